@@ -1,0 +1,2 @@
+//! hearback.
+fn main() {}

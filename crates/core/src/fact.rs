@@ -1,0 +1,359 @@
+//! The facts of a job after its spec. Each is written once, atomically, and never changed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Extra, FORMAT, Facts, Outcome, ProcessIdentity, Session, Spec, Stamp, Timestamp};
+
+/// The job was taken up by a supervisor, or will never be. Whoever publishes first decides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Begin {
+    /// The format of this fact.
+    pub format: u32,
+    /// By whom.
+    pub by: BegunBy,
+    /// When.
+    pub at_ms: Timestamp,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Who decided whether the job runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BegunBy {
+    /// This process owns the job.
+    Supervisor(ProcessIdentity),
+    /// The launcher is gone and no supervisor came: one that comes late must run nothing.
+    Abandoned,
+}
+
+impl Begin {
+    /// A begin of this build's format.
+    pub fn new(by: BegunBy, at_ms: Timestamp) -> Self {
+        Self { format: FORMAT, by, at_ms, extra: Extra::new() }
+    }
+}
+
+/// The process that the supervisor started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// The format of this fact.
+    pub format: u32,
+    /// Which process it is.
+    pub process: ProcessIdentity,
+    /// When it was started.
+    pub at_ms: Timestamp,
+    /// How far it is detached: what it lives through.
+    pub survives: Vec<String>,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Somebody asked for the end of the job. The first names the cause, later ones escalate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Kill {
+    /// The format of this fact.
+    pub format: u32,
+    /// When it was asked for.
+    pub at_ms: Timestamp,
+    /// Who asked.
+    pub by: KilledBy,
+    /// In their words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How long to wait between asking and forcing; zero forces at once.
+    pub grace_ms: u64,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Who asked for the end of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum KilledBy {
+    /// An agent, in this session.
+    Session(Session),
+    /// Somebody outside every session.
+    Person,
+    /// The system, on its way down.
+    System,
+}
+
+impl fmt::Display for KilledBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(session) => write!(f, "session {session}"),
+            Self::Person => f.write_str("a person"),
+            Self::System => f.write_str("the system"),
+        }
+    }
+}
+
+/// The job is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// The format of this fact.
+    pub format: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When that was seen.
+    pub at_ms: Timestamp,
+    /// Who says so. Only a supervisor knows an exit.
+    pub author: EndAuthor,
+    /// How long the target ran, on a clock that nobody sets and that stands still while the machine sleeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_ms: Option<u64>,
+    /// What it used, as far as the system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// What it printed.
+    pub output: Output,
+    /// Processes of the job that could not be ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub survivors: Vec<ProcessIdentity>,
+    /// How many more there are than the record has room for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub survivors_omitted: u64,
+    /// What else a person should know: a failure of hearback itself, for instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Who recorded the end of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndAuthor {
+    /// The parent of the target.
+    Supervisor,
+    /// Somebody who found the job without its supervisor.
+    Reconciler,
+}
+
+/// What a job used of the machine, its waited-for children included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Usage {
+    /// Time on a processor in the program itself.
+    pub user_ms: u64,
+    /// Time on a processor in the system on its behalf.
+    pub system_ms: u64,
+    /// The most memory that one of its processes held.
+    pub peak_memory_bytes: u64,
+}
+
+/// What a job printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// Every byte that it printed, kept or not.
+    pub bytes: u64,
+    /// Those that could not be kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped: u64,
+}
+
+impl End {
+    /// An end by a supervisor with nothing known but the outcome.
+    pub fn new(outcome: Outcome, at_ms: Timestamp) -> Self {
+        Self {
+            format: FORMAT,
+            outcome,
+            at_ms,
+            author: EndAuthor::Supervisor,
+            ran_ms: None,
+            usage: None,
+            output: Output::default(),
+            survivors: Vec::new(),
+            survivors_omitted: 0,
+            note: None,
+            extra: Extra::new(),
+        }
+    }
+
+    /// Cuts the lists until the record fits into `bytes`, and counts what it cut.
+    ///
+    /// The outcome is never cut: what remains is small whatever happened.
+    pub fn fit(&mut self, bytes: usize) {
+        let size = |end: &Self| serde_json::to_vec(end).map_or(0, |json| json.len());
+        while size(self) > bytes && !self.survivors.is_empty() {
+            let keep = self.survivors.len() / 2;
+            self.survivors_omitted += (self.survivors.len() - keep) as u64;
+            self.survivors.truncate(keep);
+        }
+        let words = match &mut self.outcome {
+            Outcome::Killed { reason, .. } => reason.as_mut(),
+            Outcome::FailedToStart { error } => Some(&mut error.message),
+            _ => None,
+        };
+        for text in self.note.as_mut().into_iter().chain(words) {
+            truncate(text, 512);
+        }
+    }
+}
+
+fn truncate(text: &mut String, bytes: usize) {
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes));
+        text.push('…');
+    }
+}
+
+/// One attempt at a delivery: who holds the highest number may invoke the sink.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lease {
+    /// The format of this fact.
+    pub format: u32,
+    /// When the attempt was begun.
+    pub at: Stamp,
+    /// How long it may take.
+    pub deadline_ms: u64,
+    /// Attempts that count towards giving up, this one included.
+    pub attempts_used: u32,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// How one attempt at a delivery ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeaseResult {
+    /// The format of this fact.
+    pub format: u32,
+    /// When it ended.
+    pub at: Stamp,
+    /// No further attempt is made until somebody acts.
+    pub gave_up: bool,
+    /// Why it did not succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The delivery is over. There is one, whoever tried.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The format of this fact.
+    pub format: u32,
+    /// How it ended.
+    pub how: ReceiptHow,
+    /// When.
+    pub at: Stamp,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl Receipt {
+    /// A receipt of this build's format.
+    pub fn new(how: ReceiptHow, at: Stamp) -> Self {
+        Self { format: FORMAT, how, at, extra: Extra::new() }
+    }
+}
+
+/// The ways in which a delivery ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiptHow {
+    /// A sink took it.
+    Delivered,
+    /// The owner has seen the end with its own eyes.
+    Consumed,
+    /// Somebody decided that nobody needs to hear it.
+    Discarded,
+    /// Nobody took it for a month.
+    Expired,
+}
+
+/// Nothing more is owed. Holds every other fact, so that a settled job is one read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settled {
+    /// The format of this fact.
+    pub format: u32,
+    /// When it was settled; retention counts from here.
+    pub at: Stamp,
+    /// What the disk said at that moment.
+    pub facts: Box<Facts>,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A fact on its way to the disk.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "each variant is the type that it holds")]
+pub enum Fact {
+    Spec(Box<Spec>),
+    Begin(Begin),
+    Target(Target),
+    Kill(u32, Kill),
+    End(Box<End>),
+    Lease(u32, Lease),
+    LeaseResult(u32, LeaseResult),
+    Receipt(Receipt),
+    Settled(Settled),
+}
+
+/// The name of a fact, numbered where there can be several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each variant names the type of the same name")]
+pub enum FactKind {
+    Spec,
+    Begin,
+    Target,
+    Kill(u32),
+    End,
+    Lease(u32),
+    LeaseResult(u32),
+    Receipt,
+    Settled,
+}
+
+impl Fact {
+    /// Which fact it is.
+    pub fn kind(&self) -> FactKind {
+        match self {
+            Self::Spec(_) => FactKind::Spec,
+            Self::Begin(_) => FactKind::Begin,
+            Self::Target(_) => FactKind::Target,
+            Self::Kill(n, _) => FactKind::Kill(*n),
+            Self::End(_) => FactKind::End,
+            Self::Lease(n, _) => FactKind::Lease(*n),
+            Self::LeaseResult(n, _) => FactKind::LeaseResult(*n),
+            Self::Receipt(_) => FactKind::Receipt,
+            Self::Settled(_) => FactKind::Settled,
+        }
+    }
+
+    /// The fact as it stands on disk.
+    ///
+    /// # Errors
+    ///
+    /// When it holds a map whose keys are no strings, which none of ours does.
+    pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        match self {
+            Self::Spec(fact) => serde_json::to_vec(fact),
+            Self::Begin(fact) => serde_json::to_vec(fact),
+            Self::Target(fact) => serde_json::to_vec(fact),
+            Self::Kill(_, fact) => serde_json::to_vec(fact),
+            Self::End(fact) => serde_json::to_vec(fact),
+            Self::Lease(_, fact) => serde_json::to_vec(fact),
+            Self::LeaseResult(_, fact) => serde_json::to_vec(fact),
+            Self::Receipt(fact) => serde_json::to_vec(fact),
+            Self::Settled(fact) => serde_json::to_vec(fact),
+        }
+    }
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}

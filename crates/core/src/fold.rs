@@ -1,0 +1,522 @@
+//! From facts to state: one pure function that decides what a job is.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::KilledBy;
+use crate::{
+    Begin, BegunBy, BootId, End, JobId, Kill, Lease, LeaseResult, LostReason, MachineId, NotifyPolicy,
+    Outcome, Receipt, ReceiptHow, Settled, Spec, Stamp, Target, Verdict,
+};
+
+/// What one file of a job said.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Read<T> {
+    /// There is no such file.
+    #[default]
+    Absent,
+    /// This is what it says.
+    Present(T),
+    /// There is one, and it cannot be understood; it stays where it is.
+    Unreadable(String),
+    /// There is one of a newer format: to be shown, and left alone with everything that belongs to it.
+    Newer(u32),
+}
+
+impl<T> Read<T> {
+    /// What was read, if it could be.
+    pub fn present(&self) -> Option<&T> {
+        match self {
+            Self::Present(fact) => Some(fact),
+            _ => None,
+        }
+    }
+
+    /// Whether there is no such file. One that cannot be read is there.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+
+    /// Whether a newer build wrote it.
+    pub fn is_newer(&self) -> bool {
+        matches!(self, Self::Newer(_))
+    }
+}
+
+/// What the files of one job say, before anybody interprets them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each field is the fact of its name")]
+pub struct Facts {
+    #[serde(default, skip_serializing_if = "Read::is_absent")]
+    pub spec: Read<Spec>,
+    #[serde(default, skip_serializing_if = "Read::is_absent")]
+    pub begin: Read<Begin>,
+    #[serde(default, skip_serializing_if = "Read::is_absent")]
+    pub target: Read<Target>,
+    /// In the order of their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kills: Vec<(u32, Read<Kill>)>,
+    #[serde(default, skip_serializing_if = "Read::is_absent")]
+    pub end: Read<End>,
+    /// In the order of their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leases: Vec<(u32, Read<Lease>)>,
+    /// In the order of their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<(u32, Read<LeaseResult>)>,
+    #[serde(default, skip_serializing_if = "Read::is_absent")]
+    pub receipt: Read<Receipt>,
+    /// Never inside another settled fact.
+    #[serde(skip)]
+    pub settled: Read<Settled>,
+}
+
+impl Facts {
+    /// Whether any of them was written by a newer build.
+    pub fn any_newer(&self) -> bool {
+        self.spec.is_newer()
+            || self.begin.is_newer()
+            || self.target.is_newer()
+            || self.end.is_newer()
+            || self.receipt.is_newer()
+            || self.settled.is_newer()
+            || self.kills.iter().any(|(_, kill)| kill.is_newer())
+            || self.leases.iter().any(|(_, lease)| lease.is_newer())
+            || self.results.iter().any(|(_, result)| result.is_newer())
+    }
+}
+
+/// Whether somebody holds a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockState {
+    /// A living process does.
+    Held,
+    /// Nobody does.
+    Free,
+}
+
+/// The locks that tell who is alive.
+///
+/// They are probed after `spec` and `begin` were read and before the rest is: a lock that is free *then* proves
+/// that what its holder had to say can be read *now*.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LockView {
+    /// Held by the launcher from before `spec` until the supervisor has answered.
+    pub launch: LockState,
+    /// Held by the supervisor until `end` is durable.
+    pub alive: LockState,
+}
+
+impl LockView {
+    /// Nobody is there.
+    pub const FREE: Self = Self { launch: LockState::Free, alive: LockState::Free };
+
+    /// Whether launcher and supervisor are both gone.
+    pub fn all_free(self) -> bool {
+        self == Self::FREE
+    }
+}
+
+/// Where a job's folder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Among the open jobs.
+    Open,
+    /// In history.
+    History,
+}
+
+/// Everything that was seen of one job at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// The job.
+    pub id: JobId,
+    /// What its files say.
+    pub facts: Facts,
+    /// Who is alive.
+    pub locks: LockView,
+    /// Where its folder is.
+    pub place: Place,
+    /// The size of its log.
+    pub output_bytes: u64,
+}
+
+/// What the facts of a job mean. Derived, never stored: the same facts always give the same fold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fold<'a> {
+    /// How far the job is.
+    pub state: JobState<'a>,
+    /// How far its follow-up is.
+    pub follow_up: FollowUp,
+    /// When it was settled, if it is.
+    pub settled: Option<&'a Stamp>,
+    /// A newer build wrote some of it: it is shown, and never changed, pruned or killed.
+    pub frozen: bool,
+}
+
+/// How far a job is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JobState<'a> {
+    /// There is no job here: its launch never got as far as saying what to run.
+    Nothing,
+    /// It is being launched.
+    Starting,
+    /// Its launcher is gone and no supervisor took it up; whoever sees this may declare it abandoned.
+    Unclaimed,
+    /// Its supervisor is alive.
+    Running,
+    /// Its supervisor is gone and left no end; whoever sees this sweeps and records the loss.
+    Orphaned,
+    /// It is over.
+    Ended {
+        /// How; owned, because an end that cannot be read still has an outcome.
+        outcome: Outcome,
+        /// The record of it, where it can be read.
+        end: Option<&'a End>,
+    },
+}
+
+/// The message owed to the owner of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FollowUp {
+    /// What the owner chose; unknown when the spec cannot be read.
+    pub policy: Option<NotifyPolicy>,
+    /// How far it is.
+    pub state: FollowUpState,
+}
+
+/// How far a follow-up is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum FollowUpState {
+    /// Nobody wants to be told.
+    NotWanted,
+    /// The job is not over.
+    Waiting,
+    /// It is over, and nobody has been told.
+    Owed,
+    /// Somebody is being told.
+    Leased,
+    /// A sink took it.
+    Delivered,
+    /// The owner saw the end itself.
+    Consumed,
+    /// Nobody could be told; somebody has to act.
+    DeadLetter,
+    /// Somebody decided that nobody needs to hear it.
+    Discarded,
+    /// Nobody took it for a month.
+    Expired,
+}
+
+impl FollowUpState {
+    /// Whether nothing more will come of it.
+    pub fn is_closed(self) -> bool {
+        match self {
+            Self::NotWanted | Self::Delivered | Self::Consumed | Self::Discarded | Self::Expired => true,
+            Self::Waiting | Self::Owed | Self::Leased | Self::DeadLetter => false,
+        }
+    }
+}
+
+/// Derives what a job is from its facts and from who is alive.
+pub fn fold(facts: &Facts, locks: LockView) -> Fold<'_> {
+    let state = fold_state(facts, locks);
+    let follow_up = fold_follow_up(facts, &state);
+    let settled = facts.settled.present().map(|settled| &settled.at);
+    Fold { state, follow_up, settled, frozen: facts.any_newer() }
+}
+
+fn fold_state(facts: &Facts, locks: LockView) -> JobState<'_> {
+    match &facts.end {
+        Read::Present(end) => return JobState::Ended { outcome: end.outcome.clone(), end: Some(end) },
+        Read::Unreadable(_) => return lost(LostReason::Unreadable),
+        Read::Newer(_) => return JobState::Ended { outcome: Outcome::Unknown, end: None },
+        Read::Absent => {}
+    }
+    match &facts.begin {
+        Read::Present(Begin { by: BegunBy::Abandoned, .. }) => lost(LostReason::Abandoned),
+        // A begin that cannot be read is one: somebody began.
+        Read::Present(_) | Read::Unreadable(_) | Read::Newer(_) => match locks.alive {
+            LockState::Held => JobState::Running,
+            LockState::Free => JobState::Orphaned,
+        },
+        Read::Absent if facts.spec.is_absent() => JobState::Nothing,
+        Read::Absent if locks.all_free() => JobState::Unclaimed,
+        Read::Absent => JobState::Starting,
+    }
+}
+
+fn lost<'a>(reason: LostReason) -> JobState<'a> {
+    JobState::Ended { outcome: Outcome::Lost { reason }, end: None }
+}
+
+fn fold_follow_up(facts: &Facts, state: &JobState<'_>) -> FollowUp {
+    let spec = facts.spec.present();
+    let policy = spec.map(|spec| spec.notify);
+    let over = match state {
+        JobState::Ended { outcome, .. } => Some(outcome),
+        _ => None,
+    };
+    let state = match (spec, over) {
+        // Without a spec the owner is unknown: a thing for people, not for retries.
+        (None, Some(_)) => receipt_state(facts).unwrap_or(FollowUpState::DeadLetter),
+        (None, None) => FollowUpState::Waiting,
+        (Some(spec), None) if can_be_wanted(spec) => FollowUpState::Waiting,
+        (Some(_), None) => FollowUpState::NotWanted,
+        (Some(spec), Some(outcome)) => receipt_state(facts).unwrap_or_else(|| {
+            if is_wanted(spec, outcome) { delivery_state(facts) } else { FollowUpState::NotWanted }
+        }),
+    };
+    FollowUp { policy, state }
+}
+
+fn can_be_wanted(spec: &Spec) -> bool {
+    spec.notify != NotifyPolicy::Never && (spec.session.is_some() || !spec.sinks.is_empty())
+}
+
+fn is_wanted(spec: &Spec, outcome: &Outcome) -> bool {
+    if !can_be_wanted(spec) {
+        return false;
+    }
+    match spec.notify {
+        NotifyPolicy::Always => true,
+        NotifyPolicy::Never => false,
+        NotifyPolicy::Failure => outcome.verdict() == Verdict::Failed,
+        NotifyPolicy::Success => outcome.verdict() == Verdict::Done,
+        NotifyPolicy::Auto => !matches!(
+            outcome,
+            Outcome::Killed { by: KilledBy::Session(killer), .. } if Some(killer) == spec.session.as_ref()
+        ),
+    }
+}
+
+fn receipt_state(facts: &Facts) -> Option<FollowUpState> {
+    match &facts.receipt {
+        Read::Absent => None,
+        Read::Present(receipt) => Some(match receipt.how {
+            ReceiptHow::Delivered => FollowUpState::Delivered,
+            ReceiptHow::Consumed => FollowUpState::Consumed,
+            ReceiptHow::Discarded => FollowUpState::Discarded,
+            ReceiptHow::Expired => FollowUpState::Expired,
+        }),
+        // It cannot be replaced, so no further attempt could ever be acknowledged: somebody has to look.
+        Read::Unreadable(_) | Read::Newer(_) => Some(FollowUpState::DeadLetter),
+    }
+}
+
+fn delivery_state(facts: &Facts) -> FollowUpState {
+    let Some((n, lease)) = facts.leases.iter().max_by_key(|(n, _)| n) else { return FollowUpState::Owed };
+    match facts.results.iter().find(|(result, _)| result == n) {
+        Some((_, Read::Present(result))) if result.gave_up => FollowUpState::DeadLetter,
+        Some(_) => FollowUpState::Owed,
+        None if lease.present().is_some() => FollowUpState::Leased,
+        // A lease that cannot be read counts as expired.
+        None => FollowUpState::Owed,
+    }
+}
+
+/// The machine and the boot that an observer lives in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Here {
+    /// This boot, where the system tells.
+    pub boot: Option<BootId>,
+    /// This machine, where the system tells.
+    pub machine: Option<MachineId>,
+}
+
+impl Here {
+    /// Whether the job was launched on another machine, so that its locks and processes say nothing here.
+    pub fn is_foreign(&self, facts: &Facts) -> bool {
+        let there = facts.spec.present().and_then(|spec| spec.machine.as_ref());
+        matches!((there, &self.machine), (Some(there), Some(here)) if there != here)
+    }
+
+    /// Whether the job is proved to stem from an earlier boot.
+    pub fn is_past_boot(&self, facts: &Facts) -> bool {
+        let begun_in = match facts.begin.present().map(|begin| &begin.by) {
+            Some(BegunBy::Supervisor(process)) => process.boot.as_ref(),
+            _ => None,
+        };
+        let then = begun_in.or_else(|| facts.spec.present().and_then(|spec| spec.boot.as_ref()));
+        matches!((then, &self.boot), (Some(then), Some(now)) if then != now)
+    }
+
+    /// Why a job without supervisor and without end is lost.
+    pub fn lost_reason(&self, facts: &Facts) -> LostReason {
+        if self.is_past_boot(facts) {
+            LostReason::Reboot
+        } else if facts.begin.is_absent() {
+            LostReason::Abandoned
+        } else {
+            LostReason::SupervisorDied
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::sample;
+    use proptest::prelude::*;
+
+    /// Every fact, as absent, present, unreadable or newer.
+    fn any_read<T: Clone + std::fmt::Debug + 'static>(fact: T) -> impl Strategy<Value = Read<T>> {
+        prop_oneof![
+            Just(Read::Absent),
+            Just(Read::Present(fact)),
+            Just(Read::Unreadable("torn".into())),
+            Just(Read::Newer(9)),
+        ]
+    }
+
+    fn any_facts() -> impl Strategy<Value = Facts> {
+        let begins = prop_oneof![any_read(sample::begin()), any_read(sample::abandoned())];
+        let ends = prop_oneof![any_read(sample::end(0)), any_read(sample::end(3))];
+        (
+            any_read(sample::spec("s")),
+            begins,
+            any_read(sample::target()),
+            prop::collection::vec(any_read(sample::kill()), 0..3),
+            ends,
+            prop::collection::vec(any_read(sample::lease()), 0..4),
+            prop::collection::vec(any_read(sample::lease_result(false)), 0..4),
+            any_read(sample::receipt(ReceiptHow::Delivered)),
+        )
+            .prop_map(|(spec, begin, target, kills, end, leases, results, receipt)| {
+                let number = |n: usize| n as u32 + 1;
+                Facts {
+                    spec,
+                    begin,
+                    target,
+                    kills: kills.into_iter().enumerate().map(|(n, k)| (number(n), k)).collect(),
+                    end,
+                    leases: leases.into_iter().enumerate().map(|(n, l)| (number(n), l)).collect(),
+                    results: results.into_iter().enumerate().map(|(n, r)| (number(n), r)).collect(),
+                    receipt,
+                    settled: Read::Absent,
+                }
+            })
+    }
+
+    fn any_locks() -> impl Strategy<Value = LockView> {
+        let state = prop_oneof![Just(LockState::Held), Just(LockState::Free)];
+        (state.clone(), state).prop_map(|(launch, alive)| LockView { launch, alive })
+    }
+
+    proptest! {
+        #[test]
+        fn every_subset_of_facts_folds_to_a_legal_state(facts in any_facts(), locks in any_locks()) {
+            let fold = fold(&facts, locks);
+            let ended = matches!(fold.state, JobState::Ended { .. });
+            // An end, however damaged, is an end; and nothing but an end or an abandoned begin is one.
+            let abandoned = matches!(facts.begin.present(), Some(Begin { by: BegunBy::Abandoned, .. }));
+            prop_assert_eq!(ended, !facts.end.is_absent() || abandoned);
+            // Success is said only by an end that says so itself.
+            if let JobState::Ended { outcome, .. } = &fold.state && outcome.verdict() == Verdict::Done {
+                prop_assert_eq!(&facts.end.present().unwrap().outcome, outcome);
+            }
+            // Nobody is told, and nothing is closed, before the end.
+            if !ended {
+                let open = [FollowUpState::Waiting, FollowUpState::NotWanted];
+                prop_assert!(open.contains(&fold.follow_up.state));
+            }
+            prop_assert_eq!(fold.frozen, facts.any_newer());
+        }
+
+        #[test]
+        fn facts_added_in_any_order_never_take_an_end_back(
+            last in any_facts(), order in Just([0, 1, 2, 3, 4]).prop_shuffle(), locks in any_locks(),
+        ) {
+            let mut facts = Facts { spec: last.spec.clone(), ..Facts::default() };
+            let mut ended: Option<Outcome> = None;
+            for which in order {
+                match which {
+                    0 => facts.begin = last.begin.clone(),
+                    1 => facts.target = last.target.clone(),
+                    2 => facts.end = last.end.clone(),
+                    3 => facts.leases = last.leases.clone(),
+                    _ => facts.receipt = last.receipt.clone(),
+                }
+                let now = match fold(&facts, locks).state {
+                    JobState::Ended { outcome, .. } => Some(outcome),
+                    _ => None,
+                };
+                // An abandoned job may still get its end recorded, as a loss; nothing else changes.
+                let abandoned = Outcome::Lost { reason: LostReason::Abandoned };
+                if ended.is_some() && ended != Some(abandoned) {
+                    prop_assert_eq!(&now, &ended);
+                }
+                prop_assert!(!(ended.is_some() && now.is_none()));
+                ended = now;
+            }
+        }
+
+        #[test]
+        fn a_settled_fact_brings_every_other_fact_back(facts in any_facts()) {
+            let json = serde_json::to_vec(&facts).unwrap();
+            prop_assert_eq!(serde_json::from_slice::<Facts>(&json).unwrap(), facts);
+        }
+    }
+
+    #[test]
+    fn who_is_alive_decides_between_running_and_lost() {
+        let facts = Facts {
+            spec: Read::Present(sample::spec("s")),
+            begin: Read::Present(sample::begin()),
+            ..Facts::default()
+        };
+        let held = LockView { alive: LockState::Held, ..LockView::FREE };
+        assert_eq!(fold(&facts, held).state, JobState::Running);
+        assert_eq!(fold(&facts, LockView::FREE).state, JobState::Orphaned);
+
+        let unclaimed = Facts { begin: Read::Absent, ..facts };
+        assert_eq!(fold(&unclaimed, LockView::FREE).state, JobState::Unclaimed);
+        let launching = LockView { launch: LockState::Held, ..LockView::FREE };
+        assert_eq!(fold(&unclaimed, launching).state, JobState::Starting);
+    }
+
+    #[test]
+    fn a_reboot_is_said_only_when_proved() {
+        let facts = |boot: Option<&str>| Facts {
+            spec: Read::Present(Spec { boot: boot.map(BootId::new), ..sample::spec("s") }),
+            ..Facts::default()
+        };
+        let here = Here { boot: Some(BootId::new("now")), machine: None };
+        assert_eq!(here.lost_reason(&facts(Some("then"))), LostReason::Reboot);
+        assert_eq!(here.lost_reason(&facts(Some("now"))), LostReason::Abandoned);
+        assert_eq!(here.lost_reason(&facts(None)), LostReason::Abandoned);
+        assert_eq!(Here::default().lost_reason(&facts(Some("then"))), LostReason::Abandoned);
+    }
+
+    #[test]
+    fn the_policy_decides_who_is_told() {
+        let state = |notify, outcome: Outcome, session: bool| {
+            let mut spec = sample::spec("s");
+            spec.notify = notify;
+            if !session {
+                spec.session = None;
+            }
+            let end = End { outcome, ..sample::end(0) };
+            let facts = Facts { spec: Read::Present(spec), end: Read::Present(end), ..Facts::default() };
+            fold(&facts, LockView::FREE).follow_up.state
+        };
+        let done = || Outcome::Exited { code: 0 };
+        let failed = || Outcome::Exited { code: 1 };
+        let by_owner = Outcome::Killed {
+            by: KilledBy::Session(crate::Session::parse("s").unwrap()),
+            reason: None,
+            exit: None,
+        };
+        use FollowUpState::{NotWanted, Owed};
+        assert_eq!(state(NotifyPolicy::Auto, done(), true), Owed);
+        assert_eq!(state(NotifyPolicy::Auto, done(), false), NotWanted);
+        assert_eq!(state(NotifyPolicy::Auto, by_owner.clone(), true), NotWanted);
+        assert_eq!(state(NotifyPolicy::Always, by_owner, true), Owed);
+        assert_eq!(state(NotifyPolicy::Failure, done(), true), NotWanted);
+        assert_eq!(state(NotifyPolicy::Failure, failed(), true), Owed);
+        assert_eq!(state(NotifyPolicy::Success, failed(), true), NotWanted);
+        assert_eq!(state(NotifyPolicy::Never, failed(), true), NotWanted);
+    }
+}

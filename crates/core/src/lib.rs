@@ -1,0 +1,48 @@
+//! The nouns of hearback, the fold from facts to state, and the ports that the other crates fill in.
+//!
+//! Nothing here does I/O. A job is a set of facts, each written once; what the job *is* follows from which
+//! facts exist and which locks are held:
+//!
+//! ```
+//! use hearback_core::{Begin, End, Facts, JobState, LockView, Outcome, Read, Timestamp, fold};
+//!
+//! let mut facts = Facts::default();
+//! assert!(matches!(fold(&facts, LockView::FREE).state, JobState::Nothing));
+//!
+//! facts.end = Read::Present(End::new(Outcome::Exited { code: 0 }, Timestamp::from_millis(0)));
+//! let fold = fold(&facts, LockView::FREE);
+//! assert!(matches!(fold.state, JobState::Ended { .. }));
+//! ```
+//!
+//! The types to know first: [`Spec`] is what was asked for, [`Facts`] is what the disk says, [`fold()`] is what it
+//! means, and [`JobView`] is how it is shown to programs.
+
+mod fact;
+mod fold;
+mod id;
+mod outcome;
+mod spec;
+mod time;
+mod view;
+
+pub mod message;
+pub mod port;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use fact::{
+    Begin, BegunBy, End, EndAuthor, Fact, FactKind, Kill, KilledBy, Lease, LeaseResult, Output, Receipt,
+    ReceiptHow, Settled, Target, Usage,
+};
+pub use fold::{
+    Facts, Fold, FollowUp, FollowUpState, Here, JobState, LockState, LockView, Observed, Place, Read, fold,
+};
+pub use id::{IdPattern, JobId, ParseIdError, SHORT_ID_MIN};
+pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind, Verdict};
+pub use port::process::{BootId, MachineId, ProcessIdentity};
+pub use spec::{CommandLine, Durability, FORMAT, Key, NameError, NotifyPolicy, OsText, Session, Spec};
+pub use time::{Stamp, Timestamp};
+pub use view::{FollowUpView, JobView, OutputView, StateWord, TextView};
+
+/// Fields that a newer build wrote and this one does not know: kept, so that what is copied loses nothing.
+pub type Extra = std::collections::BTreeMap<String, serde_json::Value>;

@@ -1,0 +1,158 @@
+//! Files as a port: what the store may ask of a file system, and the seam where faults are injected.
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::LockState;
+
+/// What became of an exclusive publish. Who sees [`Publish::New`] has won; everybody else obeys what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "whoever loses an exclusive publish must obey the winner"]
+pub enum Publish {
+    /// The name is ours.
+    New,
+    /// Somebody was there first, and nothing was changed.
+    Exists,
+}
+
+/// Whether something has to survive a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flush {
+    /// Content and name are on the disk before the call returns.
+    Power,
+    /// The system may keep them in memory for a while.
+    No,
+}
+
+/// Who may hold a lock together with us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// Others that hold it shared.
+    Shared,
+    /// Nobody.
+    Exclusive,
+}
+
+/// What to do while somebody else holds a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Come back without it.
+    Try,
+    /// Sleep in the kernel until it is free.
+    Block,
+}
+
+/// A lock that is held until this is dropped, or its holder dies, whatever killed it.
+pub struct Lock(#[expect(dead_code, reason = "held for its drop")] Box<dyn Any + Send>);
+
+impl Lock {
+    /// Wraps whatever holds the lock.
+    pub fn new(guard: impl Any + Send) -> Self {
+        Self(Box::new(guard))
+    }
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lock")
+    }
+}
+
+/// A file opened for reading.
+pub trait ReadSeek: io::Read + io::Seek + Send {}
+impl<T: io::Read + io::Seek + Send> ReadSeek for T {}
+
+/// Why a file was not read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// It is a link, a pipe, too large or somebody else's: nothing that hearback wrote.
+    #[error("{0}")]
+    Refused(String),
+    /// The system would not.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// What the store asks of a file system.
+///
+/// Paths are joined by the store's layout alone. Nothing here follows a link at the end of a path, and nothing
+/// replaces a file.
+pub trait Disk: Send + Sync {
+    /// Makes sure that `path` is a private directory of ours, creating it if need be, and tells its real name.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::PermissionDenied`] when somebody else owns it or may write it.
+    fn secure_home(&self, path: &Path) -> io::Result<PathBuf>;
+
+    /// Creates one private directory.
+    fn make_dir(&self, path: &Path) -> io::Result<Publish>;
+
+    /// The names in a directory, in no order. One that is not Unicode is none of ours and is left out; a directory
+    /// that is not there is empty.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Writes a temporary file beside `path` and gives it that name, unless somebody else has it.
+    ///
+    /// A reader sees nothing or everything. After a failure nothing of it remains.
+    fn publish_new(&self, path: &Path, bytes: &[u8], flush: Flush) -> io::Result<Publish>;
+
+    /// Sets `size` bytes aside under the name `reserve`, so that they can be written when the disk is full.
+    fn reserve(&self, reserve: &Path, size: usize) -> io::Result<()>;
+
+    /// Like [`Disk::publish_new`], but in the room set aside by [`Disk::reserve`], which is used up.
+    ///
+    /// Only one process may use a reserve at a time; callers hold a lock. Without a reserve, or for bytes that it
+    /// cannot hold, this is `publish_new`.
+    fn publish_reserved(
+        &self,
+        reserve: &Path,
+        path: &Path,
+        bytes: &[u8],
+        flush: Flush,
+    ) -> io::Result<Publish>;
+
+    /// Reads a whole file of at most `max` bytes; nothing when there is none.
+    fn read(&self, path: &Path, max: u64) -> Result<Option<Vec<u8>>, ReadError>;
+
+    /// Opens a file for reading in pieces; nothing when there is none.
+    fn open(&self, path: &Path) -> Result<Option<Box<dyn ReadSeek>>, ReadError>;
+
+    /// The size of a file; zero when there is none.
+    fn size(&self, path: &Path) -> io::Result<u64>;
+
+    /// Adds `bytes` to the end of a file, creating it if need be.
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
+    /// Flushes a file, or the names in a directory, to the disk.
+    fn flush(&self, path: &Path) -> io::Result<()>;
+
+    /// Takes a lock, creating its file for an exclusive one. Nothing when somebody else has it and `wait` is
+    /// [`Wait::Try`]. A shared lock on a file that is not there is granted: nobody holds it.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::NotFound`] when the folder is gone, also if it went while we waited.
+    fn lock(&self, path: &Path, mode: LockMode, wait: Wait) -> io::Result<Option<Lock>>;
+
+    /// Tells whether somebody holds a lock exclusively, without disturbing anybody and without creating anything.
+    fn probe(&self, path: &Path) -> io::Result<LockState>;
+
+    /// Moves a directory to a name that nobody has.
+    fn move_dir(&self, from: &Path, to: &Path) -> io::Result<Publish>;
+
+    /// Removes a file or a whole directory. Nothing there is no error.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes a directory if it is empty. Anything else is no error either.
+    fn remove_if_empty(&self, path: &Path) -> io::Result<()>;
+
+    /// Tells whether there is a directory of this name.
+    fn is_dir(&self, path: &Path) -> io::Result<bool>;
+
+    /// Random bits for names that nobody else picks.
+    fn nonce(&self) -> u64;
+}

@@ -1,0 +1,67 @@
+//! Where targets run. `local` is built in; others can stand behind the same port.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::{CommandLine, Exit, JobId, OsText, Output, ProcessIdentity, StartError, Usage};
+
+/// What to start, and where its output goes.
+#[derive(Debug, Clone, Copy)]
+pub struct StartRequest<'a> {
+    /// The job, with which every process of it is marked.
+    pub job: &'a JobId,
+    /// What to run.
+    pub command: &'a CommandLine,
+    /// Where to run it.
+    pub cwd: &'a OsText,
+    /// Where its output goes.
+    pub log: &'a Path,
+    /// Where the text of a shell command has been written.
+    pub script: Option<&'a Path>,
+}
+
+/// Something that can run a target.
+pub trait Executor {
+    /// Starts the target. Output is kept from its first byte on.
+    fn start(&self, request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError>;
+}
+
+/// What happened to a running target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEvent {
+    /// The main process ended. Said once.
+    Exited {
+        /// How.
+        exit: Exit,
+        /// What it used.
+        usage: Option<Usage>,
+    },
+    /// After the main process ended: nothing of its tree is left. Said once.
+    Emptied,
+    /// The deadline passed.
+    Deadline,
+}
+
+/// A target and everything that it started.
+pub trait Running {
+    /// The main process.
+    fn process(&self) -> &ProcessIdentity;
+
+    /// What it lives through.
+    fn survives(&self) -> Vec<String>;
+
+    /// Sleeps until something happens or `deadline`, on the awake clock, passes; keeps the output meanwhile.
+    fn next(&mut self, deadline: Option<Duration>) -> RunEvent;
+
+    /// Asks every process of the tree to end.
+    fn ask(&mut self);
+
+    /// Ends every process of the tree by force, within `within`, and tells who would not end.
+    fn force(&mut self, within: Duration) -> Vec<ProcessIdentity>;
+
+    /// What is left of the tree.
+    fn members(&mut self) -> Vec<ProcessIdentity>;
+
+    /// Keeps what has been printed so far, and tells how much that was.
+    fn drain(&mut self) -> Output;
+}

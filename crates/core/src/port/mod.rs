@@ -1,0 +1,11 @@
+//! The ports: what the deciding half of hearback may ask of the world.
+//!
+//! Each is a small trait in hearback's own words. The platform and store crates fill them in, the fakes of
+//! [`crate::testing`] do it in memory, and one behaviour suite holds both to the same meaning.
+
+pub mod clock;
+pub mod disk;
+pub mod executor;
+pub mod process;
+pub mod record;
+pub mod sink;

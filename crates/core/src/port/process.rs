@@ -1,0 +1,185 @@
+//! Processes as a port: who they are, how a supervisor comes to be, and how what it left behind is ended.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fold::Here;
+use crate::{JobId, StartError};
+
+/// Names one run of an operating system. Opaque; compared for equality only.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BootId(String);
+
+/// Names one installation of an operating system. Opaque; compared for equality only.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MachineId(String);
+
+impl BootId {
+    /// Takes the system's own name for this boot.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+}
+
+impl MachineId {
+    /// Takes the system's own name for this machine.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+}
+
+/// One process and no other: a pid is reused, a pid with the kernel's start token is not.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// The number by which the system signals it.
+    pub pid: u32,
+    /// When the kernel says it was started, in the kernel's own units.
+    pub started: u64,
+    /// In which boot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<BootId>,
+    /// In which space of pids, where a system has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+}
+
+/// What can be said about a process that was once identified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// It is there, and it is that one.
+    Same,
+    /// It is gone: nobody has its pid, or somebody else does.
+    Gone,
+    /// It cannot be told from here, so it must not be signalled.
+    Unproved,
+}
+
+/// What the launcher tells its supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// The spec is on disk: go on.
+    Durable,
+    /// The launch has failed: run nothing.
+    Failed,
+    /// The launcher is gone.
+    Gone,
+}
+
+/// What the supervisor answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum LaunchAnswer {
+    /// The target runs.
+    Started {
+        /// Its pid, for people.
+        pid: u32,
+    },
+    /// The target could not be started; that is recorded.
+    FailedToStart {
+        /// Why.
+        error: StartError,
+    },
+    /// hearback could not do its part; nothing runs and nothing is recorded.
+    Refused {
+        /// Why.
+        message: String,
+    },
+    /// Somebody declared the launch abandoned; nothing runs.
+    Abandoned,
+}
+
+impl LaunchAnswer {
+    /// The answer as one line of JSON, without its end.
+    pub fn to_line(&self) -> String {
+        serde_json::to_string(self).expect("an answer has no map with keys that are not text")
+    }
+
+    /// Reads a line back; nothing when it is none of ours.
+    pub fn from_line(line: &str) -> Option<Self> {
+        serde_json::from_str(line).ok()
+    }
+}
+
+/// What a launcher heard of its supervisor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// An answer.
+    Answer(LaunchAnswer),
+    /// Nothing yet.
+    Silence,
+    /// It ended without an answer.
+    Gone,
+}
+
+/// The launcher's end of the wire to its supervisor.
+pub trait SupervisorLink {
+    /// Says the word.
+    fn tell(&mut self, word: Word) -> io::Result<()>;
+    /// Waits for the answer, but not longer than `within`.
+    fn hear(&mut self, within: Duration) -> Heard;
+}
+
+/// The supervisor's end of the wire to its launcher.
+pub trait LauncherLink {
+    /// Waits for the word. It comes, or the launcher dies.
+    fn word(&mut self) -> Word;
+    /// Answers, and lets go of the wire. A launcher that is gone is no error.
+    fn answer(&mut self, answer: &LaunchAnswer);
+}
+
+/// How to start a supervisor.
+#[derive(Debug, Clone)]
+pub struct SupervisorRequest {
+    /// Which job it will own: the only thing on its command line.
+    pub job: JobId,
+    /// The program that becomes the supervisor.
+    pub program: PathBuf,
+    /// The store, which becomes its working directory, so that no variable can lead it elsewhere.
+    pub home: PathBuf,
+    /// Changes to the environment that it inherits and hands on to the target.
+    pub env: Vec<(OsString, Option<OsString>)>,
+}
+
+/// What a sweep found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SweepReport {
+    /// How many processes were ended.
+    pub ended: usize,
+    /// Those that would not end, or could not be proved to belong to the job.
+    pub survivors: Vec<ProcessIdentity>,
+}
+
+/// What hearback asks of the operating system about processes.
+pub trait ProcessControl: Send + Sync {
+    /// This boot and this machine.
+    fn here(&self) -> Here;
+
+    /// Who we are.
+    fn me(&self) -> io::Result<ProcessIdentity>;
+
+    /// Who has this pid now; nobody if it is free or its process is only waiting to be reaped.
+    fn identify(&self, pid: u32) -> io::Result<Option<ProcessIdentity>>;
+
+    /// Whether that process is still there. Never signals and never disturbs.
+    fn presence(&self, who: &ProcessIdentity) -> Presence;
+
+    /// Starts a supervisor that outlives us, holding no descriptor of ours but the wire.
+    fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>>;
+
+    /// Ends by force what a dead supervisor left behind, within `within`.
+    ///
+    /// Finds the job's processes by the mark in their environment, and the target's group if the identity of its
+    /// leader still matches. Nothing that cannot be proved to belong to the job is signalled.
+    fn sweep(
+        &self,
+        job: &JobId,
+        target: Option<&ProcessIdentity>,
+        within: Duration,
+    ) -> io::Result<SweepReport>;
+}

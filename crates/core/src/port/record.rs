@@ -1,0 +1,116 @@
+//! The records of jobs as a port: publish a fact, see a job, move what is settled out of the way.
+
+use std::path::PathBuf;
+
+use super::disk::{Lock, LockMode, Publish, Wait};
+use crate::{Durability, Fact, JobId, Key, Observed, Session, Timestamp};
+
+/// Why a record could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The store belongs to somebody else, or others may write it.
+    #[error("the store is not safe to use")]
+    Unsafe(#[source] std::io::Error),
+    /// The system would not; the message names the file.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// A file that should name a job does not.
+    #[error("`{name}` is damaged")]
+    Damaged {
+        /// The file.
+        name: String,
+    },
+    /// A fact could not be put into words.
+    #[error("a fact could not be written as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+impl StoreError {
+    /// Whether the disk cannot be written at all, as opposed to this one file.
+    pub fn is_read_only(&self) -> bool {
+        use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        matches!(self, Self::Io(error) if matches!(error.kind(), ReadOnlyFilesystem | PermissionDenied))
+    }
+
+    /// Whether what the call was about is no longer there.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == std::io::ErrorKind::NotFound)
+    }
+}
+
+/// The locks of one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobLock {
+    /// Held by the launcher from before `spec` until the supervisor has answered.
+    Launch,
+    /// Held by the supervisor until `end` is durable.
+    Alive,
+    /// Held shared by whoever still writes or delivers; moving and pruning need it exclusively.
+    Keeper,
+}
+
+/// Who a key belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyClaim {
+    /// The job that asked.
+    Ours,
+    /// An earlier one.
+    Taken(JobId),
+}
+
+/// The records of all jobs.
+pub trait RecordStore: Send + Sync {
+    /// Makes an empty folder under a fresh id.
+    fn create(&self, now: Timestamp) -> Result<JobId, StoreError>;
+
+    /// Makes the folder of a known id, if it is not there.
+    fn recreate(&self, id: &JobId) -> Result<(), StoreError>;
+
+    /// Claims a key for a job; the first one keeps it.
+    fn claim_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<KeyClaim, StoreError>;
+
+    /// Publishes a fact unless there is one of its name. An end uses the room reserved for it, so its caller must
+    /// hold [`JobLock::Alive`].
+    fn publish(&self, id: &JobId, fact: &Fact, durability: Durability) -> Result<Publish, StoreError>;
+
+    /// Flushes a spec whose launcher died before it could.
+    fn flush_spec(&self, id: &JobId) -> Result<(), StoreError>;
+
+    /// Sets room aside for the end, so that it can be recorded on a full disk.
+    fn reserve_end(&self, id: &JobId) -> Result<(), StoreError>;
+
+    /// Writes the text of a shell command where a shell can read it.
+    fn write_script(&self, id: &JobId, text: &str) -> Result<PathBuf, StoreError>;
+
+    /// Where the output of a job goes.
+    fn log_path(&self, id: &JobId) -> PathBuf;
+
+    /// Adds a line to what the supervisor has to say about itself.
+    fn note(&self, id: &JobId, line: &str) -> Result<(), StoreError>;
+
+    /// Sees one job, wherever it is; nothing when there is no folder of this id.
+    fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError>;
+
+    /// Takes a lock of a job; nothing when somebody else has it and `wait` is [`Wait::Try`].
+    fn lock(&self, id: &JobId, lock: JobLock, mode: LockMode, wait: Wait)
+    -> Result<Option<Lock>, StoreError>;
+
+    /// Every open job, oldest first.
+    fn open_jobs(&self) -> Result<Vec<JobId>, StoreError>;
+
+    /// The newest `most` jobs of history, newest first.
+    fn past_jobs(&self, most: usize) -> Result<Vec<JobId>, StoreError>;
+
+    /// Moves a settled job to history; tells whether it is there now. Left where it is while anybody needs it.
+    fn archive(&self, id: &JobId) -> Result<bool, StoreError>;
+
+    /// Removes a job and everything that belongs to it; tells whether it is gone now.
+    fn prune(&self, id: &JobId) -> Result<bool, StoreError>;
+
+    /// Removes a folder that never became a job; tells whether it is gone now.
+    fn discard(&self, id: &JobId) -> Result<bool, StoreError>;
+
+    /// Removes what interrupted prunes and crashed writers left behind; tells how much that was.
+    fn tidy(&self) -> Result<usize, StoreError>;
+}

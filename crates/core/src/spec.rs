@@ -1,0 +1,222 @@
+//! What was asked for: the command and everything its owner chose about it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BootId, Extra, JobId, MachineId, Timestamp};
+
+/// The format that this build writes into every fact. A fact with a higher one is shown and never changed.
+pub const FORMAT: u32 = 1;
+
+/// What was asked for. Written by the launcher before anything runs.
+///
+/// The environment is not in here: it travels by inheritance and is never stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The format of this fact.
+    pub format: u32,
+    /// The job.
+    pub id: JobId,
+    /// What to run.
+    pub command: CommandLine,
+    /// Where to run it.
+    pub cwd: OsText,
+    /// Who is told when it is over, and who may see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The key under which a repeated launch finds this job again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Key>,
+    /// When the owner is told. Absent in a fact that is older than the choice, which then wants nothing.
+    #[serde(default = "NotifyPolicy::before_there_was_a_choice")]
+    pub notify: NotifyPolicy,
+    /// Where the follow-up goes, in this order; fixed at launch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sinks: Vec<String>,
+    /// What has to survive a power cut.
+    #[serde(default)]
+    pub durability: Durability,
+    /// When it was asked for.
+    pub launched_at_ms: Timestamp,
+    /// The boot in which it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<BootId>,
+    /// The machine on which it was asked for. A copy of the store elsewhere shows the job and leaves it alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineId>,
+    /// The hearback that launched it.
+    pub version: String,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A program with its arguments, or text for a shell.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandLine {
+    /// Run as given, without a shell; the first is the program.
+    Argv(Vec<OsText>),
+    /// Handed to a shell as a script file, so that nothing in it can break the bookkeeping.
+    Shell(String),
+}
+
+/// Text as the operating system has it: mostly UTF-8, but bound to nothing.
+///
+/// Valid text is stored as a string, anything else as the exact units it is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum OsText {
+    /// Valid Unicode.
+    Text(String),
+    /// Bytes of a Unix name that are not UTF-8.
+    Bytes {
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// UTF-16 units of a Windows name that are not Unicode.
+    Wide {
+        /// The units.
+        wide: Vec<u16>,
+    },
+}
+
+impl From<&str> for OsText {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+/// Shows what can be shown; units that are no text become replacement characters.
+impl fmt::Display for OsText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.pad(text),
+            Self::Bytes { bytes } => f.pad(&String::from_utf8_lossy(bytes)),
+            Self::Wide { wide } => f.pad(&String::from_utf16_lossy(wide)),
+        }
+    }
+}
+
+/// Why a session or a key was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Nothing was given.
+    #[error("a {0} cannot be empty")]
+    Empty(&'static str),
+    /// More was given than anybody means.
+    #[error("a {0} has at most {max} bytes", max = MAX_NAME)]
+    TooLong(&'static str),
+}
+
+const MAX_NAME: usize = 1024;
+
+macro_rules! name {
+    ($(#[$doc:meta])* $type:ident, $noun:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub struct $type(String);
+
+        impl $type {
+            /// Checks the text once, at the door.
+            ///
+            /// # Errors
+            ///
+            /// When it is empty or absurdly long.
+            pub fn parse(text: impl Into<String>) -> Result<Self, NameError> {
+                let text = text.into();
+                match text.len() {
+                    0 => Err(NameError::Empty($noun)),
+                    1..=MAX_NAME => Ok(Self(text)),
+                    _ => Err(NameError::TooLong($noun)),
+                }
+            }
+
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// The owner of a job: one conversation of one agent. Chosen by the host, opaque to us.
+    Session, "session"
+}
+name! {
+    /// Makes a launch repeatable: the same key of the same session names the same job.
+    Key, "key"
+}
+
+/// When the owner of a job is told that it is over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum NotifyPolicy {
+    /// Always, except that a kill which the session itself asked for does not wake it.
+    #[default]
+    Auto,
+    /// Whatever happened.
+    Always,
+    /// When it did not succeed.
+    Failure,
+    /// When it succeeded.
+    Success,
+    /// Not at all.
+    Never,
+}
+
+impl NotifyPolicy {
+    fn before_there_was_a_choice() -> Self {
+        Self::Never
+    }
+}
+
+/// What has to survive a power cut.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// What was asked and how it ended are flushed to the disk before anybody relies on them.
+    #[default]
+    Power,
+    /// Nothing is flushed: facts survive every crash of a process, not of the machine.
+    Process,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_is_not_unicode_keeps_every_unit() {
+        for text in [
+            OsText::from("naïve"),
+            OsText::Bytes { bytes: vec![b'a', 0xff, b'/'] },
+            OsText::Wide { wide: vec![0x61, 0xd800] },
+        ] {
+            let json = serde_json::to_string(&text).unwrap();
+            assert_eq!(serde_json::from_str::<OsText>(&json).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn sessions_are_opaque_but_not_empty() {
+        assert!(Session::parse("thread 7/ümlaut").is_ok());
+        assert_eq!(Session::parse(""), Err(NameError::Empty("session")));
+        assert_eq!(Key::parse("k".repeat(1025)), Err(NameError::TooLong("key")));
+    }
+}

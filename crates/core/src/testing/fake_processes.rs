@@ -1,0 +1,97 @@
+//! A process table in memory.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::fold::Here;
+use crate::port::process::{
+    Heard, Presence, ProcessControl, ProcessIdentity, SupervisorLink, SupervisorRequest, SweepReport, Word,
+};
+use crate::{BootId, JobId};
+
+/// Processes by pid, and a note of every sweep.
+#[derive(Debug, Default)]
+pub struct FakeProcesses {
+    alive: Mutex<BTreeMap<u32, ProcessIdentity>>,
+    sweeps: Mutex<Vec<JobId>>,
+    heard: Mutex<Vec<Heard>>,
+    told: Arc<Mutex<Vec<Word>>>,
+}
+
+impl FakeProcesses {
+    /// Lets a process live.
+    pub fn spawn(&self, who: ProcessIdentity) {
+        self.alive.lock().unwrap().insert(who.pid, who);
+    }
+
+    /// Sets what the next supervisor is heard to say.
+    pub fn next_supervisor_says(&self, heard: Heard) {
+        self.heard.lock().unwrap().insert(0, heard);
+    }
+
+    /// The jobs that were swept, in order.
+    pub fn sweeps(&self) -> Vec<JobId> {
+        self.sweeps.lock().unwrap().clone()
+    }
+
+    /// The words that launchers told their supervisors.
+    pub fn told(&self) -> Vec<Word> {
+        self.told.lock().unwrap().clone()
+    }
+}
+
+/// A wire to a supervisor that does not exist.
+#[derive(Debug)]
+pub struct FakeLink {
+    told: Arc<Mutex<Vec<Word>>>,
+    heard: Heard,
+}
+
+impl SupervisorLink for FakeLink {
+    fn tell(&mut self, word: Word) -> io::Result<()> {
+        self.told.lock().unwrap().push(word);
+        Ok(())
+    }
+    fn hear(&mut self, _within: Duration) -> Heard {
+        self.heard.clone()
+    }
+}
+
+impl ProcessControl for FakeProcesses {
+    fn here(&self) -> Here {
+        Here { boot: Some(BootId::new("boot-1")), machine: None }
+    }
+    fn me(&self) -> io::Result<ProcessIdentity> {
+        Ok(super::sample::process(1))
+    }
+    fn identify(&self, pid: u32) -> io::Result<Option<ProcessIdentity>> {
+        if pid == 1 {
+            return self.me().map(Some);
+        }
+        Ok(self.alive.lock().unwrap().get(&pid).cloned())
+    }
+    fn presence(&self, who: &ProcessIdentity) -> Presence {
+        match self.identify(who.pid) {
+            Ok(Some(found)) if found == *who => Presence::Same,
+            Ok(_) => Presence::Gone,
+            Err(_) => Presence::Unproved,
+        }
+    }
+    fn spawn_supervisor(&self, _request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
+        let heard = self.heard.lock().unwrap().pop().unwrap_or(Heard::Gone);
+        Ok(Box::new(FakeLink { told: Arc::clone(&self.told), heard }))
+    }
+    fn sweep(
+        &self,
+        job: &JobId,
+        target: Option<&ProcessIdentity>,
+        _within: Duration,
+    ) -> io::Result<SweepReport> {
+        self.sweeps.lock().unwrap().push(job.clone());
+        let ended =
+            target.and_then(|target| self.alive.lock().unwrap().remove(&target.pid)).into_iter().count();
+        Ok(SweepReport { ended, survivors: Vec::new() })
+    }
+}

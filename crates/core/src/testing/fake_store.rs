@@ -1,0 +1,234 @@
+//! Records in memory, for tests of decisions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use crate::port::disk::{Lock, LockMode, Publish, Wait};
+use crate::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
+use crate::{
+    Durability, Fact, Facts, JobId, Key, LockState, LockView, Observed, Place, Read, Session, Timestamp,
+};
+
+/// Jobs by id.
+#[derive(Debug, Clone, Default)]
+pub struct FakeStore(Arc<(Mutex<Records>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct Records {
+    jobs: BTreeMap<JobId, Job>,
+    keys: BTreeMap<(Option<Session>, Key), JobId>,
+    held: BTreeSet<(JobId, u8)>,
+    minted: u64,
+    refuse_writes: bool,
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Job {
+    facts: Facts,
+    past: bool,
+}
+
+impl FakeStore {
+    /// Puts facts under an id, as earlier processes would have left them.
+    pub fn put(&self, id: &JobId, facts: Facts) {
+        self.records().jobs.insert(id.clone(), Job { facts, past: false });
+    }
+
+    /// The facts of a job.
+    pub fn facts(&self, id: &JobId) -> Facts {
+        self.records().jobs.get(id).map(|job| job.facts.clone()).unwrap_or_default()
+    }
+
+    /// Lets every write fail, as on a full disk, or succeed again.
+    pub fn refuse_writes(&self, refuse: bool) {
+        self.records().refuse_writes = refuse;
+    }
+
+    /// What supervisors noted.
+    pub fn notes(&self) -> Vec<String> {
+        self.records().notes.clone()
+    }
+
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.0.0.lock().unwrap()
+    }
+}
+
+struct Guard(FakeStore, (JobId, u8));
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.records().held.remove(&self.1);
+        self.0.0.1.notify_all();
+    }
+}
+
+fn put<T: Clone>(place: &mut Read<T>, fact: &T) -> Publish {
+    if !place.is_absent() {
+        return Publish::Exists;
+    }
+    *place = Read::Present(fact.clone());
+    Publish::New
+}
+
+fn put_numbered<T: Clone>(list: &mut Vec<(u32, Read<T>)>, n: u32, fact: &T) -> Publish {
+    if list.iter().any(|(taken, _)| *taken == n) {
+        return Publish::Exists;
+    }
+    list.push((n, Read::Present(fact.clone())));
+    list.sort_by_key(|(n, _)| *n);
+    Publish::New
+}
+
+impl RecordStore for FakeStore {
+    fn create(&self, now: Timestamp) -> Result<JobId, StoreError> {
+        let mut records = self.records();
+        records.writable()?;
+        records.minted += 1;
+        let id = JobId::mint(now.as_millis().unsigned_abs(), records.minted);
+        records.jobs.insert(id.clone(), Job::default());
+        Ok(id)
+    }
+
+    fn recreate(&self, id: &JobId) -> Result<(), StoreError> {
+        self.records().jobs.entry(id.clone()).or_default();
+        Ok(())
+    }
+
+    fn claim_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<KeyClaim, StoreError> {
+        let mut records = self.records();
+        let owner = records.keys.entry((session.cloned(), key.clone())).or_insert_with(|| id.clone());
+        Ok(if owner == id { KeyClaim::Ours } else { KeyClaim::Taken(owner.clone()) })
+    }
+
+    fn publish(&self, id: &JobId, fact: &Fact, _durability: Durability) -> Result<Publish, StoreError> {
+        let mut records = self.records();
+        if !matches!(fact, Fact::End(_)) {
+            records.writable()?; // An end has room of its own.
+        }
+        let facts = &mut records.jobs.get_mut(id).ok_or_else(gone)?.facts;
+        Ok(match fact {
+            Fact::Spec(fact) => put(&mut facts.spec, fact),
+            Fact::Begin(fact) => put(&mut facts.begin, fact),
+            Fact::Target(fact) => put(&mut facts.target, fact),
+            Fact::Kill(n, fact) => put_numbered(&mut facts.kills, *n, fact),
+            Fact::End(fact) => put(&mut facts.end, fact),
+            Fact::Lease(n, fact) => put_numbered(&mut facts.leases, *n, fact),
+            Fact::LeaseResult(n, fact) => put_numbered(&mut facts.results, *n, fact),
+            Fact::Receipt(fact) => put(&mut facts.receipt, fact),
+            Fact::Settled(fact) => put(&mut facts.settled, fact),
+        })
+    }
+
+    fn flush_spec(&self, _id: &JobId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn reserve_end(&self, _id: &JobId) -> Result<(), StoreError> {
+        self.records().writable()
+    }
+
+    fn write_script(&self, _id: &JobId, _text: &str) -> Result<PathBuf, StoreError> {
+        self.records().writable()?;
+        Ok(PathBuf::from("/fake/script"))
+    }
+
+    fn log_path(&self, id: &JobId) -> PathBuf {
+        PathBuf::from(format!("/fake/{id}/log"))
+    }
+
+    fn note(&self, _id: &JobId, line: &str) -> Result<(), StoreError> {
+        self.records().notes.push(line.to_owned());
+        Ok(())
+    }
+
+    fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError> {
+        let records = self.records();
+        let state = |lock| {
+            if records.held.contains(&(id.clone(), lock as u8)) { LockState::Held } else { LockState::Free }
+        };
+        let locks = LockView { launch: state(JobLock::Launch), alive: state(JobLock::Alive) };
+        Ok(records.jobs.get(id).map(|job| Observed {
+            id: id.clone(),
+            facts: job.facts.clone(),
+            locks,
+            place: if job.past { Place::History } else { Place::Open },
+            output_bytes: 0,
+        }))
+    }
+
+    fn lock(
+        &self,
+        id: &JobId,
+        lock: JobLock,
+        _mode: LockMode,
+        wait: Wait,
+    ) -> Result<Option<Lock>, StoreError> {
+        let mut records = self.records();
+        let name = (id.clone(), lock as u8);
+        while !records.held.insert(name.clone()) {
+            match wait {
+                Wait::Try => return Ok(None),
+                Wait::Block => records = self.0.1.wait(records).unwrap(),
+            }
+        }
+        Ok(Some(Lock::new(Guard(self.clone(), name))))
+    }
+
+    fn open_jobs(&self) -> Result<Vec<JobId>, StoreError> {
+        Ok(self.records().jobs.iter().filter(|(_, job)| !job.past).map(|(id, _)| id.clone()).collect())
+    }
+
+    fn past_jobs(&self, most: usize) -> Result<Vec<JobId>, StoreError> {
+        let records = self.records();
+        let past = records.jobs.iter().rev().filter(|(_, job)| job.past);
+        Ok(past.map(|(id, _)| id.clone()).take(most).collect())
+    }
+
+    fn archive(&self, id: &JobId) -> Result<bool, StoreError> {
+        let mut records = self.records();
+        records.writable()?;
+        if records.held.iter().any(|(held, _)| held == id) {
+            return Ok(false);
+        }
+        records.jobs.get_mut(id).ok_or_else(gone)?.past = true;
+        Ok(true)
+    }
+
+    fn prune(&self, id: &JobId) -> Result<bool, StoreError> {
+        let mut records = self.records();
+        records.writable()?;
+        records.keys.retain(|_, owner| owner != id);
+        Ok(records.jobs.remove(id).is_some())
+    }
+
+    fn discard(&self, id: &JobId) -> Result<bool, StoreError> {
+        let mut records = self.records();
+        let empty = records.jobs.get(id).is_some_and(|job| job.facts.spec.is_absent());
+        if empty && !records.held.contains(&(id.clone(), JobLock::Launch as u8)) {
+            records.jobs.remove(id);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn tidy(&self) -> Result<usize, StoreError> {
+        Ok(0)
+    }
+}
+
+impl Records {
+    fn writable(&self) -> Result<(), StoreError> {
+        if self.refuse_writes {
+            Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn gone() -> StoreError {
+    std::io::Error::from(std::io::ErrorKind::NotFound).into()
+}

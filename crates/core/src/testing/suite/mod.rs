@@ -1,0 +1,15 @@
+//! One behaviour suite for every port. A suite panics with what went wrong, as tests do.
+
+mod clock;
+mod disk;
+mod executor;
+mod process;
+mod record;
+mod sink;
+
+pub use clock::clock;
+pub use disk::disk;
+pub use executor::{Commands, executor};
+pub use process::process;
+pub use record::record;
+pub use sink::sink;

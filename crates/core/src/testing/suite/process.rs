@@ -1,0 +1,25 @@
+//! What every process table does.
+
+use crate::BootId;
+use crate::port::process::{Presence, ProcessControl, ProcessIdentity};
+
+/// Holds identities to their promises, with the only process that is certainly there: this one.
+pub fn process(processes: &dyn ProcessControl) {
+    let me = processes.me().unwrap();
+    assert_eq!(
+        processes.identify(me.pid).unwrap().as_ref(),
+        Some(&me),
+        "the same process is the same identity"
+    );
+    assert_eq!(processes.presence(&me), Presence::Same);
+    assert_eq!(processes.here(), processes.here(), "this machine stays this machine");
+
+    let earlier = ProcessIdentity { started: me.started.wrapping_sub(1), ..me.clone() };
+    assert_eq!(processes.presence(&earlier), Presence::Gone, "a reused pid is somebody else");
+    if me.boot.is_some() {
+        let before = ProcessIdentity { boot: Some(BootId::new("another boot")), ..me.clone() };
+        assert_eq!(processes.presence(&before), Presence::Gone, "nothing survives a reboot");
+    }
+    let nobody = ProcessIdentity { pid: u32::MAX - 1, ..me };
+    assert_ne!(processes.presence(&nobody), Presence::Same);
+}

@@ -1,0 +1,111 @@
+//! Points in time: the wall's, for people, and the boot clock's, for measuring.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::BootId;
+
+/// A point of wall time in milliseconds since 1970, good for showing and for nothing else: clocks jump.
+///
+/// Displays as RFC 3339 in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The moment `millis` milliseconds after 1970 began.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since 1970 began.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// How long after `earlier` this is, in milliseconds; zero when it is not after it.
+    pub fn millis_since(self, earlier: Self) -> u64 {
+        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.0.rem_euclid(1000);
+        let seconds = self.0.div_euclid(1000);
+        let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        let (year, month, day) = civil(days);
+        let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+    }
+}
+
+/// The Gregorian date of a count of days since 1970-01-01.
+///
+/// Years are counted from March, so that the leap day is the last of its year and months follow one formula.
+fn civil(days: i64) -> (i64, i64, i64) {
+    const DAYS_IN_400_YEARS: i64 = 146_097;
+    let from_march_0000 = days + 719_468;
+    let (era, of_era) =
+        (from_march_0000.div_euclid(DAYS_IN_400_YEARS), from_march_0000.rem_euclid(DAYS_IN_400_YEARS));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// A moment on every clock that retention may need: within one boot the boot clock counts, across boots the wall.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Wall time.
+    pub wall_ms: Timestamp,
+    /// Which boot [`Self::since_boot_ms`] belongs to; unknown where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<BootId>,
+    /// Milliseconds since that boot, time asleep included.
+    pub since_boot_ms: u64,
+}
+
+impl Stamp {
+    /// How much time has passed since `self`, seen at `now`, in milliseconds.
+    ///
+    /// Within one boot no step of the wall clock matters. Across boots the wall clock is all there is, and a
+    /// clock that went back counts as no time at all.
+    pub fn age_ms(&self, now: &Stamp) -> u64 {
+        match (&self.boot, &now.boot) {
+            (Some(then), Some(here)) if then == here => now.since_boot_ms.saturating_sub(self.since_boot_ms),
+            _ => now.wall_ms.millis_since(self.wall_ms),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_show_as_rfc_3339() {
+        let show = |millis| Timestamp::from_millis(millis).to_string();
+        assert_eq!(show(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(show(-1), "1969-12-31T23:59:59.999Z");
+        assert_eq!(show(951_782_400_000), "2000-02-29T00:00:00.000Z");
+        assert_eq!(show(1_763_302_338_123), "2025-11-16T14:12:18.123Z");
+        assert_eq!(show(4_102_444_799_999), "2099-12-31T23:59:59.999Z");
+    }
+
+    #[test]
+    fn within_a_boot_a_wall_clock_that_jumps_ages_nothing() {
+        let boot = |id: &str, wall: i64, since: u64| Stamp {
+            wall_ms: Timestamp::from_millis(wall),
+            boot: Some(BootId::new(id)),
+            since_boot_ms: since,
+        };
+        let settled = boot("a", 1_000, 500);
+        assert_eq!(settled.age_ms(&boot("a", 900_000_000, 700)), 200);
+        assert_eq!(settled.age_ms(&boot("b", 5_000, 10)), 4_000);
+        assert_eq!(settled.age_ms(&boot("b", 0, 10)), 0);
+    }
+}

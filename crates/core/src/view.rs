@@ -1,0 +1,247 @@
+//! A job as programs see it: the JSON contract of `--json`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fold::Here;
+use crate::{
+    CommandLine, FollowUpState, JobId, JobState, NotifyPolicy, Observed, OsText, Outcome, Session, Usage,
+    Verdict, fold,
+};
+
+/// One job, as `show --json`, `list --json` and `wait --json` print it. Absent means absent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct JobView {
+    /// The version of this document.
+    pub format: u32,
+    /// The job.
+    pub id: JobId,
+    /// How far it is.
+    pub state: StateWord,
+    /// Its owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
+    /// Its name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// What it runs; absent when the record of it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<TextView>,
+    /// Where it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<OsText>,
+    /// When it was asked for (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launched_at: Option<String>,
+    /// When its process was started (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// When its end was seen (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// How long it ran, in milliseconds awake.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ran_ms: Option<u64>,
+    /// Its process, for people; a pid alone is never good enough to signal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// What it used of the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The message owed to its owner.
+    pub follow_up: FollowUpView,
+    /// What it printed.
+    pub output: OutputView,
+    /// What it lives through.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub survives: Vec<String>,
+    /// Pids of processes that could not be ended with it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub survivors: Vec<u32>,
+    /// What keeps this from being the whole truth: a fact that cannot be read, a newer format, another machine.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<String>,
+}
+
+/// How far a job is, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum StateWord {
+    /// Being launched.
+    Starting,
+    /// Alive.
+    Running,
+    /// Ended with code 0.
+    Done,
+    /// Ended in any other way.
+    Failed,
+}
+
+impl StateWord {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Whether the job is over.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Failed)
+    }
+}
+
+/// A command as a program reads it: an array of arguments, or the text of a shell script.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum TextView {
+    /// A program and its arguments.
+    Argv(Vec<OsText>),
+    /// Text for a shell.
+    Shell {
+        /// The text.
+        shell: String,
+    },
+}
+
+impl From<&CommandLine> for TextView {
+    fn from(command: &CommandLine) -> Self {
+        match command {
+            CommandLine::Argv(argv) => Self::Argv(argv.clone()),
+            CommandLine::Shell(text) => Self::Shell { shell: text.clone() },
+        }
+    }
+}
+
+/// The message owed to the owner of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FollowUpView {
+    /// What the owner chose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<NotifyPolicy>,
+    /// How far it is.
+    pub state: FollowUpState,
+    /// Its identity, which never changes; absent when nothing is wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<String>,
+}
+
+/// What a job printed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OutputView {
+    /// Every byte that it printed.
+    pub bytes: u64,
+    /// Where they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<OsText>,
+    /// Those that could not be kept.
+    #[serde(default)]
+    pub dropped: u64,
+}
+
+impl JobView {
+    /// Shows what was observed; `log` is where its output is, as text of the system.
+    ///
+    /// Returns nothing when there is no job.
+    pub fn new(seen: &Observed, here: &Here, log: OsText) -> Option<Self> {
+        let facts = &seen.facts;
+        let folded = fold(facts, seen.locks);
+        let mut notes = notes(seen);
+        let foreign = here.is_foreign(facts);
+        if foreign {
+            notes.push("launched on another machine: shown, and left alone".into());
+        }
+        let lost = |reason| (StateWord::Failed, Some(Outcome::Lost { reason }));
+        let (state, outcome) = match &folded.state {
+            JobState::Nothing => return None,
+            JobState::Starting => (StateWord::Starting, None),
+            JobState::Running => (StateWord::Running, None),
+            // Its locks say nothing here, so neither do we.
+            JobState::Unclaimed | JobState::Orphaned if foreign => (StateWord::Running, None),
+            JobState::Unclaimed | JobState::Orphaned => lost(here.lost_reason(facts)),
+            JobState::Ended { outcome, .. } => {
+                let word = match outcome.verdict() {
+                    Verdict::Done => StateWord::Done,
+                    Verdict::Failed => StateWord::Failed,
+                };
+                (word, Some(outcome.clone()))
+            }
+        };
+        let spec = facts.spec.present();
+        let target = facts.target.present();
+        let end = facts.end.present();
+        let wanted = folded.follow_up.state != FollowUpState::NotWanted;
+        Some(Self {
+            format: crate::FORMAT,
+            id: seen.id.clone(),
+            state,
+            session: spec.and_then(|spec| spec.session.clone()),
+            label: spec.and_then(|spec| spec.label.clone()),
+            command: spec.map(|spec| (&spec.command).into()),
+            cwd: spec.map(|spec| spec.cwd.clone()),
+            launched_at: spec.map(|spec| spec.launched_at_ms.to_string()),
+            started_at: target.map(|target| target.at_ms.to_string()),
+            ended_at: end.map(|end| end.at_ms.to_string()),
+            ran_ms: end.and_then(|end| end.ran_ms),
+            pid: target.map(|target| target.process.pid),
+            outcome,
+            usage: end.and_then(|end| end.usage),
+            follow_up: FollowUpView {
+                policy: folded.follow_up.policy,
+                state: folded.follow_up.state,
+                delivery: wanted.then(|| format!("{}.end", seen.id)),
+            },
+            output: OutputView {
+                bytes: end.map_or(seen.output_bytes, |end| end.output.bytes),
+                path: Some(log),
+                dropped: end.map_or(0, |end| end.output.dropped),
+            },
+            survives: target.map(|target| target.survives.clone()).unwrap_or_default(),
+            survivors: end.map(|end| end.survivors.iter().map(|who| who.pid).collect()).unwrap_or_default(),
+            notes,
+        })
+    }
+}
+
+fn notes(seen: &Observed) -> Vec<String> {
+    fn note<T>(notes: &mut Vec<String>, name: &str, read: &crate::Read<T>) {
+        match read {
+            crate::Read::Unreadable(why) => notes.push(format!("{name} cannot be read: {why}")),
+            crate::Read::Newer(format) => {
+                notes.push(format!("{name} has format {format}, written by a newer hearback: left alone"));
+            }
+            crate::Read::Absent | crate::Read::Present(_) => {}
+        }
+    }
+    let facts = &seen.facts;
+    let mut notes = Vec::new();
+    note(&mut notes, "spec", &facts.spec);
+    note(&mut notes, "begin", &facts.begin);
+    note(&mut notes, "target", &facts.target);
+    note(&mut notes, "end", &facts.end);
+    note(&mut notes, "receipt", &facts.receipt);
+    note(&mut notes, "settled", &facts.settled);
+    for (n, kill) in &facts.kills {
+        note(&mut notes, &format!("kill.{n}"), kill);
+    }
+    for (n, lease) in &facts.leases {
+        note(&mut notes, &format!("lease.{n}"), lease);
+    }
+    for (n, result) in &facts.results {
+        note(&mut notes, &format!("result.{n}"), result);
+    }
+    if let Some(words) = facts.end.present().and_then(|end| end.note.clone()) {
+        notes.push(words);
+    }
+    notes
+}

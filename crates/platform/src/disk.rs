@@ -1,0 +1,245 @@
+//! Files, names and locks of this machine.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use hearback_core::LockState;
+use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, ReadSeek, Wait};
+
+use crate::native::Native;
+use crate::{sys, temporary};
+
+impl Disk for Native {
+    fn secure_home(&self, path: &Path) -> io::Result<PathBuf> {
+        sys::files::secure_home(path)
+    }
+
+    fn make_dir(&self, path: &Path) -> io::Result<Publish> {
+        match sys::files::make_private_dir(path) {
+            Ok(()) => Ok(Publish::New),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Publish::Exists),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let entries = match fs_err::read_dir(dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn publish_new(&self, path: &Path, bytes: &[u8], flush: Flush) -> io::Result<Publish> {
+        let temporary = temporary::beside(path, self.nonce());
+        let written = write_new(&temporary, bytes, flush)
+            .and_then(|()| sys::files::name_without_replacing(&temporary, path, self.naming));
+        match written {
+            Ok(Publish::New) => {}
+            // The loser's file, or what became of it, is not to be kept; that it cannot be removed changes nothing.
+            other => {
+                let _ = fs_err::remove_file(&temporary);
+                return other;
+            }
+        }
+        flush_name(path, flush)?;
+        Ok(Publish::New)
+    }
+
+    fn reserve(&self, reserve: &Path, size: usize) -> io::Result<()> {
+        // Written and not merely allocated, so that no file system finds out later that it has no room.
+        let written = write_new(reserve, &vec![b' '; size], Flush::No);
+        if written.is_err() {
+            let _ = fs_err::remove_file(reserve);
+        }
+        written
+    }
+
+    fn publish_reserved(
+        &self,
+        reserve: &Path,
+        path: &Path,
+        bytes: &[u8],
+        flush: Flush,
+    ) -> io::Result<Publish> {
+        let mut file = match sys::files::open_to_overwrite(reserve) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return self.publish_new(path, bytes, flush);
+            }
+            Err(error) => return Err(error),
+        };
+        let room = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        if bytes.len() > room {
+            drop(file);
+            let published = self.publish_new(path, bytes, flush)?;
+            let _ = fs_err::remove_file(reserve);
+            return Ok(published);
+        }
+        let mut padded = bytes.to_vec();
+        padded.resize(room, b' ');
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&padded)?;
+        if flush == Flush::Power {
+            file.sync_all()?;
+        }
+        drop(file);
+        match sys::files::name_without_replacing(reserve, path, self.naming)? {
+            Publish::New => flush_name(path, flush).map(|()| Publish::New),
+            Publish::Exists => Ok(Publish::Exists),
+        }
+    }
+
+    fn read(&self, path: &Path, max: u64) -> Result<Option<Vec<u8>>, ReadError> {
+        let Some(file) = sys::files::open_checked(path)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > max {
+            return Err(ReadError::Refused(format!("larger than {max} bytes")));
+        }
+        Ok(Some(bytes))
+    }
+
+    fn open(&self, path: &Path) -> Result<Option<Box<dyn ReadSeek>>, ReadError> {
+        Ok(sys::files::open_checked(path)?.map(|file| Box::new(file) as Box<dyn ReadSeek>))
+    }
+
+    fn size(&self, path: &Path) -> io::Result<u64> {
+        match fs_err::symlink_metadata(path) {
+            Ok(found) => Ok(if found.is_file() { found.len() } else { 0 }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        sys::files::open_to_append(path)?.write_all(bytes)
+    }
+
+    fn flush(&self, path: &Path) -> io::Result<()> {
+        if fs_err::symlink_metadata(path)?.is_dir() {
+            sys::files::flush_dir(path)
+        } else {
+            sys::files::open_to_overwrite(path)?.sync_all()
+        }
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode, wait: Wait) -> io::Result<Option<Lock>> {
+        let file = match mode {
+            LockMode::Exclusive => sys::files::open_lock(path)?,
+            LockMode::Shared => match sys::files::open_checked(path) {
+                Ok(Some(file)) => file,
+                Ok(None) => return Ok(Some(Lock::new(()))),
+                Err(error) => return Err(refused_as_io(error, path)),
+            },
+        };
+        if !take(&file, mode, wait)? {
+            return Ok(None);
+        }
+        // While we waited, the folder may have been moved or pruned: a lock on a file that nobody finds is none.
+        if mode == LockMode::Exclusive && !sys::files::is_same_file(&file, path)? {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("`{}` is gone", path.display())));
+        }
+        Ok(Some(Lock::new(file)))
+    }
+
+    fn probe(&self, path: &Path) -> io::Result<LockState> {
+        let Some(file) = sys::files::open_checked(path).map_err(|error| refused_as_io(error, path))? else {
+            return Ok(LockState::Free);
+        };
+        Ok(if take(&file, LockMode::Shared, Wait::Try)? { LockState::Free } else { LockState::Held })
+    }
+
+    fn move_dir(&self, from: &Path, to: &Path) -> io::Result<Publish> {
+        sys::files::move_dir(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let removed = match fs_err::symlink_metadata(path) {
+            Ok(found) if found.is_dir() => fs_err::remove_dir_all(path),
+            Ok(_) => fs_err::remove_file(path),
+            Err(error) => Err(error),
+        };
+        match removed {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
+    fn remove_if_empty(&self, path: &Path) -> io::Result<()> {
+        use io::ErrorKind::{DirectoryNotEmpty, NotFound};
+        match fs_err::remove_dir(path) {
+            Err(error) if matches!(error.kind(), DirectoryNotEmpty | NotFound) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn is_dir(&self, path: &Path) -> io::Result<bool> {
+        match fs_err::symlink_metadata(path) {
+            Ok(found) => Ok(found.is_dir()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn nonce(&self) -> u64 {
+        getrandom::u64().expect("the system has random bits to give")
+    }
+}
+
+fn write_new(path: &Path, bytes: &[u8], flush: Flush) -> io::Result<()> {
+    let mut file = sys::files::create_new(path)?;
+    file.write_all(bytes)?;
+    if flush == Flush::Power {
+        file.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Flushes the folder that holds a name. On Windows the rename was written through already.
+fn flush_name(path: &Path, flush: Flush) -> io::Result<()> {
+    match (flush, path.parent()) {
+        (Flush::Power, Some(folder)) => sys::files::flush_dir(folder),
+        _ => Ok(()),
+    }
+}
+
+fn take(file: &fs_err::File, mode: LockMode, wait: Wait) -> io::Result<bool> {
+    let file: &File = file.file();
+    let tried = match (mode, wait) {
+        (LockMode::Shared, Wait::Try) => file.try_lock_shared(),
+        (LockMode::Exclusive, Wait::Try) => file.try_lock(),
+        (LockMode::Shared, Wait::Block) => retry(|| file.lock_shared()).map_err(TryLockError::Error),
+        (LockMode::Exclusive, Wait::Block) => retry(|| file.lock()).map_err(TryLockError::Error),
+    };
+    match tried {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// A signal that is handled interrupts a wait for a lock; that says nothing about the lock.
+fn retry(mut lock: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match lock() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+fn refused_as_io(error: ReadError, path: &Path) -> io::Error {
+    match error {
+        ReadError::Io(error) => error,
+        other => io::Error::new(io::ErrorKind::InvalidData, format!("`{}` is {other}", path.display())),
+    }
+}

@@ -1,0 +1,35 @@
+//! Processes, locks, files and clocks of each operating system, behind the ports of `hearback-core`.
+//!
+//! [`Native`] is the whole crate: it is the [`Disk`](hearback_core::port::disk::Disk), the
+//! [`ProcessControl`](hearback_core::port::process::ProcessControl), the
+//! [`Executor`](hearback_core::port::executor::Executor) and the [`Clock`](hearback_core::port::clock::Clock) of
+//! the machine it runs on.
+//!
+//! ```
+//! use hearback_core::port::clock::Clock;
+//! use hearback_platform::Native;
+//!
+//! assert!(Native::default().awake() > std::time::Duration::ZERO);
+//! ```
+//!
+//! Inside, one `sys` module is chosen; both have the same names. What a system cannot do is said as data.
+
+// `unsafe` lives in `sys` alone, in the modules that say so: on Unix `unix::clock` (none), `unix::detach`,
+// `unix::executor`, `unix::identity` and `unix::signals`; on Windows all of `windows`.
+
+#[cfg_attr(unix, path = "unix/mod.rs")]
+#[cfg_attr(windows, path = "windows/mod.rs")]
+mod sys;
+
+mod disk;
+mod mark;
+mod native;
+mod program;
+mod temporary;
+mod wire;
+
+pub use mark::{JOB_MARK, SUPERVISOR_MARK};
+pub use native::Native;
+pub use program::SUPERVISE_COMMAND;
+pub use sys::text::{from_os, to_os};
+pub use wire::StdioWire;

@@ -1,0 +1,72 @@
+//! Finding what to run: programs on the path, and a shell for shell text.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use hearback_core::{CommandLine, StartError, StartErrorKind};
+
+use crate::sys;
+
+/// The hidden command by which hearback, executed again, becomes a supervisor.
+pub const SUPERVISE_COMMAND: &str = "__supervise";
+
+/// A program that was found, and what to hand it.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    /// The file to execute.
+    pub(crate) program: PathBuf,
+    /// What the program is told that it is called.
+    pub(crate) name: OsString,
+    /// Its arguments.
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// Finds what `command` runs in `cwd`; `script` is where the text of a shell command was written.
+pub(crate) fn resolve(
+    command: &CommandLine,
+    cwd: &Path,
+    script: Option<&Path>,
+) -> Result<Invocation, StartError> {
+    match command {
+        CommandLine::Argv(argv) => {
+            let mut argv = argv.iter().map(sys::text::to_os);
+            let name = argv.next().ok_or_else(|| not_found("there is nothing to run".into()))?;
+            Ok(Invocation { program: find(&name, cwd)?, name, arguments: argv.collect() })
+        }
+        CommandLine::Shell(_) => {
+            let script = script.ok_or_else(|| StartError {
+                kind: StartErrorKind::Other,
+                message: "the text for the shell was not written".into(),
+            })?;
+            let (shell, arguments) = sys::shell::find(script, cwd)?;
+            Ok(Invocation { name: shell.clone().into(), program: shell, arguments })
+        }
+    }
+}
+
+/// Finds a program as a shell would: a bare name on the path, a name with a separator from `cwd`.
+pub(crate) fn find(name: &OsStr, cwd: &Path) -> Result<PathBuf, StartError> {
+    let shown = name.display();
+    if name.is_empty() {
+        return Err(not_found("the name of the program is empty".into()));
+    }
+    if let Ok(found) = which::which_in(name, std::env::var_os("PATH"), cwd) {
+        return Ok(found);
+    }
+    // Something of that name may be there without being a program.
+    let as_path = cwd.join(name);
+    if Path::new(name).components().count() > 1 && as_path.exists() {
+        return Err(StartError {
+            kind: StartErrorKind::NotExecutable,
+            message: format!("`{shown}` is not an executable file"),
+        });
+    }
+    Err(not_found(match Path::new(name).components().count() {
+        1 => format!("`{shown}` was not found on the PATH"),
+        _ => format!("`{shown}` was not found in `{}`", cwd.display()),
+    }))
+}
+
+pub(crate) fn not_found(message: String) -> StartError {
+    StartError { kind: StartErrorKind::NotFound, message }
+}

@@ -1,0 +1,31 @@
+//! The clocks of Unix.
+
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+
+#[cfg(target_os = "linux")]
+const AWAKE: ClockId = ClockId::CLOCK_MONOTONIC;
+#[cfg(target_os = "linux")]
+const SINCE_BOOT: ClockId = ClockId::CLOCK_BOOTTIME;
+#[cfg(target_os = "macos")]
+const AWAKE: ClockId = ClockId::CLOCK_UPTIME_RAW;
+#[cfg(target_os = "macos")]
+const SINCE_BOOT: ClockId = ClockId::CLOCK_MONOTONIC;
+// FreeBSD's clocks stand still in suspend, all of them.
+#[cfg(target_os = "freebsd")]
+const AWAKE: ClockId = ClockId::CLOCK_UPTIME;
+#[cfg(target_os = "freebsd")]
+const SINCE_BOOT: ClockId = ClockId::CLOCK_MONOTONIC;
+
+pub(crate) fn awake() -> Duration {
+    read(AWAKE)
+}
+
+pub(crate) fn since_boot() -> Duration {
+    read(SINCE_BOOT)
+}
+
+fn read(clock: ClockId) -> Duration {
+    clock_gettime(clock).expect("every kernel that we support has this clock").into()
+}

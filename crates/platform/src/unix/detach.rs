@@ -1,0 +1,86 @@
+//! A supervisor that outlives its launcher: own session, no terminal, no descriptor of anybody's but the wire.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use hearback_core::port::process::{SupervisorLink, SupervisorRequest};
+
+use super::signals;
+use crate::wire::PipeLink;
+use crate::{JOB_MARK, SUPERVISE_COMMAND, SUPERVISOR_MARK};
+
+/// What a job on this system lives through.
+pub(crate) const SURVIVES: [&str; 3] = ["parent", "terminal", "process_group"];
+
+#[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
+pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
+    let mut command = Command::new(&request.program);
+    command.arg(SUPERVISE_COMMAND).arg(request.job.as_str());
+    for (name, value) in &request.env {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.env(SUPERVISOR_MARK, request.job.as_str()).env_remove(JOB_MARK);
+    command.current_dir(&request.home);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    // SAFETY: `leave` makes async-signal-safe calls only.
+    unsafe { command.pre_exec(leave) };
+    let mut child = command.spawn()?;
+    let (down, up) = (child.stdin.take(), child.stdout.take());
+    // The child was only the middle of a double fork and is gone by now.
+    child.wait()?;
+    match (down, up) {
+        (Some(down), Some(up)) => Ok(Box::new(PipeLink::new(down, up))),
+        _ => Err(io::Error::other("the wire to the supervisor was not made")),
+    }
+}
+
+/// Runs in the forked child. Leaves session and parent, and lets go of everything that was inherited.
+///
+/// The second fork makes the supervisor nobody's child, so that a long-lived program which launches jobs has
+/// nothing to reap, and keeps it from ever getting a terminal.
+fn leave() -> io::Result<()> {
+    nix::unistd::setsid()?;
+    // SAFETY: between fork and exec there is one thread, and both sides go on with async-signal-safe calls.
+    match unsafe { libc::fork() } {
+        -1 => return Err(io::Error::last_os_error()),
+        0 => {}
+        // SAFETY: ends this process at once, running nothing that belongs to the parent.
+        _ => unsafe { libc::_exit(0) },
+    }
+    signals::reset_dispositions();
+    close_on_exec_from_3();
+    Ok(())
+}
+
+/// Marks every descriptor above the standard streams to be closed by exec, the pipe by which a failing exec is
+/// reported among them.
+fn close_on_exec_from_3() {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: changes flags of descriptors and nothing else.
+        let marked =
+            unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+        if marked == 0 {
+            return;
+        }
+    }
+    // SAFETY: reads a limit.
+    let limit = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
+    // A limit of a billion descriptors is not a billion open ones; nobody has more than this by accident.
+    let limit = i32::try_from(limit.clamp(256, 65_536)).unwrap_or(256);
+    for descriptor in 3..limit {
+        // SAFETY: changes a flag of a descriptor; one that is not open is merely refused.
+        unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
+
+/// Lets go of the wire: standard input and output become the null device.
+pub(crate) fn close_standard_streams() {
+    let Ok(null) = fs_err::OpenOptions::new().read(true).write(true).open("/dev/null") else { return };
+    let _ = nix::unistd::dup2_stdin(&null);
+    let _ = nix::unistd::dup2_stdout(&null);
+}

@@ -1,0 +1,297 @@
+//! Targets on this machine: started in a session of their own, reaped by their only parent.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use hearback_core::port::executor::{RunEvent, Running, StartRequest};
+use hearback_core::{Exit, JobId, Output, ProcessIdentity, StartError, StartErrorKind, Usage};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::pump::Pump;
+use super::signals::{self, ChildWatch};
+use super::{clock, detach, identity, text, tree};
+use crate::program::{self, Invocation};
+use crate::{JOB_MARK, SUPERVISOR_MARK};
+
+/// A machine out of processes may have one again in a moment.
+const FORK_TRIES: u32 = 5;
+/// Where orphans do not come back to us, a tree that is ending is looked at this often.
+#[cfg(not(target_os = "linux"))]
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
+    let cwd = PathBuf::from(text::to_os(request.cwd));
+    check_directory(&cwd)?;
+    let invocation = program::resolve(request.command, &cwd, request.script)?;
+    let prepared = prepare(request.log).map_err(|error| other("cannot prepare to run", &error))?;
+    let (pump, writer, watch) = prepared;
+    let pid = spawn(&invocation, &cwd, request.job, &writer)?;
+    // From here on only the target and its children hold the writing end.
+    drop(writer);
+    let process = identity::identify_child(pid).unwrap_or(ProcessIdentity {
+        pid,
+        started: 0,
+        boot: identity::boot(),
+        scope: identity::scope(),
+    });
+    Ok(Box::new(LocalRunning {
+        job: request.job.clone(),
+        process,
+        pump,
+        watch,
+        exit: None,
+        stage: Stage::Alive,
+        childless: false,
+        look: true,
+    }))
+}
+
+fn check_directory(cwd: &Path) -> Result<(), StartError> {
+    let bad = |message| Err(StartError { kind: StartErrorKind::BadDirectory, message });
+    match std::fs::metadata(cwd) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => bad(format!("the working directory `{}` is not a directory", cwd.display())),
+        Err(error) => bad(format!("cannot use the working directory `{}`: {error}", cwd.display())),
+    }
+}
+
+fn other(what: &str, error: &io::Error) -> StartError {
+    StartError { kind: StartErrorKind::Other, message: format!("{what}: {error}") }
+}
+
+fn prepare(log: &Path) -> io::Result<(Pump, io::PipeWriter, ChildWatch)> {
+    signals::survive_size_limits();
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_child_subreaper(true)?;
+    let watch = ChildWatch::new()?;
+    let (pump, writer) = Pump::new(log)?;
+    Ok((pump, writer, watch))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
+fn spawn(what: &Invocation, cwd: &Path, job: &JobId, output: &io::PipeWriter) -> Result<u32, StartError> {
+    let cannot = |error: &io::Error| {
+        let kind = match error.kind() {
+            io::ErrorKind::NotFound => StartErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied => StartErrorKind::NotExecutable,
+            _ if error.raw_os_error() == Some(libc::ENOEXEC) => StartErrorKind::NotExecutable,
+            _ => StartErrorKind::Other,
+        };
+        StartError { kind, message: format!("cannot execute `{}`: {error}", what.program.display()) }
+    };
+    let stream = || output.try_clone().map(Stdio::from).map_err(|error| cannot(&error));
+    let mut command = Command::new(&what.program);
+    command.arg0(&what.name).args(&what.arguments).current_dir(cwd);
+    command.env(JOB_MARK, job.as_str()).env_remove(SUPERVISOR_MARK);
+    command.stdin(Stdio::null()).stdout(stream()?).stderr(stream()?);
+    let supervisor = std::process::id();
+    // SAFETY: `prepare_target` makes async-signal-safe calls only.
+    unsafe { command.pre_exec(move || prepare_target(supervisor)) };
+    let mut tried = 1;
+    loop {
+        match command.spawn() {
+            Ok(child) => return Ok(child.id()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && tried < FORK_TRIES => {
+                std::thread::sleep(Duration::from_millis(10) * 2_u32.pow(tried));
+                tried += 1;
+            }
+            Err(error) => return Err(cannot(&error)),
+        }
+    }
+}
+
+/// Runs in the forked child.
+fn prepare_target(supervisor: u32) -> io::Result<()> {
+    // A session of its own: a signal to its group can never reach the supervisor.
+    nix::unistd::setsid()?;
+    signals::reset_dispositions();
+    #[cfg(target_os = "linux")]
+    {
+        // A target without a supervisor has no limit and no exit code, so it ends with it.
+        nix::sys::prctl::set_pdeathsig(Some(nix::sys::signal::Signal::SIGKILL))?;
+    }
+    // The supervisor may have died before the line above took effect.
+    if nix::unistd::getppid().as_raw().unsigned_abs() != supervisor {
+        return Err(io::Error::from(io::ErrorKind::Interrupted));
+    }
+    Ok(())
+}
+
+/// How far a target is.
+#[derive(PartialEq, Eq)]
+enum Stage {
+    Alive,
+    /// Its exit has been told.
+    Exited,
+    /// That nothing is left has been told.
+    Empty,
+}
+
+struct LocalRunning {
+    job: JobId,
+    process: ProcessIdentity,
+    pump: Pump,
+    watch: ChildWatch,
+    exit: Option<(Exit, Usage)>,
+    stage: Stage,
+    /// No child is left to wait for; where orphans come back to us, that means the whole tree.
+    childless: bool,
+    /// Something may have changed since the tree was last looked at.
+    look: bool,
+}
+
+impl Running for LocalRunning {
+    fn process(&self) -> &ProcessIdentity {
+        &self.process
+    }
+
+    fn survives(&self) -> Vec<String> {
+        detach::SURVIVES.map(str::to_owned).to_vec()
+    }
+
+    fn next(&mut self, deadline: Option<Duration>) -> RunEvent {
+        loop {
+            self.reap();
+            if self.stage == Stage::Alive
+                && let Some((exit, usage)) = self.exit
+            {
+                self.stage = Stage::Exited;
+                return RunEvent::Exited { exit, usage: Some(usage) };
+            }
+            if self.stage == Stage::Exited && std::mem::take(&mut self.look) && self.members().is_empty() {
+                self.stage = Stage::Empty;
+                return RunEvent::Emptied;
+            }
+            let left = deadline.map(|deadline| deadline.saturating_sub(clock::awake()));
+            if left == Some(Duration::ZERO) {
+                return RunEvent::Deadline;
+            }
+            self.sleep(left);
+        }
+    }
+
+    fn ask(&mut self) {
+        for who in self.members() {
+            // Gone meanwhile, or not ours to signal: what remains is seen at the next look.
+            let _ = tree::ask(&who);
+        }
+    }
+
+    fn force(&mut self, within: Duration) -> Vec<ProcessIdentity> {
+        let (job, process) = (self.job.clone(), self.process.clone());
+        let between = || {
+            self.sleep(Some(Duration::from_millis(5)));
+            self.reap();
+        };
+        match tree::force(&job, &process, within, between) {
+            Ok(report) => report.survivors,
+            // Nobody could be looked for, so nobody is known to be gone.
+            Err(_) => vec![process],
+        }
+    }
+
+    fn members(&mut self) -> Vec<ProcessIdentity> {
+        self.reap();
+        if self.childless && cfg!(target_os = "linux") {
+            return Vec::new();
+        }
+        tree::members(&self.job, &self.process).unwrap_or_else(|_| vec![self.process.clone()])
+    }
+
+    fn drain(&mut self) -> Output {
+        self.pump.drain()
+    }
+}
+
+impl LocalRunning {
+    /// Waits for output, a change among the children, or the end of `left`.
+    fn sleep(&mut self, left: Option<Duration>) {
+        #[cfg(not(target_os = "linux"))]
+        let left = if self.stage == Stage::Exited {
+            self.look = true;
+            Some(left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY)))
+        } else {
+            left
+        };
+        let timeout = match left {
+            None => PollTimeout::NONE,
+            // Rounded up, so that a deadline has passed when we wake; the longest sleep is 24 days, then one more.
+            Some(left) => {
+                let millis = left.as_nanos().div_ceil(1_000_000);
+                PollTimeout::try_from(i32::try_from(millis).unwrap_or(i32::MAX)).unwrap_or(PollTimeout::MAX)
+            }
+        };
+        let (changed, printed) = {
+            let mut sources = vec![PollFd::new(self.watch.as_fd(), PollFlags::POLLIN)];
+            sources.extend(self.pump.source().map(|pipe| PollFd::new(pipe, PollFlags::POLLIN)));
+            if poll(&mut sources, timeout).is_err() {
+                return; // Interrupted; whatever it was, the next look tells.
+            }
+            let ready = |source: Option<&PollFd<'_>>| source.and_then(PollFd::any).unwrap_or(false);
+            (ready(sources.first()), ready(sources.get(1)))
+        };
+        if printed {
+            self.pump.copy();
+        }
+        if changed {
+            self.watch.acknowledge();
+            self.look = true;
+        }
+    }
+
+    /// Reaps every child that has ended: the target, and the orphans that came back to us.
+    fn reap(&mut self) {
+        loop {
+            let mut status = 0;
+            let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+            // SAFETY: both pointers are to memory of ours that outlives the call.
+            let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+            match pid {
+                0 => {
+                    self.childless = false;
+                    return;
+                }
+                -1 => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() == io::ErrorKind::Interrupted {
+                        continue;
+                    }
+                    self.childless = error.raw_os_error() == Some(libc::ECHILD);
+                    return;
+                }
+                pid if pid.unsigned_abs() == self.process.pid => {
+                    // SAFETY: all zeroes is a valid rusage, and the kernel has filled it in.
+                    let usage = unsafe { usage.assume_init() };
+                    self.exit = Some((exit_of(status), usage_of(&usage)));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn exit_of(status: i32) -> Exit {
+    if libc::WIFSIGNALED(status) {
+        Exit::Signaled { signal: libc::WTERMSIG(status), core: libc::WCOREDUMP(status) }
+    } else {
+        Exit::Exited { code: libc::WEXITSTATUS(status).unsigned_abs() }
+    }
+}
+
+fn usage_of(usage: &libc::rusage) -> Usage {
+    let millis = |time: libc::timeval| {
+        let (seconds, micros) = (time.tv_sec.unsigned_abs(), u64::from(time.tv_usec.unsigned_abs() as u32));
+        seconds * 1000 + micros / 1000
+    };
+    // macOS counts bytes, everybody else kibibytes.
+    let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
+    Usage {
+        user_ms: millis(usage.ru_utime),
+        system_ms: millis(usage.ru_stime),
+        peak_memory_bytes: usage.ru_maxrss.unsigned_abs() * unit,
+    }
+}

@@ -1,0 +1,198 @@
+//! Files that are ours alone: private, never behind a link, never taken from anybody.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use fs_err::File;
+use hearback_core::port::disk::{Publish, ReadError};
+use nix::unistd::geteuid;
+
+use crate::native::Naming;
+
+const PRIVATE_DIR: u32 = 0o700;
+const PRIVATE_FILE: u32 = 0o600;
+const CHECKED: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+
+pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
+    match fs_err::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() && found.uid() != geteuid().as_raw() => {
+            return Err(denied(path, "is a link that somebody else made"));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Some(parent) = path.parent() {
+                fs_err::create_dir_all(parent)?;
+            }
+            match make_private_dir(path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        Err(error) => return Err(error),
+    }
+    let home = fs_err::canonicalize(path)?;
+    // Looked at through a handle, so that what was checked is what is there.
+    let opened = open(OpenOptions::new().read(true).custom_flags(CHECKED | libc::O_DIRECTORY), &home)?;
+    let found = opened.metadata()?;
+    if found.uid() != geteuid().as_raw() {
+        let owner = format!("belongs to user {}, and you are user {}", found.uid(), geteuid());
+        return Err(denied(&home, &owner));
+    }
+    if found.mode() & 0o022 != 0 {
+        return Err(denied(&home, &format!("may be written by others (mode {:04o})", found.mode() & 0o7777)));
+    }
+    refuse_shared_file_systems(&opened, &home)?;
+    Ok(home)
+}
+
+fn denied(path: &Path, why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, format!("`{}` {why}", path.display()))
+}
+
+/// Locks on a network mount do not mean what hearback needs them to mean: that a holder who died lets go.
+#[cfg(target_os = "linux")]
+fn refuse_shared_file_systems(home: &File, path: &Path) -> io::Result<()> {
+    // From linux/magic.h: NFS, SMB, CIFS, SMB 2 and 9P.
+    const SHARED: [u32; 5] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997];
+    let kind = rustix::fs::fstatfs(home.as_fd())?.f_type as u32;
+    if SHARED.contains(&kind) {
+        let why =
+            format!("`{}` is on a network file system, where locks cannot be relied on", path.display());
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn refuse_shared_file_systems(_home: &File, _path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
+    // fs-err has no builder that takes a mode.
+    let made = std::fs::DirBuilder::new().mode(PRIVATE_DIR).create(path);
+    made.map_err(|error| {
+        io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", path.display()))
+    })
+}
+
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).custom_flags(CHECKED), path)
+}
+
+pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().write(true).custom_flags(CHECKED), path)
+}
+
+pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().append(true).create(true).mode(PRIVATE_FILE).custom_flags(CHECKED), path)
+}
+
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(PRIVATE_FILE).custom_flags(CHECKED);
+    open(&options, path)
+}
+
+/// Opens a file that only hearback can have written; nothing when there is none.
+pub(crate) fn open_checked(path: &Path) -> Result<Option<File>, ReadError> {
+    let file = match open(OpenOptions::new().read(true).custom_flags(CHECKED), path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => match fs_err::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() => return Err(ReadError::Refused("a symbolic link".into())),
+            _ => return Err(error.into()),
+        },
+    };
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(ReadError::Refused("not a regular file".into()));
+    }
+    if found.uid() != geteuid().as_raw() {
+        return Err(ReadError::Refused(format!("owned by user {}", found.uid())));
+    }
+    Ok(Some(file))
+}
+
+fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    fs_err::OpenOptions::from_options(options.clone()).open(path)
+}
+
+/// Tells whether `path` still names the file that `file` is.
+pub(crate) fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
+    let opened = file.metadata()?;
+    match fs_err::symlink_metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (opened.dev(), opened.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn flush_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// Gives the file `from` the name `to`, unless somebody has that name.
+pub(crate) fn name_without_replacing(from: &Path, to: &Path, naming: Naming) -> io::Result<Publish> {
+    if naming == Naming::Best {
+        match rename_without_replacing(from, to) {
+            // Not every file system and not every kernel can; a second link means the same.
+            Err(error) if is_unsupported(&error) => {}
+            other => return other.map_err(|error| naming_failed(from, to, &error)),
+        }
+    }
+    match std::fs::hard_link(from, to) {
+        Ok(()) => {
+            // The fact is published; what remains is a second name for it, which tidying finds.
+            let _ = fs_err::remove_file(from);
+            Ok(Publish::New)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Publish::Exists),
+        Err(error) => Err(naming_failed(from, to, &error)),
+    }
+}
+
+pub(crate) fn move_dir(from: &Path, to: &Path) -> io::Result<Publish> {
+    match rename_without_replacing(from, to) {
+        // Directories have no second link. The names are ours and random enough for a look before the leap.
+        Err(error) if is_unsupported(&error) => match fs_err::symlink_metadata(to) {
+            Ok(_) => Ok(Publish::Exists),
+            Err(_) => plain_rename(from, to).map(|()| Publish::New),
+        },
+        other => other,
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that renames, after it has looked")]
+fn plain_rename(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::rename(from, to)
+}
+
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+fn rename_without_replacing(from: &Path, to: &Path) -> io::Result<Publish> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(Publish::New),
+        Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => Ok(Publish::Exists),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn rename_without_replacing(_from: &Path, _to: &Path) -> io::Result<Publish> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    let known = [libc::EINVAL, libc::ENOSYS, libc::ENOTSUP, libc::EOPNOTSUPP];
+    error.kind() == io::ErrorKind::Unsupported
+        || error.raw_os_error().is_some_and(|code| known.contains(&code))
+}
+
+fn naming_failed(from: &Path, to: &Path, error: &io::Error) -> io::Error {
+    let (from, to) = (from.display(), to.display());
+    io::Error::new(error.kind(), format!("failed to publish `{from}` as `{to}`: {error}"))
+}

@@ -1,0 +1,21 @@
+//! Linux, macOS and the BSDs.
+
+pub(crate) mod clock;
+#[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
+pub(crate) mod detach;
+#[expect(unsafe_code, reason = "wait4 tells what a child used, and has no safe wrapper")]
+pub(crate) mod executor;
+pub(crate) mod files;
+#[cfg_attr(target_os = "linux", path = "identity/linux.rs")]
+#[cfg_attr(target_os = "macos", path = "identity/macos.rs")]
+#[cfg_attr(target_os = "freebsd", path = "identity/freebsd.rs")]
+pub(crate) mod identity;
+mod pump;
+pub(crate) mod shell;
+#[expect(unsafe_code, reason = "signal handlers are unsafe by nature")]
+mod signals;
+#[cfg_attr(target_os = "linux", path = "snapshot/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "snapshot/other.rs")]
+mod snapshot;
+pub(crate) mod text;
+pub(crate) mod tree;

@@ -1,0 +1,95 @@
+//! From the target's pipe into the log.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use fs_err::File;
+use hearback_core::Output;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+use super::files;
+
+/// Large reads halve the cost of small writes; see docs/decisions.
+const CHUNK: usize = 64 * 1024;
+/// The most that a pipe can hold, and so the most that is worth draining when nobody waits for its end.
+const DRAIN_MAX: usize = 1024 * 1024;
+/// Larger pipes wake us less often. Not larger than this: a user's pipes share a budget.
+#[cfg(target_os = "linux")]
+const PIPE_SIZE: usize = 256 * 1024;
+
+/// Copies what the target prints. A log that cannot be written loses output, never the job.
+pub(crate) struct Pump {
+    pipe: Option<PipeReader>,
+    log: File,
+    /// Allocated with the first byte: most jobs are silent, and their supervisors small.
+    buffer: Vec<u8>,
+    output: Output,
+}
+
+impl Pump {
+    /// Opens the log and makes the pipe; the writing end is the target's.
+    pub(crate) fn new(log: &Path) -> io::Result<(Self, PipeWriter)> {
+        let log = files::open_to_append(log)?;
+        let (reader, writer) = io::pipe()?;
+        fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        #[cfg(target_os = "linux")]
+        let _ = rustix::pipe::fcntl_setpipe_size(&reader, PIPE_SIZE); // A smaller one does too.
+        Ok((Self { pipe: Some(reader), log, buffer: Vec::new(), output: Output::default() }, writer))
+    }
+
+    /// What to wait on; nothing once every writer has let go.
+    pub(crate) fn source(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Copies one chunk; tells whether there may be more.
+    pub(crate) fn copy(&mut self) -> usize {
+        let Some(pipe) = &mut self.pipe else { return 0 };
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; CHUNK];
+        }
+        match pipe.read(&mut self.buffer) {
+            Ok(0) => {
+                self.pipe = None;
+                0
+            }
+            Ok(n) => {
+                self.keep(n);
+                n
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 1,
+            Err(_) => {
+                self.pipe = None;
+                0
+            }
+        }
+    }
+
+    /// Copies what is in the pipe now, without waiting for anybody to close it.
+    pub(crate) fn drain(&mut self) -> Output {
+        let mut drained = 0;
+        while drained < DRAIN_MAX {
+            match self.copy() {
+                0 => break,
+                n => drained += n,
+            }
+        }
+        self.output
+    }
+
+    fn keep(&mut self, n: usize) {
+        self.output.bytes += n as u64;
+        let mut rest = &self.buffer[..n];
+        while !rest.is_empty() {
+            match self.log.write(rest) {
+                Ok(0) => break,
+                Ok(written) => rest = &rest[written..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        self.output.dropped += rest.len() as u64;
+    }
+}

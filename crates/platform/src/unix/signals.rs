@@ -1,0 +1,89 @@
+//! Signals of this process: which children changed, and what a child inherits.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use nix::fcntl::OFlag;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+/// Where the handler writes; a signal handler can reach nothing but statics.
+static WAKE: AtomicI32 = AtomicI32::new(-1);
+
+/// Becomes readable when a child of this process has changed. One per process.
+pub(crate) struct ChildWatch {
+    read: OwnedFd,
+    _write: OwnedFd,
+}
+
+impl ChildWatch {
+    pub(crate) fn new() -> io::Result<Self> {
+        let (read, write) = pipe()?;
+        WAKE.store(write.as_raw_fd(), Ordering::SeqCst);
+        let action = SigAction::new(
+            SigHandler::Handler(child_changed),
+            SaFlags::SA_RESTART | SaFlags::SA_NOCLDSTOP,
+            SigSet::empty(),
+        );
+        // SAFETY: the handler makes one async-signal-safe call and touches nothing but an atomic.
+        unsafe { sigaction(Signal::SIGCHLD, &action) }?;
+        Ok(Self { read, _write: write })
+    }
+
+    /// Takes note of every change so far.
+    pub(crate) fn acknowledge(&self) {
+        let mut bytes = [0; 64];
+        while nix::unistd::read(&self.read, &mut bytes).is_ok_and(|n| n == bytes.len()) {}
+    }
+}
+
+impl AsFd for ChildWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.read.as_fd()
+    }
+}
+
+impl Drop for ChildWatch {
+    fn drop(&mut self) {
+        WAKE.store(-1, Ordering::SeqCst);
+    }
+}
+
+extern "C" fn child_changed(_signal: libc::c_int) {
+    let byte = 0_u8;
+    // SAFETY: write is async-signal-safe, the byte outlives the call, and a descriptor of -1 is merely refused.
+    // The pipe does not block; when it is full, the reader has been woken already.
+    unsafe { libc::write(WAKE.load(Ordering::SeqCst), (&raw const byte).cast(), 1) };
+}
+
+#[cfg(not(target_os = "macos"))]
+fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
+    nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)
+}
+
+#[cfg(target_os = "macos")]
+fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
+    use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+    let (read, write) = nix::unistd::pipe()?;
+    for end in [&read, &write] {
+        fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+        fcntl(end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    }
+    Ok((read, write))
+}
+
+/// Gives every signal its default meaning again. Async-signal-safe: called between fork and exec.
+///
+/// A caller that ignores signals, as `nohup` does, would otherwise hand that on to every job.
+pub(crate) fn reset_dispositions() {
+    for signal in 1..=64 {
+        // SAFETY: the default disposition runs no code of ours; a number that cannot be reset is merely refused.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Lets a write beyond a file-size limit fail instead of ending this process.
+pub(crate) fn survive_size_limits() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    let _ = unsafe { nix::sys::signal::signal(Signal::SIGXFSZ, SigHandler::SigIgn) };
+}

@@ -1,0 +1,113 @@
+//! The processes of this machine, as /proc shows them at one moment.
+
+use std::io;
+
+use crate::mark::{JOB_MARK, SUPERVISOR_MARK};
+
+/// What hearback reads of a process's stat file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stat {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) session: u32,
+    /// Clock ticks between boot and start.
+    pub(crate) started: u64,
+    state: u8,
+}
+
+impl Stat {
+    /// Reads one process; nothing when there is none.
+    pub(crate) fn read(pid: u32) -> io::Result<Option<Self>> {
+        match std::fs::File::open(format!("/proc/{pid}/stat")).and_then(io::read_to_string) {
+            Ok(text) => Self::parse(pid, &text)
+                .map(Some)
+                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the stat file makes no sense")),
+            Err(error) if is_no_process(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn parse(pid: u32, text: &str) -> Option<Self> {
+        // The name in brackets may hold anything, brackets and line ends among it; the last one closes it.
+        let (_, rest) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        // proc(5) counts from 1 and two fields lie before the bracket: field n is at n - 3.
+        let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
+        let small = |n: usize| u32::try_from(number(n)?).ok();
+        Some(Self {
+            pid,
+            parent: small(4)?,
+            group: small(5)?,
+            session: small(6)?,
+            started: number(22)?,
+            state: *fields.first()?.as_bytes().first()?,
+        })
+    }
+
+    /// A process that has ended and only waits to be reaped is none.
+    pub(crate) fn is_dead(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+}
+
+/// A process that ends while it is read answers ESRCH instead of ENOENT.
+fn is_no_process(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+/// A process with the marks in its environment.
+#[derive(Debug, Clone)]
+pub(crate) struct Process {
+    pub(crate) stat: Stat,
+    /// The job that it belongs to.
+    pub(crate) job: Option<String>,
+    /// The job that it supervises.
+    pub(crate) supervises: Option<String>,
+}
+
+/// Every living process. One whose environment is none of our business has no marks.
+pub(crate) fn processes() -> io::Result<Vec<Process>> {
+    let mut found = Vec::new();
+    for entry in fs_err::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // One that cannot be read is somebody else's, and must not keep the others from being found.
+        let Some(stat) = Stat::read(pid).ok().flatten().filter(|stat| !stat.is_dead()) else { continue };
+        let (job, supervises) = marks(pid);
+        found.push(Process { stat, job, supervises });
+    }
+    Ok(found)
+}
+
+fn marks(pid: u32) -> (Option<String>, Option<String>) {
+    let Ok(environment) = std::fs::File::open(format!("/proc/{pid}/environ")).and_then(read_all) else {
+        return (None, None);
+    };
+    let value = |name: &str| {
+        environment.split(|byte| *byte == 0).find_map(|entry| {
+            let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+            Some(String::from_utf8_lossy(value).into_owned())
+        })
+    };
+    (value(JOB_MARK), value(SUPERVISOR_MARK))
+}
+
+fn read_all(mut file: std::fs::File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut file, &mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_full_of_brackets_does_not_hide_the_fields() {
+        let text = "7 (a) S 9 (b\n) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20\n";
+        let stat = Stat::parse(7, text).unwrap();
+        assert_eq!((stat.parent, stat.group, stat.session, stat.started), (1, 2, 3, 4242));
+        assert!(!stat.is_dead());
+        assert!(Stat::parse(7, "7 (x) R 1").is_none());
+    }
+}

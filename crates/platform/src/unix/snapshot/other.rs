@@ -1,0 +1,57 @@
+//! The processes of this machine where there is no /proc, as `sysinfo` shows them at one moment.
+
+use std::io;
+
+use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
+
+use crate::mark::{JOB_MARK, SUPERVISOR_MARK};
+
+/// What hearback needs to know of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stat {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) session: u32,
+    /// The kernel's own start time; sysinfo's is whole seconds and no identity.
+    pub(crate) started: u64,
+}
+
+/// A process with the marks in its environment.
+#[derive(Debug, Clone)]
+pub(crate) struct Process {
+    pub(crate) stat: Stat,
+    /// The job that it belongs to.
+    pub(crate) job: Option<String>,
+    /// The job that it supervises.
+    pub(crate) supervises: Option<String>,
+}
+
+/// Every living process. One whose environment is none of our business has no marks.
+pub(crate) fn processes() -> io::Result<Vec<Process>> {
+    let mut system = System::new().map_err(io::Error::other)?;
+    let what = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
+    system.refresh_processes_specifics(ProcessesToUpdate::All, true, what);
+    let mut found = Vec::new();
+    for (pid, process) in system.processes() {
+        let pid = pid.as_u32();
+        let Some(who) = super::identity::identify(pid)? else { continue };
+        let mark = |name: &str| {
+            process
+                .environ()
+                .iter()
+                .find_map(|entry| Some(entry.to_str()?.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
+        };
+        let number = |raw: nix::Result<nix::unistd::Pid>| raw.map_or(0, |pid| pid.as_raw().unsigned_abs());
+        let raw = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap_or(0));
+        let stat = Stat {
+            pid,
+            parent: process.parent().map_or(0, |parent| parent.as_u32()),
+            group: number(nix::unistd::getpgid(Some(raw))),
+            session: number(nix::unistd::getsid(Some(raw))),
+            started: who.started,
+        };
+        found.push(Process { stat, job: mark(JOB_MARK), supervises: mark(SUPERVISOR_MARK) });
+    }
+    Ok(found)
+}

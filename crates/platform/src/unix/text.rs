@@ -1,0 +1,23 @@
+//! Names of the system and back: bytes, which are mostly UTF-8.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use hearback_core::OsText;
+
+/// Takes a name of the system, losing nothing.
+pub fn from_os(name: &OsStr) -> OsText {
+    match name.to_str() {
+        Some(text) => OsText::Text(text.to_owned()),
+        None => OsText::Bytes { bytes: name.as_bytes().to_vec() },
+    }
+}
+
+/// Gives the system its name back. Text of another system is passed on as well as it can be shown.
+pub fn to_os(text: &OsText) -> OsString {
+    match text {
+        OsText::Text(text) => text.into(),
+        OsText::Bytes { bytes } => OsString::from_vec(bytes.clone()),
+        OsText::Wide { .. } => text.to_string().into(),
+    }
+}

@@ -1,0 +1,238 @@
+//! Trees of processes: who belongs to a job, and how they are ended.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::time::Duration;
+
+use hearback_core::port::process::SweepReport;
+use hearback_core::{JobId, ProcessIdentity};
+use nix::sys::signal::Signal;
+
+use super::snapshot::{Process, Stat};
+use super::{clock, identity, snapshot};
+
+/// How long to wait before looking whether the forced are gone.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+/// Ends what a dead supervisor left behind.
+pub(crate) fn sweep(
+    job: &JobId,
+    target: Option<&ProcessIdentity>,
+    within: Duration,
+) -> io::Result<SweepReport> {
+    // A target of another boot or another space of pids says nothing about the numbers that we see.
+    let target = target.filter(|who| who.boot == identity::boot() && who.scope == identity::scope());
+    force_all(
+        within,
+        || std::thread::sleep(BETWEEN_LOOKS),
+        || Ok(select(&snapshot::processes()?, job, None, target)),
+    )
+}
+
+/// The tree of a living supervisor: its descendants, and whatever else carries the mark of its job.
+pub(crate) fn members(job: &JobId, target: &ProcessIdentity) -> io::Result<Vec<ProcessIdentity>> {
+    let found = select(&snapshot::processes()?, job, Some(std::process::id()), Some(target));
+    Ok(found.ours.iter().map(identity::identity).collect())
+}
+
+/// Ends the tree of a living supervisor by force.
+pub(crate) fn force(
+    job: &JobId,
+    target: &ProcessIdentity,
+    within: Duration,
+    between: impl FnMut(),
+) -> io::Result<SweepReport> {
+    force_all(within, between, || {
+        Ok(select(&snapshot::processes()?, job, Some(std::process::id()), Some(target)))
+    })
+}
+
+/// Kills what `look` finds, again and again, until it finds nothing: a process may have started others meanwhile.
+fn force_all(
+    within: Duration,
+    mut between: impl FnMut(),
+    mut look: impl FnMut() -> io::Result<Selection>,
+) -> io::Result<SweepReport> {
+    let deadline = clock::awake() + within;
+    let mut signalled = BTreeSet::new();
+    loop {
+        let found = look()?;
+        if found.ours.is_empty() || clock::awake() >= deadline {
+            let mut survivors: Vec<_> =
+                found.ours.iter().chain(&found.unproved).map(identity::identity).collect();
+            survivors.sort_by_key(|who| who.pid);
+            let remain = |stat: &Stat| found.ours.iter().any(|left| left.pid == stat.pid);
+            let ended = signalled.iter().filter(|stat| !remain(stat)).count();
+            return Ok(SweepReport { ended, survivors });
+        }
+        for stat in found.ours {
+            // Not allowed, or gone already: the next look tells which.
+            let _ = signal(&stat, Signal::SIGKILL);
+            signalled.insert(stat);
+        }
+        between();
+    }
+}
+
+/// Who was found to belong to a job.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Selection {
+    /// Certainly.
+    ours: Vec<Stat>,
+    /// Perhaps: they share a number with the job's group, and nothing more can be proved.
+    unproved: Vec<Stat>,
+}
+
+/// Picks the processes of `job` out of a snapshot.
+///
+/// A process belongs to it that carries its mark, that descends from `supervisor` or from another member, or that is
+/// in the group or session of `target` while the target itself is there. A supervisor of another job, and whatever
+/// descends from it, never does, however it got there.
+fn select(
+    all: &[Process],
+    job: &JobId,
+    supervisor: Option<u32>,
+    target: Option<&ProcessIdentity>,
+) -> Selection {
+    let me = std::process::id();
+    let is_other_supervisor =
+        |process: &Process| process.supervises.as_deref().is_some_and(|other| other != job.as_str());
+    let candidate =
+        |process: &&Process| process.stat.pid > 1 && process.stat.pid != me && !is_other_supervisor(process);
+    let leader_is_there = target.is_some_and(|leader| {
+        all.iter().any(|process| (process.stat.pid, process.stat.started) == (leader.pid, leader.started))
+    });
+    let in_group =
+        |stat: &Stat| target.is_some_and(|leader| stat.group == leader.pid || stat.session == leader.pid);
+
+    let mut ours: BTreeSet<u32> = all
+        .iter()
+        .filter(candidate)
+        .filter(|process| {
+            process.job.as_deref() == Some(job.as_str()) || (leader_is_there && in_group(&process.stat))
+        })
+        .map(|process| process.stat.pid)
+        .collect();
+    let roots: BTreeSet<u32> = supervisor.into_iter().collect();
+    loop {
+        let more: Vec<u32> = all
+            .iter()
+            .filter(candidate)
+            .filter(|process| !ours.contains(&process.stat.pid))
+            .filter(|process| ours.contains(&process.stat.parent) || roots.contains(&process.stat.parent))
+            .map(|process| process.stat.pid)
+            .collect();
+        if more.is_empty() {
+            break;
+        }
+        ours.extend(more);
+    }
+    // Whose number the leader's has become, the group is theirs.
+    let number_is_reused =
+        !leader_is_there && target.is_some_and(|l| all.iter().any(|p| p.stat.pid == l.pid));
+    let stats = |pick: &dyn Fn(&Process) -> bool| {
+        all.iter().filter(candidate).filter(|process| pick(process)).map(|process| process.stat).collect()
+    };
+    Selection {
+        ours: stats(&|process| ours.contains(&process.stat.pid)),
+        unproved: stats(&|process| {
+            !number_is_reused && !ours.contains(&process.stat.pid) && in_group(&process.stat)
+        }),
+    }
+}
+
+/// Asks a process to end. Nothing happens to one that is not the process meant.
+pub(crate) fn ask(who: &ProcessIdentity) -> io::Result<()> {
+    send(who.pid, who.started, Signal::SIGTERM)
+}
+
+fn signal(stat: &Stat, signal: Signal) -> io::Result<()> {
+    send(stat.pid, stat.started, signal)
+}
+
+/// Signals through a handle that was opened before the identity was checked, so that the pid cannot change hands.
+#[cfg(target_os = "linux")]
+fn send(pid: u32, started: u64, signal: Signal) -> io::Result<()> {
+    use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+    let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(()) };
+    let handle = pidfd_open(number, PidfdFlags::empty())?;
+    if Stat::read(pid)?.is_none_or(|stat| stat.started != started) {
+        return Ok(());
+    }
+    let signal = rustix::process::Signal::from_named_raw(signal as i32).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(pidfd_send_signal(handle, signal)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn send(pid: u32, started: u64, signal: Signal) -> io::Result<()> {
+    let Ok(number) = i32::try_from(pid) else { return Ok(()) };
+    if identity::identify(pid)?.is_none_or(|who| who.started != started) {
+        return Ok(());
+    }
+    Ok(nix::sys::signal::kill(nix::unistd::Pid::from_raw(number), signal)?)
+}
+
+// The snapshots of these tests are written as /proc would show them.
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use hearback_core::testing::sample;
+
+    /// pid, parent, group, and the marks `j…` (belongs to) or `s…` (supervises).
+    fn process(pid: u32, parent: u32, group: u32, mark: &str) -> Process {
+        let text =
+            format!("{pid} (x) S {parent} {group} {group} {} {}", "0 ".repeat(15), u64::from(pid) * 10);
+        let stat = Stat::parse(pid, &text).unwrap();
+        let (kind, n) = mark.split_at(mark.len().min(1));
+        let name = n.parse().ok().map(|n| sample::id(n).to_string());
+        let (job, supervises) = match kind {
+            "j" => (name, None),
+            "s" => (None, name),
+            _ => (None, None),
+        };
+        Process { stat, job, supervises }
+    }
+
+    fn pids(stats: &[Stat]) -> Vec<u32> {
+        stats.iter().map(|stat| stat.pid).collect()
+    }
+
+    #[test]
+    fn a_tree_ends_where_another_supervisor_begins() {
+        let all = [
+            process(100_000, 1, 100_000, "s1"),
+            process(100_001, 100_000, 100_001, "j1"),
+            process(100_002, 100_001, 100_002, ""), // cleared its environment and left the group
+            process(100_003, 100_000, 100_003, "s2"), // launched from inside, came back to the subreaper
+            process(100_004, 100_003, 100_004, "j2"),
+            process(100_005, 1, 100_005, "j1"), // an orphan with the mark
+            process(100_006, 1, 100_006, ""),   // a stranger
+        ];
+        let target = ProcessIdentity { started: 1_000_010, ..sample::process(100_001) };
+        let found = select(&all, &sample::id(1), Some(100_000), Some(&target));
+        assert_eq!(pids(&found.ours), [100_001, 100_002, 100_005]);
+        let swept = select(&all, &sample::id(1), None, None);
+        assert_eq!(pids(&swept.ours), [100_001, 100_002, 100_005]);
+    }
+
+    #[test]
+    fn a_group_is_ours_only_while_its_leader_is() {
+        let member = process(100_002, 1, 100_001, "");
+        let target = ProcessIdentity { started: 1_000_010, ..sample::process(100_001) };
+        let look = |all: &[Process]| select(all, &sample::id(1), None, Some(&target));
+
+        let alive = [process(100_001, 1, 100_001, ""), member.clone()];
+        assert_eq!(pids(&look(&alive).ours), [100_001, 100_002]);
+
+        let gone = look(std::slice::from_ref(&member));
+        assert_eq!((pids(&gone.ours), pids(&gone.unproved)), (vec![], vec![100_002]));
+
+        let mut stranger = process(100_001, 1, 100_001, "");
+        stranger.stat.started += 5;
+        assert_eq!(
+            look(&[stranger, member]),
+            Selection::default(),
+            "the number belongs to somebody else now"
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! The wire between a launcher and its supervisor: one word down, one line of JSON up, over standard streams.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use hearback_core::port::process::{Heard, LaunchAnswer, LauncherLink, SupervisorLink, Word};
+
+use crate::sys;
+
+const DURABLE: &[u8] = b"durable\n";
+const FAILED: &[u8] = b"failed\n";
+/// More than any answer needs; a supervisor that says more is none.
+const MAX_ANSWER: u64 = 64 * 1024;
+
+/// The launcher's end.
+pub(crate) struct PipeLink<W> {
+    down: Option<W>,
+    up: Receiver<Option<LaunchAnswer>>,
+}
+
+impl<W: Write> PipeLink<W> {
+    /// Takes both pipes. A thread waits for the answer, so that the wait can have an end on every system.
+    pub(crate) fn new(down: W, up: impl Read + Send + 'static) -> Self {
+        let (sender, receiver) = channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let read = BufReader::new(up.take(MAX_ANSWER)).read_line(&mut line);
+            let answer = read.ok().and_then(|_| LaunchAnswer::from_line(&line));
+            let _ = sender.send(answer); // Nobody may be waiting any more.
+        });
+        Self { down: Some(down), up: receiver }
+    }
+}
+
+impl<W: Write> SupervisorLink for PipeLink<W> {
+    fn tell(&mut self, word: Word) -> io::Result<()> {
+        let Some(mut down) = self.down.take() else { return Ok(()) };
+        match word {
+            Word::Durable => down.write_all(DURABLE),
+            Word::Failed => down.write_all(FAILED),
+            Word::Gone => Ok(()),
+        }
+    }
+
+    fn hear(&mut self, within: Duration) -> Heard {
+        match self.up.recv_timeout(within) {
+            Ok(Some(answer)) => Heard::Answer(answer),
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => Heard::Gone,
+            Err(RecvTimeoutError::Timeout) => Heard::Silence,
+        }
+    }
+}
+
+/// The supervisor's end: its standard input and output, until it has answered.
+#[derive(Debug, Default)]
+pub struct StdioWire(());
+
+impl LauncherLink for StdioWire {
+    fn word(&mut self) -> Word {
+        let mut line = Vec::new();
+        // A line that was cut short is no word: its launcher is gone.
+        let _ = io::stdin().lock().take(16).read_until(b'\n', &mut line);
+        match line.as_slice() {
+            DURABLE => Word::Durable,
+            FAILED => Word::Failed,
+            _ => Word::Gone,
+        }
+    }
+
+    fn answer(&mut self, answer: &LaunchAnswer) {
+        let mut line = answer.to_line();
+        line.push('\n');
+        // A launcher that is gone needs no answer.
+        let _ = io::stdout().lock().write_all(line.as_bytes()).and_then(|()| io::stdout().flush());
+        sys::detach::close_standard_streams();
+    }
+}

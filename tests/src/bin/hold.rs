@@ -1,0 +1,58 @@
+//! `hold FILE [--witness W] [--code N] [--print TEXT]`: ends when it is told to.
+//!
+//! Appends `start <pid>` to the witness, prints the text if there is one, waits until `FILE` exists and exits
+//! with `N` (default 0). Gives up after 120 s with code 99, so that a broken test leaves nothing behind.
+#![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
+
+use std::env;
+use std::path::PathBuf;
+use std::process;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hearback_tests::witness;
+
+const WAIT_MAX: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(5);
+const GAVE_UP: i32 = 99;
+
+fn main() {
+    let (mut file, mut witness_file, mut printed) = (None, None, None);
+    let mut code = 0;
+    let mut args = env::args_os().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().unwrap_or_else(|| usage("an option lacks its value"));
+        match arg.to_str() {
+            Some("--witness") => witness_file = Some(PathBuf::from(value())),
+            Some("--print") => printed = Some(value()),
+            Some("--code") => {
+                let number = value().to_str().and_then(|number| number.parse::<u32>().ok());
+                // Windows codes have all 32 bits; the cast keeps them.
+                code = number.unwrap_or_else(|| usage("the code is a number")) as i32;
+            }
+            _ if file.is_none() => file = Some(PathBuf::from(arg)),
+            _ => usage("too many arguments"),
+        }
+    }
+    let Some(file) = file else { usage("FILE is missing") };
+
+    if let Some(witness_file) = witness_file {
+        witness(witness_file, format_args!("start {}", process::id()));
+    }
+    if let Some(text) = printed {
+        println!("{}", text.display());
+    }
+    let deadline = Instant::now() + WAIT_MAX;
+    while !file.exists() {
+        if Instant::now() >= deadline {
+            process::exit(GAVE_UP);
+        }
+        thread::sleep(POLL);
+    }
+    process::exit(code)
+}
+
+fn usage(problem: &str) -> ! {
+    eprintln!("hold: {problem}");
+    process::exit(2)
+}

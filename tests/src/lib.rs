@@ -1,0 +1,349 @@
+//! What the end-to-end tests stand on: a private world for hearback to run in, and ways to wait and to look.
+//!
+//! The programs that the tests run as jobs are in `src/bin`; what hearback promises is in `tests`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the harness starts ordinary programs and waits by the real clock"
+)]
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Variables through which the tests' own surroundings could choose a session or change what is printed.
+const STRAY_VARIABLES: [&str; 6] = [
+    "CLAUDE_CODE_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "QWEN_CODE_SESSION_ID",
+    "GEMINI_SESSION_ID",
+    "AGENT_SESSION_ID",
+    "NO_COLOR",
+];
+
+const EVENTUALLY: Duration = Duration::from_secs(20);
+const RUN_MAX: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(5);
+
+/// A private place with its own `HEARBACK_HOME`, removed at the end together with every process started in
+/// it.
+///
+/// On Linux, dropping it kills whatever still carries this world's home, or the mark of one of its jobs, in
+/// its environment. Elsewhere a test has to end its own jobs.
+#[derive(Debug)]
+pub struct World {
+    home: PathBuf,
+    scratch: PathBuf,
+    /// Removed after the processes have been ended.
+    _folder: TempDir,
+}
+
+impl World {
+    /// Makes the place; its home does not exist until hearback makes it.
+    #[expect(clippy::new_without_default, reason = "it makes folders, which a default should not")]
+    pub fn new() -> World {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("hearback-test-");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = builder.tempdir().expect("the temporary folder can be written");
+        // Canonical, so that a path printed by a job can be compared with one of ours (macOS: /var is a
+        // link).
+        let root =
+            if cfg!(windows) { folder.path().to_owned() } else { fs::canonicalize(folder.path()).unwrap() };
+        let scratch = root.join("scratch");
+        fs::create_dir(&scratch).unwrap();
+        World { home: root.join("home"), scratch, _folder: folder }
+    }
+
+    /// What `HEARBACK_HOME` is set to.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// A path for a test's own file; nothing is made there.
+    pub fn scratch(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.scratch.join(name)
+    }
+
+    /// hearback with these arguments, in this world and without a session.
+    pub fn command(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = Command::new(bin("hearback"));
+        self.settle(&mut command);
+        command.args(args);
+        command
+    }
+
+    /// Puts another program's command into this world, as `command` does it for hearback.
+    pub fn settle(&self, command: &mut Command) {
+        let ours = env::vars_os()
+            .map(|(name, _)| name)
+            .filter(|name| name.to_string_lossy().starts_with("HEARBACK_"));
+        for name in ours.chain(STRAY_VARIABLES.map(OsString::from)) {
+            command.env_remove(name);
+        }
+        command.env("HEARBACK_HOME", &self.home).stdin(Stdio::null());
+    }
+
+    /// Runs hearback until it has ended and its output is closed.
+    #[track_caller]
+    pub fn run(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ran {
+        run(self.command(args))
+    }
+
+    /// Runs hearback, which has to succeed and to print one JSON value. `--json` is not added.
+    #[track_caller]
+    pub fn json(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Value {
+        let stdout = self.run(args).ok();
+        serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("not JSON: {error}\n{stdout}"))
+    }
+
+    /// Runs `launch` with these arguments and returns the job's id.
+    #[track_caller]
+    pub fn launch(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+        let args = args.into_iter().map(|arg| arg.as_ref().to_owned());
+        self.run([OsString::from("launch")].into_iter().chain(args)).ok()
+    }
+
+    /// What `show JOB --json` says.
+    #[track_caller]
+    pub fn show(&self, id: &str) -> Value {
+        self.json(["show", id, "--json"])
+    }
+
+    /// The job's folder, wherever it is now.
+    #[track_caller]
+    pub fn job_dir(&self, id: &str) -> PathBuf {
+        let open = self.home.join("jobs").join(id);
+        let settled = self.home.join("history").join(id.get(..5).unwrap_or(id)).join(id);
+        // Looked up twice: the job may move from one to the other between two looks.
+        let found = [&open, &settled, &open, &settled].into_iter().find(|dir| dir.is_dir());
+        found.unwrap_or_else(|| panic!("no folder of job `{id}` in `{}`", self.home.display())).clone()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        #[cfg(target_os = "linux")]
+        linux::end_processes_of(&self.home);
+    }
+}
+
+/// What a program left behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    /// Its exit code; none if a signal ended it.
+    pub code: Option<i32>,
+    /// What it printed; bytes that are not UTF-8 are replaced.
+    pub stdout: String,
+    /// What it printed as diagnostics.
+    pub stderr: String,
+}
+
+impl Ran {
+    /// Asserts that it succeeded, and returns its output without the surrounding white space.
+    #[track_caller]
+    pub fn ok(&self) -> String {
+        assert_eq!(self.code, Some(0), "\n--- stdout\n{}\n--- stderr\n{}", self.stdout, self.stderr);
+        self.stdout.trim().to_owned()
+    }
+}
+
+/// Runs a program until it has ended and its output is closed, at most a minute.
+///
+/// # Panics
+///
+/// If it cannot be started, or if somebody still holds its output after that minute.
+#[track_caller]
+pub fn run(mut command: Command) -> Ran {
+    let shown = format!("{command:?}");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = KillOnDrop(child.unwrap_or_else(|error| panic!("cannot start {shown}: {error}")));
+    let stdout = collect(child.0.stdout.take().expect("stdout is piped"));
+    let stderr = collect(child.0.stderr.take().expect("stderr is piped"));
+    let deadline = Instant::now() + RUN_MAX;
+    let text = |end: Receiver<Vec<u8>>| {
+        let bytes = end.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
+        bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let (Some(stdout), Some(stderr)) = (text(stdout), text(stderr)) else {
+        panic!("the output of {shown} was not closed within {RUN_MAX:?}")
+    };
+    let code = child.0.wait().expect("nobody else waits for this child").code();
+    Ran { code, stdout, stderr }
+}
+
+// Both streams are read at once, or a program that fills one of them would block for ever.
+fn collect(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error still helps to understand a failure.
+        let _ = stream.read_to_end(&mut bytes);
+        sender.send(bytes)
+    });
+    receiver
+}
+
+/// A child that is killed and reaped when the test is done with it, however the test ends.
+#[derive(Debug)]
+pub struct KillOnDrop(pub Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        // As long as it is not reaped its pid cannot be reused, so this reaches nobody else.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The path of hearback, or of a fixture program, next to the running test.
+#[track_caller]
+pub fn bin(name: &str) -> PathBuf {
+    let test = env::current_exe().expect("a test knows its own path");
+    // Tests are in `deps`, the programs one folder up.
+    let folder = test.parent().and_then(Path::parent).expect("a test is in the target folder");
+    let path = folder.join(format!("{name}{}", env::consts::EXE_SUFFIX));
+    assert!(path.is_file(), "build the programs first: cargo build --workspace --bins");
+    path
+}
+
+/// Looks until there is something to return, every 5 ms for at most 20 s.
+///
+/// # Panics
+///
+/// With `what`, when the time is over.
+#[track_caller]
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + EVENTUALLY;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "not within {EVENTUALLY:?}: {what}");
+        thread::sleep(POLL);
+    }
+}
+
+/// The complete lines of a file; none if there is no file.
+#[track_caller]
+pub fn lines(path: impl AsRef<Path>) -> Vec<String> {
+    match fs::read(path.as_ref()) {
+        // What comes after the last newline is still being written.
+        Ok(bytes) => bytes
+            .split_inclusive(|byte| *byte == b'\n')
+            .filter_map(|line| line.strip_suffix(b"\n"))
+            .map(|line| String::from_utf8_lossy(line).into_owned())
+            .collect(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Appends one line to a witness file, which many processes may share.
+///
+/// # Panics
+///
+/// If the line cannot be written: a witness that says nothing would prove the wrong thing.
+pub fn witness(path: impl AsRef<Path>, line: impl Display) {
+    let mut file = fs::OpenOptions::new().append(true).create(true).open(path.as_ref()).unwrap();
+    // One write, so that lines of different processes never mix.
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+/// Whether a process runs or could run: a zombie does not count.
+///
+/// Knows nothing on Windows, where the answer is always no.
+pub fn alive(pid: u32) -> bool {
+    #[cfg(target_os = "linux")]
+    return linux::state(pid).is_some_and(|state| !matches!(state, 'Z' | 'X' | 'x'));
+    #[cfg(all(unix, not(target_os = "linux")))]
+    return {
+        use nix::{errno::Errno, sys::signal::kill, unistd::Pid};
+        i32::try_from(pid)
+            .is_ok_and(|pid| matches!(kill(Pid::from_raw(pid), None), Ok(()) | Err(Errno::EPERM)))
+    };
+    #[cfg(not(unix))]
+    return {
+        let _ = pid;
+        false
+    };
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    //! What `/proc` tells.
+
+    use std::collections::HashSet;
+
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    use super::{Duration, Instant, POLL, Path, fs, thread};
+
+    /// The letter of a process's state; none if there is no such process.
+    pub(super) fn state(pid: u32) -> Option<char> {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        // The name before it stands in parentheses and may contain any of them itself.
+        let end = stat.iter().rposition(|byte| *byte == b')')?;
+        stat.get(end + 2).copied().map(char::from)
+    }
+
+    /// Kills every process that carries this home, or the mark of a job in it, until there is none.
+    pub(super) fn end_processes_of(home: &Path) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < deadline {
+            let marks = marks_of(home);
+            let found: Vec<Pid> = others().filter(|pid| carries(*pid, &marks)).collect();
+            if found.is_empty() {
+                return;
+            }
+            for pid in found {
+                // Only what was just seen to carry a name that nobody but this world has.
+                let _ = kill(pid, Signal::SIGKILL);
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    fn others() -> impl Iterator<Item = Pid> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw));
+        pids.filter(|pid| *pid != Pid::this())
+    }
+
+    /// The environment entries that only processes of this world have: the home is a fresh random path, and
+    /// a job's id is random too.
+    fn marks_of(home: &Path) -> HashSet<Vec<u8>> {
+        let mut marks = HashSet::from([[b"HEARBACK_HOME=", home.as_os_str().as_encoded_bytes()].concat()]);
+        let history = folders_in(&home.join("history"));
+        for folder in [home.join("jobs")].iter().chain(&history) {
+            for job in folders_in(folder) {
+                let id = job.file_name().expect("a listed folder has a name").as_encoded_bytes();
+                marks.insert([b"HEARBACK_JOB=", id].concat());
+                marks.insert([b"HEARBACK_SUPERVISOR=", id].concat());
+            }
+        }
+        marks
+    }
+
+    fn folders_in(folder: &Path) -> Vec<std::path::PathBuf> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+    }
+
+    // A zombie has an empty environment, so it is not found again.
+    fn carries(pid: Pid, marks: &HashSet<Vec<u8>>) -> bool {
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|entry| marks.contains(entry))
+    }
+}

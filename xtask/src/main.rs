@@ -1,0 +1,113 @@
+//! `cargo xtask <task>`: the checks that CI runs, each of which can also be run alone.
+//!
+//! Exit codes: 0 when everything holds, 1 when a check failed, 2 when the task could not be understood.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the platform crate and its Clock are under test here, so xtask starts cargo and times it directly"
+)]
+
+mod features;
+mod layers;
+mod steps;
+mod targets;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use crate::steps::{STEPS, Step};
+use crate::workspace::Workspace;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let task = match Task::parse(&args) {
+        Ok(task) => task,
+        Err(why) => {
+            eprintln!("error: {why}\n\n{}", steps::help());
+            return ExitCode::from(2);
+        }
+    };
+    let workspace = Workspace::locate();
+    let outcome = match task {
+        Task::Help => {
+            println!("{}", steps::help());
+            Ok(())
+        }
+        Task::Ci => steps::ci(&workspace),
+        Task::One(step, extra) => (step.run)(&workspace, extra),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What the command line asked for.
+enum Task<'a> {
+    Help,
+    Ci,
+    /// One step, with the arguments that followed `--`.
+    One(&'static Step, &'a [String]),
+}
+
+impl<'a> Task<'a> {
+    fn parse(args: &'a [String]) -> Result<Self, String> {
+        let Some((name, rest)) = args.split_first() else { return Ok(Self::Help) };
+        let extra = match rest.split_first() {
+            None => rest,
+            Some((dashes, extra)) if dashes == "--" && name == "test" => extra,
+            Some((other, _)) => return Err(format!("task `{name}` does not take `{other}`")),
+        };
+        match name.as_str() {
+            "help" | "--help" | "-h" => Ok(Self::Help),
+            "ci" => Ok(Self::Ci),
+            _ => match STEPS.iter().find(|step| step.name == name) {
+                Some(step) => Ok(Self::One(step, extra)),
+                None => Err(format!("there is no task `{name}`")),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<String, String> {
+        let args: Vec<String> = args.iter().map(|arg| arg.to_string()).collect();
+        Task::parse(&args).map(|task| match task {
+            Task::Help => "help".to_owned(),
+            Task::Ci => "ci".to_owned(),
+            Task::One(step, extra) => format!("{} {extra:?}", step.name),
+        })
+    }
+
+    #[test]
+    fn nothing_asks_for_help() {
+        assert_eq!(parse(&[]).unwrap(), "help");
+        assert_eq!(parse(&["help"]).unwrap(), "help");
+    }
+
+    #[test]
+    fn every_step_is_a_task() {
+        for step in STEPS {
+            assert_eq!(parse(&[step.name]).unwrap(), format!("{} []", step.name));
+        }
+    }
+
+    #[test]
+    fn only_test_takes_more_arguments() {
+        assert_eq!(parse(&["test", "--", "kill"]).unwrap(), "test [\"kill\"]");
+        assert!(parse(&["test", "kill"]).is_err());
+        assert!(parse(&["ci", "--", "kill"]).is_err());
+    }
+
+    #[test]
+    fn an_unknown_task_is_named() {
+        assert_eq!(parse(&["tydi"]).unwrap_err(), "there is no task `tydi`");
+    }
+}

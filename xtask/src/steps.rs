@@ -1,0 +1,136 @@
+//! The steps of `cargo xtask ci`, in order. Cheap steps come first, so that a typo is not reported after a
+//! whole test run.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::workspace::Workspace;
+use crate::{features, layers, targets, test, tidy};
+
+/// One check, which is also a task of its own.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// The second argument is what followed `--`; only `test` is ever given any.
+    pub(crate) run: fn(&Workspace, &[String]) -> Result<()>,
+}
+
+pub(crate) const STEPS: &[Step] = &[
+    Step {
+        name: "fmt",
+        about: "rustfmt has nothing to change",
+        run: |workspace, _| workspace.cargo(&["fmt", "--all", "--check"]),
+    },
+    Step { name: "tidy", about: "our own rules about files hold", run: |workspace, _| tidy::run(workspace) },
+    Step {
+        name: "layers",
+        about: "dependencies between crates point inward",
+        run: |workspace, _| layers::run(workspace),
+    },
+    Step {
+        name: "clippy",
+        about: "no warnings anywhere",
+        run: |workspace, _| {
+            workspace.cargo(&[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--all-features",
+                "--",
+                "-D",
+                "warnings",
+            ])
+        },
+    },
+    Step {
+        name: "features",
+        about: "the library builds without the command line",
+        run: |workspace, _| features::run(workspace),
+    },
+    Step {
+        name: "test",
+        about: "unit and end-to-end tests pass (`-- ARGS` go to the runner)",
+        run: test::run,
+    },
+    Step {
+        name: "doctest",
+        about: "examples in the documentation run",
+        run: |workspace, _| workspace.cargo(&["test", "--workspace", "--all-features", "--doc"]),
+    },
+    Step {
+        name: "docs",
+        about: "the documentation builds without warnings",
+        run: |workspace, _| {
+            workspace.cargo_with_env(
+                &["doc", "--workspace", "--no-deps", "--all-features"],
+                &[("RUSTDOCFLAGS", "-D warnings")],
+            )
+        },
+    },
+    Step {
+        name: "targets",
+        about: "the crates compile for the other operating systems",
+        run: |workspace, _| targets::run(workspace),
+    },
+];
+
+/// Runs every step, and stops at the first that fails.
+pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
+    run_all(workspace, STEPS)
+}
+
+fn run_all(workspace: &Workspace, steps: &[Step]) -> Result<()> {
+    let began = Instant::now();
+    for (index, step) in steps.iter().enumerate() {
+        eprintln!("\n=== {} ({} of {}): {} ===", step.name, index + 1, steps.len(), step.about);
+        let step_began = Instant::now();
+        let outcome = (step.run)(workspace, &[]);
+        let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
+        eprintln!("=== {}: {verdict} in {:.1}s ===", step.name, step_began.elapsed().as_secs_f64());
+        outcome.with_context(|| {
+            format!("ci stopped at `{0}`; rerun this step alone with `cargo xtask {0}`", step.name)
+        })?;
+    }
+    eprintln!("\nci passed: {} steps in {:.1}s", steps.len(), began.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// The text of `cargo xtask help`.
+pub(crate) fn help() -> String {
+    let mut text = "Usage: cargo xtask <task>\n\nTasks:\n".to_owned();
+    text +=
+        &format!("  {:<9} {}\n", "ci", "run every task below in this order, stopping at the first failure");
+    for step in STEPS {
+        text += &format!("  {:<9} {}\n", step.name, step.about);
+    }
+    text += &format!("  {:<9} {}", "help", "show this list");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::bail;
+
+    use super::*;
+
+    #[test]
+    fn the_first_failure_stops_and_names_its_task() {
+        let steps = [
+            Step { name: "fine", about: "", run: |_, _| Ok(()) },
+            Step { name: "broken", about: "", run: |_, _| bail!("no luck") },
+            Step { name: "never", about: "", run: |_, _| panic!("ran after a failure") },
+        ];
+        let error = run_all(&Workspace::locate(), &steps).unwrap_err();
+        assert_eq!(
+            format!("{error:#}"),
+            "ci stopped at `broken`; rerun this step alone with `cargo xtask broken`: no luck"
+        );
+    }
+
+    #[test]
+    fn help_lists_every_step() {
+        let help = help();
+        assert!(STEPS.iter().all(|step| help.contains(step.about)), "{help}");
+    }
+}

@@ -1,0 +1,75 @@
+//! The `targets` step: what ships compiles for the systems that this machine is not.
+//!
+//! It is `cargo check`, which needs no linker and no foreign C library, so it runs anywhere. The tests and
+//! their fixture programs are left out: they are run, not only compiled, on each system's own machine.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::Workspace;
+
+/// One target for each family of system calls that the platform crate has code for, beside Linux.
+const TARGETS: &[&str] = &["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "x86_64-unknown-freebsd"];
+
+const PACKAGES: &[&str] =
+    &["hearback", "hearback-platform", "hearback-store", "hearback-monitor", "hearback-core"];
+
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    for target in TARGETS {
+        ensure_installed(workspace, target)?;
+        workspace.cargo(&check_args(target))?;
+    }
+    Ok(())
+}
+
+fn check_args(target: &str) -> Vec<&str> {
+    let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
+    ["check"].into_iter().chain(packages).chain(["--target", target]).collect()
+}
+
+/// Adds the target's standard library if it is missing: a fresh machine has only its own.
+fn ensure_installed(workspace: &Workspace, target: &str) -> Result<()> {
+    // rustc is asked rather than rustup, because a toolchain from a distribution has no rustup.
+    let directory = workspace.capture("rustc", &["--print", "target-libdir", "--target", target])?;
+    if has_standard_library(Path::new(directory.trim())) {
+        return Ok(());
+    }
+    if !workspace.works("rustup", &["--version"]) {
+        bail!(
+            "the standard library for `{target}` is not installed, and there is no rustup to add it: \
+             install it with the package manager that this Rust came from"
+        );
+    }
+    eprintln!("$ rustup target add {target}");
+    workspace
+        .capture("rustup", &["target", "add", target])
+        .with_context(|| format!("the standard library for `{target}` is missing and could not be added"))?;
+    Ok(())
+}
+
+fn has_standard_library(directory: &Path) -> bool {
+    let Ok(entries) = fs_err::read_dir(directory) else { return false };
+    entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("libstd-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_package_is_checked_for_the_target() {
+        let args = check_args("x86_64-pc-windows-gnu").join(" ");
+        assert!(args.starts_with("check -p hearback -p hearback-platform "), "{args}");
+        assert!(args.ends_with(" --target x86_64-pc-windows-gnu"), "{args}");
+    }
+
+    #[test]
+    fn a_directory_without_the_standard_library_does_not_count() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!has_standard_library(directory.path()));
+        assert!(!has_standard_library(&directory.path().join("absent")));
+        fs_err::write(directory.path().join("libstd-0123.rlib"), "").unwrap();
+        assert!(has_standard_library(directory.path()));
+    }
+}

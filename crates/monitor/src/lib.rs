@@ -1,1 +1,34 @@
-//! Placeholder.
+//! What hearback decides, and how it is carried out: launch, supervise, reconcile, wait, prune.
+//!
+//! Every decision is a pure function over what was observed; carrying it out goes through the ports of
+//! `hearback-core` alone. Planning again after a plan was carried out plans nothing:
+//!
+//! ```
+//! use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
+//! use hearback_core::{Facts, Read};
+//! use hearback_monitor::{Ports, reconcile};
+//!
+//! let store = FakeStore::default();
+//! let id = sample::id(1);
+//! // Begun, without an end, and nobody alive: the supervisor died.
+//! let facts = Facts {
+//!     spec: Read::Present(sample::unowned(&id)),
+//!     begin: Read::Present(sample::begin()),
+//!     ..Facts::default()
+//! };
+//! store.put(&id, facts);
+//! let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default());
+//! assert_eq!(reconcile::job(&ports, &id)?.len(), 3); // lost, settled, archived
+//! assert!(reconcile::job(&ports, &id)?.is_empty());
+//! # Ok::<(), hearback_core::port::record::StoreError>(())
+//! ```
+
+mod ports;
+
+pub mod launch;
+pub mod prune;
+pub mod reconcile;
+pub mod supervise;
+pub mod wait;
+
+pub use ports::Ports;

@@ -56,7 +56,8 @@ impl Disk for Native {
 
     fn reserve(&self, reserve: &Path, size: usize) -> io::Result<()> {
         // Written and not merely allocated, so that no file system finds out later that it has no room.
-        let written = write_new(reserve, &vec![b' '; size], Flush::No);
+        let mut file = sys::files::create_new(reserve)?;
+        let written = file.write_all(&vec![b' '; size]);
         if written.is_err() {
             let _ = fs_err::remove_file(reserve);
         }

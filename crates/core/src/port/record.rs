@@ -112,5 +112,5 @@ pub trait RecordStore: Send + Sync {
     fn discard(&self, id: &JobId) -> Result<bool, StoreError>;
 
     /// Removes what interrupted prunes and crashed writers left behind; tells how much that was.
-    fn tidy(&self) -> Result<usize, StoreError>;
+    fn tidy(&self, now: Timestamp) -> Result<usize, StoreError>;
 }

@@ -11,12 +11,12 @@ use crate::port::process::{
 };
 use crate::{BootId, JobId};
 
-/// Processes by pid, and a note of every sweep.
-#[derive(Debug, Default)]
+/// Processes by pid, and a note of every sweep. Clones share one table.
+#[derive(Debug, Clone, Default)]
 pub struct FakeProcesses {
-    alive: Mutex<BTreeMap<u32, ProcessIdentity>>,
-    sweeps: Mutex<Vec<JobId>>,
-    heard: Mutex<Vec<Heard>>,
+    alive: Arc<Mutex<BTreeMap<u32, ProcessIdentity>>>,
+    sweeps: Arc<Mutex<Vec<JobId>>>,
+    heard: Arc<Mutex<Vec<Heard>>>,
     told: Arc<Mutex<Vec<Word>>>,
 }
 

@@ -1,6 +1,6 @@
 //! Records in memory, for tests of decisions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -18,7 +18,8 @@ pub struct FakeStore(Arc<(Mutex<Records>, Condvar)>);
 struct Records {
     jobs: BTreeMap<JobId, Job>,
     keys: BTreeMap<(Option<Session>, Key), JobId>,
-    held: BTreeSet<(JobId, u8)>,
+    /// How many hold it shared; less than none for one who holds it alone.
+    held: BTreeMap<(JobId, u8), i32>,
     minted: u64,
     refuse_writes: bool,
     notes: Vec<String>,
@@ -56,11 +57,13 @@ impl FakeStore {
     }
 }
 
-struct Guard(FakeStore, (JobId, u8));
+struct Guard(FakeStore, (JobId, u8), LockMode);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.0.records().held.remove(&self.1);
+        if let Some(held) = self.0.records().held.get_mut(&self.1) {
+            *held += if self.2 == LockMode::Exclusive { 1 } else { -1 };
+        }
         self.0.0.1.notify_all();
     }
 }
@@ -147,7 +150,8 @@ impl RecordStore for FakeStore {
     fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError> {
         let records = self.records();
         let state = |lock| {
-            if records.held.contains(&(id.clone(), lock as u8)) { LockState::Held } else { LockState::Free }
+            let held = records.held.get(&(id.clone(), lock as u8)).is_some_and(|held| *held < 0);
+            if held { LockState::Held } else { LockState::Free }
         };
         let locks = LockView { launch: state(JobLock::Launch), alive: state(JobLock::Alive) };
         Ok(records.jobs.get(id).map(|job| Observed {
@@ -163,18 +167,24 @@ impl RecordStore for FakeStore {
         &self,
         id: &JobId,
         lock: JobLock,
-        _mode: LockMode,
+        mode: LockMode,
         wait: Wait,
     ) -> Result<Option<Lock>, StoreError> {
         let mut records = self.records();
         let name = (id.clone(), lock as u8);
-        while !records.held.insert(name.clone()) {
-            match wait {
-                Wait::Try => return Ok(None),
-                Wait::Block => records = self.0.1.wait(records).unwrap(),
+        loop {
+            let held = records.held.entry(name.clone()).or_default();
+            match mode {
+                LockMode::Shared if *held >= 0 => *held += 1,
+                LockMode::Exclusive if *held == 0 => *held = -1,
+                _ if wait == Wait::Try => return Ok(None),
+                _ => {
+                    records = self.0.1.wait(records).unwrap();
+                    continue;
+                }
             }
+            return Ok(Some(Lock::new(Guard(self.clone(), name, mode))));
         }
-        Ok(Some(Lock::new(Guard(self.clone(), name))))
     }
 
     fn open_jobs(&self) -> Result<Vec<JobId>, StoreError> {
@@ -190,7 +200,7 @@ impl RecordStore for FakeStore {
     fn archive(&self, id: &JobId) -> Result<bool, StoreError> {
         let mut records = self.records();
         records.writable()?;
-        if records.held.iter().any(|(held, _)| held == id) {
+        if records.held.iter().any(|((owner, _), held)| owner == id && *held != 0) {
             return Ok(false);
         }
         records.jobs.get_mut(id).ok_or_else(gone)?.past = true;
@@ -207,14 +217,15 @@ impl RecordStore for FakeStore {
     fn discard(&self, id: &JobId) -> Result<bool, StoreError> {
         let mut records = self.records();
         let empty = records.jobs.get(id).is_some_and(|job| job.facts.spec.is_absent());
-        if empty && !records.held.contains(&(id.clone(), JobLock::Launch as u8)) {
+        let launching = records.held.get(&(id.clone(), JobLock::Launch as u8)).is_some_and(|held| *held != 0);
+        if empty && !launching {
             records.jobs.remove(id);
             return Ok(true);
         }
         Ok(false)
     }
 
-    fn tidy(&self) -> Result<usize, StoreError> {
+    fn tidy(&self, _now: Timestamp) -> Result<usize, StoreError> {
         Ok(0)
     }
 }

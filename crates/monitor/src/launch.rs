@@ -1,0 +1,424 @@
+//! Launching: record first, spawn second, confirm third.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
+use hearback_core::port::process::{Heard, LaunchAnswer, SupervisorRequest, Word};
+use hearback_core::port::record::{JobLock, KeyClaim, StoreError};
+use hearback_core::{
+    Begin, BegunBy, CommandLine, Durability, Extra, FORMAT, Fact, JobId, Key, NotifyPolicy, OsText, Read,
+    Receipt, ReceiptHow, Session, Spec, StartError,
+};
+
+use crate::{Ports, reconcile};
+
+/// How long a launcher waits for word that the target has started.
+const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
+/// How often a launch begins anew because somebody pruned its folder under it.
+const TRIES: usize = 16;
+
+/// What to launch.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What to run.
+    pub command: CommandLine,
+    /// Where to run it.
+    pub cwd: OsText,
+    /// Its owner.
+    pub session: Option<Session>,
+    /// A name for people.
+    pub label: Option<String>,
+    /// Makes the launch repeatable.
+    pub key: Option<Key>,
+    /// When the owner is told.
+    pub notify: NotifyPolicy,
+    /// Where the follow-up goes.
+    pub sinks: Vec<String>,
+    /// Changes to the environment that the target inherits.
+    pub env: Vec<(OsString, Option<OsString>)>,
+    /// What has to survive a power cut.
+    pub durability: Durability,
+}
+
+/// Who launches, and what becomes the supervisor.
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    /// The program that, executed again, supervises.
+    pub program: PathBuf,
+    /// The store's folder.
+    pub home: PathBuf,
+    /// The version that is written into every spec.
+    pub version: String,
+}
+
+/// A launch that went well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Launched {
+    /// It runs.
+    Started {
+        /// The job.
+        id: JobId,
+        /// The target's pid, for people.
+        pid: u32,
+    },
+    /// It was launched before, under the same key.
+    Known {
+        /// The job.
+        id: JobId,
+    },
+}
+
+/// A launch that did not.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// It could not be recorded. Nothing runs, and nothing is left behind.
+    #[error("the job could not be recorded, so nothing was run")]
+    Store(#[from] StoreError),
+    /// The supervisor could not be started. Nothing runs, and nothing is left behind.
+    #[error("the supervisor could not be started, so nothing was run")]
+    Spawn(#[source] std::io::Error),
+    /// The supervisor could not do its part. Nothing runs, and nothing is left behind.
+    #[error("the job could not be recorded, so nothing was run: {0}")]
+    Refused(String),
+    /// The key names a job that does something else.
+    #[error("key `{key}` already names job `{id}`, which runs a different command")]
+    KeyTaken {
+        /// The key.
+        key: Key,
+        /// Its job.
+        id: JobId,
+    },
+    /// The command could not be started. The job is recorded, and over.
+    #[error("job `{id}` could not be started")]
+    FailedToStart {
+        /// The job.
+        id: JobId,
+        /// Why.
+        #[source]
+        error: StartError,
+    },
+    /// The supervisor has not answered in time. The job is recorded, and may run.
+    #[error("job `{id}` is recorded, but its start was not confirmed within {} s", CONFIRM_WITHIN.as_secs())]
+    Unconfirmed {
+        /// The job.
+        id: JobId,
+    },
+    /// The supervisor ended without an answer. The job is recorded as lost.
+    #[error("job `{id}` is lost: its supervisor ended before it answered")]
+    SupervisorDied {
+        /// The job.
+        id: JobId,
+    },
+}
+
+/// A job under its own id, held by its launcher.
+struct Claim {
+    id: JobId,
+    launching: Lock,
+}
+
+/// Launches a job, and returns when its target runs or it is known why not.
+///
+/// # Errors
+///
+/// The error says whether anything is left: see [`LaunchError`].
+pub fn launch(ports: &Ports, launcher: &Launcher, request: &Request) -> Result<Launched, LaunchError> {
+    let claim = fresh(ports)?;
+    let Some(key) = &request.key else { return start(ports, launcher, request, claim) };
+    match ports.store.claim_key(request.session.as_ref(), key, &claim.id)? {
+        KeyClaim::Ours => start(ports, launcher, request, claim),
+        KeyClaim::Taken(other) => {
+            drop(claim.launching);
+            ports.store.discard(&claim.id)?;
+            match adopt(ports, request, key, other)? {
+                Adopted::Known(id) => Ok(Launched::Known { id }),
+                Adopted::Unfinished(claim) => start(ports, launcher, request, claim),
+            }
+        }
+    }
+}
+
+fn fresh(ports: &Ports) -> Result<Claim, LaunchError> {
+    for _ in 0..TRIES {
+        let id = ports.store.create(ports.clock.wall())?;
+        match hold(ports, &id) {
+            Ok(launching) => return Ok(Claim { id, launching }),
+            // Somebody took the empty folder for a leftover before we had locked it.
+            Err(error) if error.is_gone() => {}
+            Err(error) => {
+                let _ = ports.store.discard(&id);
+                return Err(error.into());
+            }
+        }
+    }
+    Err(LaunchError::Refused("its folder was removed again and again".into()))
+}
+
+fn hold(ports: &Ports, id: &JobId) -> Result<Lock, StoreError> {
+    let lock = ports.store.lock(id, JobLock::Launch, LockMode::Exclusive, Wait::Block)?;
+    Ok(lock.expect("a lock that was waited for is held"))
+}
+
+enum Adopted {
+    /// The job is there.
+    Known(JobId),
+    /// Its launcher died before it had said what to run: it is finished under the same id.
+    Unfinished(Claim),
+}
+
+/// Finds the job that a key names, and waits for whoever is launching it at this moment.
+fn adopt(ports: &Ports, request: &Request, key: &Key, id: JobId) -> Result<Adopted, LaunchError> {
+    for _ in 0..TRIES {
+        let waited = ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block)?;
+        drop(waited);
+        if let Some(known) = known(ports, request, key, &id)? {
+            return Ok(known);
+        }
+        ports.store.recreate(&id)?;
+        let launching = match hold(ports, &id) {
+            Ok(launching) => launching,
+            Err(error) if error.is_gone() => continue,
+            Err(error) => return Err(error.into()),
+        };
+        // Somebody else may have finished it while we waited for the lock.
+        return Ok(match known(ports, request, key, &id)? {
+            Some(known) => known,
+            None => Adopted::Unfinished(Claim { id, launching }),
+        });
+    }
+    Err(LaunchError::Refused("its folder was removed again and again".into()))
+}
+
+fn known(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Option<Adopted>, LaunchError> {
+    let spec = ports.store.observe(id)?.map(|seen| seen.facts.spec).unwrap_or_default();
+    match spec {
+        Read::Absent => Ok(None),
+        Read::Present(spec) if (&spec.command, &spec.cwd) == (&request.command, &request.cwd) => {
+            Ok(Some(Adopted::Known(id.clone())))
+        }
+        // One that cannot be read cannot be shown to be the same either.
+        _ => Err(LaunchError::KeyTaken { key: key.clone(), id: id.clone() }),
+    }
+}
+
+fn start(
+    ports: &Ports,
+    launcher: &Launcher,
+    request: &Request,
+    claim: Claim,
+) -> Result<Launched, LaunchError> {
+    let id = claim.id.clone();
+    let supervisor = SupervisorRequest {
+        job: id.clone(),
+        program: launcher.program.clone(),
+        home: launcher.home.clone(),
+        env: request.env.clone(),
+    };
+    // The supervisor gets ready while the spec is flushed, and waits for the word.
+    let mut link = match ports.processes.spawn_supervisor(&supervisor) {
+        Ok(link) => link,
+        Err(error) => {
+            clean_up(ports, claim);
+            return Err(LaunchError::Spawn(error));
+        }
+    };
+    let spec = Fact::Spec(Box::new(spec(ports, launcher, request, &id)));
+    match ports.store.publish(&id, &spec, request.durability) {
+        Ok(Publish::New) => {}
+        Ok(Publish::Exists) => {
+            let _ = link.tell(Word::Failed);
+            return Err(LaunchError::Refused(format!("job `{id}` was recorded by somebody else")));
+        }
+        Err(error) => {
+            let _ = link.tell(Word::Failed); // Gone is as good as told.
+            clean_up(ports, claim);
+            return Err(error.into());
+        }
+    }
+    // A supervisor that cannot be told is dead, and that is heard below.
+    let _ = link.tell(Word::Durable);
+    match link.hear(CONFIRM_WITHIN) {
+        Heard::Answer(LaunchAnswer::Started { pid }) => Ok(Launched::Started { id, pid }),
+        Heard::Answer(LaunchAnswer::FailedToStart { error }) => {
+            settle_failed_start(ports, claim, request.durability);
+            Err(LaunchError::FailedToStart { id, error })
+        }
+        Heard::Answer(LaunchAnswer::Refused { message }) => {
+            clean_up(ports, claim);
+            Err(LaunchError::Refused(message))
+        }
+        Heard::Silence => Err(LaunchError::Unconfirmed { id }),
+        Heard::Gone | Heard::Answer(LaunchAnswer::Abandoned) => {
+            let abandoned = Fact::Begin(Begin::new(BegunBy::Abandoned, ports.clock.wall()));
+            // If it had begun, that stands, and reconcile finds out that it died.
+            let _ = ports.store.publish(&id, &abandoned, request.durability)?;
+            drop(claim);
+            reconcile::job(ports, &id)?;
+            Err(LaunchError::SupervisorDied { id })
+        }
+    }
+}
+
+fn spec(ports: &Ports, launcher: &Launcher, request: &Request, id: &JobId) -> Spec {
+    let here = ports.processes.here();
+    Spec {
+        format: FORMAT,
+        id: id.clone(),
+        command: request.command.clone(),
+        cwd: request.cwd.clone(),
+        session: request.session.clone(),
+        label: request.label.clone(),
+        key: request.key.clone(),
+        notify: request.notify,
+        sinks: request.sinks.clone(),
+        durability: request.durability,
+        launched_at_ms: ports.clock.wall(),
+        boot: here.boot,
+        machine: here.machine,
+        version: launcher.version.clone(),
+        extra: Extra::new(),
+    }
+}
+
+/// Removes a job that never ran. Its supervisor was told so, or is dead.
+fn clean_up(ports: &Ports, claim: Claim) {
+    drop(claim.launching);
+    // The caller learns why the launch failed; a folder that cannot be removed as well is found by tidying.
+    let _ = ports.store.prune(&claim.id);
+}
+
+/// The caller is told at once, so nobody has to be told later.
+fn settle_failed_start(ports: &Ports, claim: Claim, durability: Durability) {
+    let receipt = Fact::Receipt(Receipt::new(ReceiptHow::Consumed, ports.clock.stamp()));
+    // If it cannot be written, the owner hears of it once more: better than never.
+    let _ = ports.store.publish(&claim.id, &receipt, durability);
+    drop(claim.launching);
+    let _ = reconcile::job(ports, &claim.id);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::port::record::RecordStore;
+    use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
+    use hearback_core::{JobState, LockView, StartErrorKind, fold};
+
+    struct World {
+        store: FakeStore,
+        processes: FakeProcesses,
+        ports: Ports,
+    }
+
+    fn world(heard: Heard) -> World {
+        let (store, processes) = (FakeStore::default(), FakeProcesses::default());
+        processes.next_supervisor_says(heard);
+        let ports = Ports::new(store.clone(), processes.clone(), FakeClock::default());
+        World { store, processes, ports }
+    }
+
+    fn request(key: Option<&str>) -> Request {
+        Request {
+            command: CommandLine::Argv(vec!["make".into()]),
+            cwd: "/".into(),
+            session: Some(Session::parse("s").unwrap()),
+            label: None,
+            key: key.map(|key| Key::parse(key).unwrap()),
+            notify: NotifyPolicy::Auto,
+            sinks: vec![],
+            env: vec![],
+            durability: Durability::Power,
+        }
+    }
+
+    fn launcher() -> Launcher {
+        Launcher { program: "hearback".into(), home: "/home".into(), version: "0".into() }
+    }
+
+    const STARTED: Heard = Heard::Answer(LaunchAnswer::Started { pid: 7 });
+
+    #[test]
+    fn a_launch_records_before_it_gives_the_word() {
+        let world = world(STARTED);
+        let Launched::Started { id, pid: 7 } = launch(&world.ports, &launcher(), &request(None)).unwrap()
+        else {
+            panic!("not started")
+        };
+        assert_eq!(world.processes.told(), [Word::Durable]);
+        assert!(world.store.facts(&id).spec.present().is_some());
+    }
+
+    #[test]
+    fn a_launch_that_cannot_be_recorded_leaves_nothing() {
+        let world = world(Heard::Answer(LaunchAnswer::Refused { message: "no room".into() }));
+        assert!(matches!(
+            launch(&world.ports, &launcher(), &request(None)),
+            Err(LaunchError::Refused(why)) if why == "no room"
+        ));
+        assert!(world.store.open_jobs().unwrap().is_empty());
+        world.store.refuse_writes(true);
+        assert!(matches!(launch(&world.ports, &launcher(), &request(None)), Err(LaunchError::Store(_))));
+    }
+
+    #[test]
+    fn a_failed_start_is_settled_as_consumed() {
+        let error = StartError { kind: StartErrorKind::NotFound, message: "no".into() };
+        let world = world(Heard::Answer(LaunchAnswer::FailedToStart { error: error.clone() }));
+        let Err(LaunchError::FailedToStart { id, error: told }) =
+            launch(&world.ports, &launcher(), &request(None))
+        else {
+            panic!("started")
+        };
+        assert_eq!(told, error);
+        assert_eq!(world.store.facts(&id).receipt.present().unwrap().how, ReceiptHow::Consumed);
+    }
+
+    #[test]
+    fn a_supervisor_that_dies_without_a_word_leaves_an_abandoned_job() {
+        let world = world(Heard::Gone);
+        let Err(LaunchError::SupervisorDied { id }) = launch(&world.ports, &launcher(), &request(None))
+        else {
+            panic!("started")
+        };
+        let facts = world.store.facts(&id);
+        assert!(matches!(fold(&facts, LockView::FREE).state, JobState::Ended { .. }));
+    }
+
+    #[test]
+    fn silence_is_not_taken_for_death() {
+        let world = world(Heard::Silence);
+        let Err(LaunchError::Unconfirmed { id }) = launch(&world.ports, &launcher(), &request(None)) else {
+            panic!("started")
+        };
+        assert!(world.store.facts(&id).begin.is_absent());
+    }
+
+    #[test]
+    fn scenario_33_the_same_key_names_the_same_job() {
+        let world = world(STARTED);
+        let Launched::Started { id, .. } = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap()
+        else {
+            panic!("not started")
+        };
+        let again = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap();
+        assert_eq!(again, Launched::Known { id: id.clone() });
+        let different = Request { command: CommandLine::Shell("make".into()), ..request(Some("k")) };
+        assert!(matches!(
+            launch(&world.ports, &launcher(), &different),
+            Err(LaunchError::KeyTaken { id: taken, .. }) if taken == id
+        ));
+        assert_eq!(world.store.open_jobs().unwrap(), [id], "no folder is left behind");
+    }
+
+    #[test]
+    fn a_key_whose_launch_died_is_finished_under_the_same_id() {
+        let world = world(STARTED);
+        let id = world.store.create(sample::at()).unwrap();
+        let session = Session::parse("s").unwrap();
+        let _ = world.store.claim_key(Some(&session), &Key::parse("k").unwrap(), &id).unwrap();
+        let launched = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap();
+        assert_eq!(launched, Launched::Started { id, pid: 7 });
+    }
+}

@@ -1,0 +1,32 @@
+//! The world as the monitor sees it.
+
+use hearback_core::port::clock::Clock;
+use hearback_core::port::process::ProcessControl;
+use hearback_core::port::record::RecordStore;
+
+/// The ports that most decisions need, side by side.
+pub struct Ports {
+    /// The records of all jobs.
+    pub store: Box<dyn RecordStore>,
+    /// The processes of this machine.
+    pub processes: Box<dyn ProcessControl>,
+    /// The time.
+    pub clock: Box<dyn Clock>,
+}
+
+impl Ports {
+    /// Puts implementations side by side.
+    pub fn new(
+        store: impl RecordStore + 'static,
+        processes: impl ProcessControl + 'static,
+        clock: impl Clock + 'static,
+    ) -> Self {
+        Self { store: Box::new(store), processes: Box::new(processes), clock: Box::new(clock) }
+    }
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ports")
+    }
+}

@@ -1,0 +1,127 @@
+//! Forgetting: what was settled long enough ago, oldest first, and never anything that is open.
+
+use std::time::Duration;
+
+use hearback_core::port::record::StoreError;
+use hearback_core::{JobId, Observed, Stamp, fold};
+
+use crate::Ports;
+
+/// How long settled jobs are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Not longer than this after they were settled.
+    pub max_age: Duration,
+    /// And not more than this many.
+    pub max_jobs: usize,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { max_age: Duration::from_secs(30 * 24 * 60 * 60), max_jobs: 10_000 }
+    }
+}
+
+/// Decides which settled jobs go, oldest first.
+pub fn plan(settled: &[(JobId, Stamp)], retention: Retention, now: &Stamp) -> Vec<JobId> {
+    let mut by_age: Vec<_> = settled.iter().map(|(id, at)| (at.age_ms(now), id)).collect();
+    by_age.sort();
+    let max_age_ms = u64::try_from(retention.max_age.as_millis()).unwrap_or(u64::MAX);
+    let kept = by_age.iter().take(retention.max_jobs).take_while(|(age, _)| *age <= max_age_ms).count();
+    by_age[kept..].iter().rev().map(|(_, id)| (*id).clone()).collect()
+}
+
+/// The jobs that would go now.
+///
+/// # Errors
+///
+/// When history cannot be listed.
+pub fn plan_all(ports: &Ports, retention: Retention) -> Result<Vec<JobId>, StoreError> {
+    let mut settled = Vec::new();
+    for id in ports.store.past_jobs(usize::MAX)? {
+        // One that cannot be looked at is not old enough to go: it may be worth looking at.
+        let seen = ports.store.observe(&id).ok().flatten();
+        settled.extend(seen.and_then(|seen| Some((id, settled_at(&seen)?))));
+    }
+    Ok(plan(&settled, retention, &ports.clock.stamp()))
+}
+
+fn settled_at(seen: &Observed) -> Option<Stamp> {
+    let folded = fold(&seen.facts, seen.locks);
+    if folded.frozen {
+        return None;
+    }
+    // The settled fact is not flushed; after a power cut the end still tells the time.
+    let ended = || Some(Stamp { wall_ms: seen.facts.end.present()?.at_ms, boot: None, since_boot_ms: 0 });
+    folded.settled.cloned().or_else(ended)
+}
+
+/// What a prune did.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Jobs that are gone.
+    pub pruned: Vec<JobId>,
+    /// Jobs that should be, and what is in the way.
+    pub failed: Vec<(JobId, String)>,
+    /// Leftovers of crashes that are gone.
+    pub tidied: usize,
+}
+
+/// Removes what the plan says, and what crashes left behind. One that cannot be removed does not stop the others.
+///
+/// # Errors
+///
+/// When history cannot be listed.
+pub fn all(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
+    let mut report = Report::default();
+    for id in plan_all(ports, retention)? {
+        match ports.store.prune(&id) {
+            Ok(true) => report.pruned.push(id),
+            Ok(false) => report.failed.push((id, "somebody still uses it".into())),
+            Err(error) => report.failed.push((id, error.to_string())),
+        }
+    }
+    report.tidied = ports.store.tidy(ports.clock.wall())?;
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::port::clock::Clock;
+    use hearback_core::testing::{FakeClock, sample};
+
+    fn settled(clock: &FakeClock, n: u64) -> (JobId, Stamp) {
+        (sample::id(n), clock.stamp())
+    }
+
+    #[test]
+    fn scenario_42_the_oldest_settlements_go_first_and_age_counts_from_settlement() {
+        let clock = FakeClock::default();
+        // The first was launched last: what counts is when it was settled.
+        let mut jobs = vec![settled(&clock, 999)];
+        for n in 1..200 {
+            clock.advance(Duration::from_secs(60));
+            jobs.push(settled(&clock, n));
+        }
+        let keep = Retention { max_jobs: 64, ..Retention::default() };
+        let gone = plan(&jobs, keep, &clock.stamp());
+        assert_eq!(gone.len(), 200 - 64);
+        assert_eq!(gone.first(), Some(&sample::id(999)));
+        assert!(gone.iter().all(|id| *id == sample::id(999) || *id < sample::id(136)));
+
+        let by_age = Retention { max_age: Duration::from_secs(600), ..Retention::default() };
+        assert_eq!(plan(&jobs, by_age, &clock.stamp()).len(), 200 - 11);
+        assert!(plan(&jobs, Retention::default(), &clock.stamp()).is_empty());
+    }
+
+    #[test]
+    fn a_wall_clock_that_jumps_prunes_nothing() {
+        let clock = FakeClock::default();
+        let jobs = [settled(&clock, 1)];
+        for jump in [365, -365, 20 * 365] {
+            clock.step_wall(jump * 24 * 60 * 60 * 1000);
+            assert!(plan(&jobs, Retention::default(), &clock.stamp()).is_empty());
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Making the records true again after anything died: plan what has to happen to a job, then do it.
+
+use std::fmt;
+use std::time::Duration;
+
+use hearback_core::port::disk::{LockMode, Wait};
+use hearback_core::port::record::{JobLock, StoreError};
+use hearback_core::{
+    Begin, BegunBy, End, EndAuthor, Extra, FORMAT, Fact, Facts, Here, JobId, JobState, LostReason, Observed,
+    Outcome, Output, Place, Read, Settled, fold,
+};
+
+use crate::Ports;
+
+/// How long a sweep may take before what is left is named as surviving.
+pub const SWEEP_WITHIN: Duration = Duration::from_secs(2);
+/// No job needs more steps than this; a bound, so that two who disagree cannot argue for ever.
+const STEPS_MAX: usize = 8;
+
+/// What has to happen to a job now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Nobody launches it any more and nobody began: declare it abandoned, so that a late supervisor runs nothing.
+    Abandon,
+    /// Its supervisor is gone and left no end: end what it left behind, then record the loss.
+    Lose(LostReason),
+    /// Nothing more is owed: write the whole fold down.
+    Settle,
+    /// It is settled: move it out of the way.
+    Archive,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Abandon => f.write_str("abandon: its launch was cut short"),
+            Self::Lose(LostReason::Reboot) => f.write_str("lost: the machine was restarted"),
+            Self::Lose(_) => f.write_str("lost: its supervisor is gone"),
+            Self::Settle => f.write_str("settle: nothing more is owed"),
+            Self::Archive => f.write_str("archive: move it to history"),
+        }
+    }
+}
+
+/// Decides what has to happen to a job. Planning again after carrying it out gives the next step, and then none.
+pub fn plan(seen: &Observed, here: &Here) -> Option<Step> {
+    let folded = fold(&seen.facts, seen.locks);
+    if folded.frozen || seen.place == Place::History || here.is_foreign(&seen.facts) {
+        return None;
+    }
+    match folded.state {
+        JobState::Nothing | JobState::Starting | JobState::Running => None,
+        // After a reboot nobody knows whether it was ever begun: a begin is not flushed.
+        JobState::Unclaimed if here.is_past_boot(&seen.facts) => Some(Step::Lose(LostReason::Reboot)),
+        JobState::Unclaimed => Some(Step::Abandon),
+        JobState::Orphaned => Some(Step::Lose(here.lost_reason(&seen.facts))),
+        JobState::Ended { .. } if !folded.follow_up.state.is_closed() => None,
+        // One that cannot be read is there all the same, and is not replaced: the facts beside it still fold.
+        JobState::Ended { .. } if !seen.facts.settled.is_absent() => Some(Step::Archive),
+        JobState::Ended { .. } => Some(Step::Settle),
+    }
+}
+
+/// Brings one job up to date, and tells what was done.
+///
+/// # Errors
+///
+/// When the store cannot be read or written. What was done before stays done.
+pub fn job(ports: &Ports, id: &JobId) -> Result<Vec<Step>, StoreError> {
+    let here = ports.processes.here();
+    let mut done = Vec::new();
+    while done.len() < STEPS_MAX {
+        let Some(seen) = ports.store.observe(id)? else { break };
+        let Some(step) = plan(&seen, &here) else { break };
+        if !apply(ports, &seen, step, &here)? {
+            break;
+        }
+        done.push(step);
+    }
+    Ok(done)
+}
+
+/// Brings every open job up to date. One that fails does not stop the others.
+///
+/// # Errors
+///
+/// When the open jobs cannot be listed.
+pub fn all(ports: &Ports) -> Result<Report, StoreError> {
+    let mut report = Report::default();
+    for id in ports.store.open_jobs()? {
+        match job(ports, &id) {
+            Ok(steps) => report.done.extend(steps.into_iter().map(|step| (id.clone(), step))),
+            Err(error) => report.failed.push((id, error)),
+        }
+    }
+    Ok(report)
+}
+
+/// The next step of every open job, without doing any.
+///
+/// # Errors
+///
+/// When the open jobs cannot be listed.
+pub fn plan_all(ports: &Ports) -> Result<Report, StoreError> {
+    let here = ports.processes.here();
+    let mut report = Report::default();
+    for id in ports.store.open_jobs()? {
+        match ports.store.observe(&id) {
+            Ok(seen) => report.done.extend(seen.and_then(|seen| Some((id, plan(&seen, &here)?)))),
+            Err(error) => report.failed.push((id, error)),
+        }
+    }
+    Ok(report)
+}
+
+/// What a reconcile did, or would do.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Steps, in order.
+    pub done: Vec<(JobId, Step)>,
+    /// Jobs that could not be brought up to date.
+    pub failed: Vec<(JobId, StoreError)>,
+}
+
+/// Carries one step out; tells whether anything has changed.
+fn apply(ports: &Ports, seen: &Observed, step: Step, here: &Here) -> Result<bool, StoreError> {
+    match step {
+        Step::Abandon => {
+            let begin = Begin::new(BegunBy::Abandoned, ports.clock.wall());
+            // Who loses this race obeys: the job was begun after all.
+            let _ = publish(ports, seen, &Fact::Begin(begin))?;
+            Ok(true)
+        }
+        Step::Lose(_) => lose(ports, &seen.id, here),
+        Step::Settle => {
+            let facts = Facts { settled: Read::Absent, ..seen.facts.clone() };
+            let settled = Settled {
+                format: FORMAT,
+                at: ports.clock.stamp(),
+                facts: Box::new(facts),
+                extra: Extra::new(),
+            };
+            let _ = publish(ports, seen, &Fact::Settled(settled))?;
+            Ok(true)
+        }
+        Step::Archive => ports.store.archive(&seen.id),
+    }
+}
+
+/// Ends what a dead supervisor left behind and records that nobody knows how the job ended.
+fn lose(ports: &Ports, id: &JobId, here: &Here) -> Result<bool, StoreError> {
+    // No supervisor can come any more, so whoever holds this lets go soon: a probe, a wait, another reconciler.
+    let Some(_alive) = ports.store.lock(id, JobLock::Alive, LockMode::Exclusive, Wait::Block)? else {
+        return Ok(false);
+    };
+    // Looked at again under the lock: a supervisor that ended between the two published its own outcome, and that
+    // one must win over ours. The lock we hold ourselves says nothing.
+    let Some(seen) = ports.store.observe(id)? else { return Ok(false) };
+    let seen = Observed { locks: hearback_core::LockView::FREE, ..seen };
+    let Some(Step::Lose(reason)) = plan(&seen, here) else { return Ok(false) };
+    let target = seen.facts.target.present().map(|target| &target.process);
+    let survivors = match reason {
+        LostReason::Reboot => Vec::new(),
+        _ => ports.processes.sweep(id, target, SWEEP_WITHIN)?.survivors,
+    };
+    let end = End {
+        author: EndAuthor::Reconciler,
+        output: Output { bytes: seen.output_bytes, dropped: 0 },
+        survivors,
+        ..End::new(Outcome::Lost { reason }, ports.clock.wall())
+    };
+    let _ = publish(ports, &seen, &Fact::End(Box::new(end)))?;
+    Ok(true)
+}
+
+fn publish(
+    ports: &Ports,
+    seen: &Observed,
+    fact: &Fact,
+) -> Result<hearback_core::port::disk::Publish, StoreError> {
+    let durability = seen.facts.spec.present().map(|spec| spec.durability).unwrap_or_default();
+    ports.store.publish(&seen.id, fact, durability)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::port::record::RecordStore;
+    use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
+    use hearback_core::{BootId, MachineId, ReceiptHow, Spec};
+    use proptest::prelude::*;
+
+    fn world() -> (FakeStore, Ports) {
+        let store = FakeStore::default();
+        (store.clone(), Ports::new(store, FakeProcesses::default(), FakeClock::default()))
+    }
+
+    fn begun(id: &JobId) -> Facts {
+        Facts {
+            spec: Read::Present(sample::unowned(id)),
+            begin: Read::Present(sample::begin()),
+            target: Read::Present(sample::target()),
+            ..Facts::default()
+        }
+    }
+
+    #[test]
+    fn scenario_64_reconcile_twice_changes_nothing() {
+        let (store, ports) = world();
+        let (a, b) = (sample::id(1), sample::id(2));
+        store.put(&a, begun(&a));
+        store.put(&b, begun(&b));
+        let _held = store.lock(&b, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap();
+        let report = all(&ports).unwrap();
+        let lost = Step::Lose(LostReason::SupervisorDied);
+        assert_eq!(report.done, [(a.clone(), lost), (a.clone(), Step::Settle), (a.clone(), Step::Archive)]);
+        assert!(all(&ports).unwrap().done.is_empty());
+        assert!(store.facts(&b).end.is_absent(), "a job whose supervisor lives is left alone");
+    }
+
+    #[test]
+    fn a_launch_that_was_cut_short_is_abandoned_at_once() {
+        let (store, ports) = world();
+        let id = sample::id(1);
+        store.put(&id, Facts { spec: Read::Present(sample::unowned(&id)), ..Facts::default() });
+        assert_eq!(job(&ports, &id).unwrap(), [Step::Abandon, Step::Settle, Step::Archive]);
+        let facts = store.facts(&id);
+        let state = fold(&facts, hearback_core::LockView::FREE).state;
+        assert!(matches!(
+            state,
+            JobState::Ended { outcome: Outcome::Lost { reason: LostReason::Abandoned }, .. }
+        ));
+    }
+
+    #[test]
+    fn a_job_of_an_earlier_boot_is_lost_to_the_reboot_and_nobody_is_swept() {
+        let (store, ports) = world();
+        for (n, mut facts) in [begun(&sample::id(1)), Facts::default()].into_iter().enumerate() {
+            let id = sample::id(n as u64 + 1);
+            let spec = Spec { boot: Some(BootId::new("boot-0")), ..sample::unowned(&id) };
+            facts.spec = Read::Present(spec);
+            if let Read::Present(Begin { by: BegunBy::Supervisor(who), .. }) = &mut facts.begin {
+                who.boot = Some(BootId::new("boot-0"));
+            }
+            store.put(&id, facts);
+            assert_eq!(job(&ports, &id).unwrap()[0], Step::Lose(LostReason::Reboot));
+        }
+    }
+
+    #[test]
+    fn what_is_owed_newer_or_foreign_is_left_alone() {
+        let (store, ports) = world();
+        let id = sample::id(1);
+        let owed = Facts {
+            spec: Read::Present(sample::spec("s")),
+            end: Read::Present(sample::end(0)),
+            ..Facts::default()
+        };
+        let newer = Facts { begin: Read::Newer(2), ..begun(&id) };
+        for facts in [owed, newer] {
+            store.put(&id, facts);
+            assert_eq!(job(&ports, &id).unwrap(), []);
+        }
+        let here = Here { machine: Some(MachineId::new("here")), ..Here::default() };
+        let spec = Spec { machine: Some(MachineId::new("there")), ..sample::unowned(&id) };
+        store.put(&id, Facts { spec: Read::Present(spec), ..begun(&id) });
+        assert_eq!(plan(&store.observe(&id).unwrap().unwrap(), &here), None);
+    }
+
+    #[test]
+    fn an_end_that_appears_before_the_loss_is_recorded_wins() {
+        let (store, ports) = world();
+        let id = sample::id(1);
+        store.put(&id, begun(&id));
+        let orphan = store.observe(&id).unwrap().unwrap();
+        let end = Fact::End(Box::new(sample::end(0)));
+        let _ = store.publish(&id, &end, hearback_core::Durability::Power).unwrap();
+        let lost = Step::Lose(LostReason::SupervisorDied);
+        assert!(!apply(&ports, &orphan, lost, &ports.processes.here()).unwrap());
+        assert_eq!(store.facts(&id).end.present(), Some(&sample::end(0)));
+    }
+
+    fn any_facts() -> impl Strategy<Value = Facts> {
+        let id = sample::id(1);
+        let pick = |read: [u8; 5]| {
+            move |id: &JobId| {
+                let damaged = || "torn".to_owned();
+                let spec = match read[0] % 4 {
+                    0 => Read::Present(sample::spec("s")),
+                    1 => Read::Unreadable(damaged()),
+                    _ => Read::Present(sample::unowned(id)),
+                };
+                let begin = match read[1] % 4 {
+                    0 => Read::Absent,
+                    1 => Read::Present(sample::abandoned()),
+                    2 => Read::Unreadable(damaged()),
+                    _ => Read::Present(sample::begin()),
+                };
+                let end = match read[2] % 4 {
+                    0 => Read::Present(sample::end(0)),
+                    1 => Read::Unreadable(damaged()),
+                    _ => Read::Absent,
+                };
+                let receipt = match read[3] % 3 {
+                    0 => Read::Present(sample::receipt(ReceiptHow::Delivered)),
+                    1 => Read::Unreadable(damaged()),
+                    _ => Read::Absent,
+                };
+                let settled = if read[4].is_multiple_of(3) { Read::Unreadable(damaged()) } else { Read::Absent };
+                Facts { spec, begin, end, receipt, settled, ..Facts::default() }
+            }
+        };
+        any::<[u8; 5]>().prop_map(move |read| pick(read)(&id))
+    }
+
+    proptest! {
+        #[test]
+        fn a_plan_carried_out_plans_nothing_more(facts in any_facts()) {
+            let (store, ports) = world();
+            let id = sample::id(1);
+            store.put(&id, facts);
+            let done = job(&ports, &id).unwrap();
+            prop_assert!(done.len() < STEPS_MAX);
+            prop_assert_eq!(job(&ports, &id).unwrap(), []);
+        }
+    }
+}

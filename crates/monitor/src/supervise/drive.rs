@@ -1,0 +1,392 @@
+//! Doing what [`step()`] says, until the job is over and recorded.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
+use hearback_core::port::executor::{Executor, RunEvent, Running, StartRequest};
+use hearback_core::port::process::{LaunchAnswer, LauncherLink, Word};
+use hearback_core::port::record::{JobLock, StoreError};
+use hearback_core::{
+    Begin, BegunBy, CommandLine, Durability, End, Extra, FORMAT, Fact, JobId, LostReason, Outcome, Output,
+    Read, Spec, StartError, StartErrorKind, Target,
+};
+
+use super::step::{Action, Ending, Event, State, step};
+use crate::reconcile::SWEEP_WITHIN;
+use crate::{Ports, reconcile};
+
+/// Between tries to record an end that the disk would not take.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_MOST: Duration = Duration::from_secs(5);
+
+/// Owns one job from the launcher's word to the recorded end.
+pub struct Supervisor<'a> {
+    ports: &'a Ports,
+    executor: &'a dyn Executor,
+    wire: &'a mut dyn LauncherLink,
+    id: JobId,
+    spec: Option<Spec>,
+    /// Held from before the begin until the end is durable.
+    alive: Option<Lock>,
+    running: Option<Box<dyn Running>>,
+    state: State,
+}
+
+impl<'a> Supervisor<'a> {
+    /// A supervisor that has not been told anything yet.
+    pub fn new(
+        ports: &'a Ports,
+        executor: &'a dyn Executor,
+        wire: &'a mut dyn LauncherLink,
+        id: JobId,
+    ) -> Self {
+        Self { ports, executor, wire, id, spec: None, alive: None, running: None, state: State::Waiting }
+    }
+
+    /// Runs the job. Returns when its end is recorded, or when it is somebody else's.
+    ///
+    /// A failure of the supervisor itself ends the job too, and is recorded as what it is: an exit that was seen is
+    /// still told, and one that was not is never invented.
+    pub fn run(mut self) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.drive())) {
+            self.fail(&panic_text(&*panic));
+        }
+        self.running = None;
+        // Only now may others conclude that there is nothing more to come.
+        self.alive = None;
+        self.retire();
+    }
+
+    fn drive(&mut self) {
+        let mut event = self.first_event();
+        loop {
+            let (state, actions) = step(std::mem::replace(&mut self.state, State::Over), event);
+            self.state = state;
+            let mut followed_by = None;
+            for action in actions {
+                followed_by = self.act(action);
+            }
+            event = match (followed_by, &self.state) {
+                (Some(event), _) => event,
+                (None, State::Over) => return,
+                (None, _) => self.next_event(),
+            };
+        }
+    }
+
+    /// Gets ready while the launcher flushes the spec, then hears the word and reads what to do.
+    fn first_event(&mut self) -> Event {
+        let reserved = self.ports.store.reserve_end(&self.id);
+        let word = self.wire.word();
+        if word == Word::Failed {
+            return Event::Word(word);
+        }
+        if let Err(error) = reserved {
+            return Event::Unable(error.to_string());
+        }
+        match self.ports.store.observe(&self.id).map(|seen| seen.map(|seen| seen.facts.spec)) {
+            Ok(Some(Read::Present(spec))) => {
+                self.spec = Some(spec);
+                Event::Word(word)
+            }
+            // Its launcher died before it had said what to run: there is no job.
+            Ok(None | Some(Read::Absent)) => Event::Word(Word::Failed),
+            Ok(Some(_)) => Event::Unable("the spec cannot be read back".into()),
+            Err(error) => Event::Unable(error.to_string()),
+        }
+    }
+
+    fn act(&mut self, action: Action) -> Option<Event> {
+        match action {
+            Action::FlushSpec => {
+                // Without the flush the job is as safe as its machine; not to run it would be worse.
+                if self.durability() == Durability::Power
+                    && let Err(error) = self.ports.store.flush_spec(&self.id)
+                {
+                    self.note(&format!("the spec could not be flushed: {error}"));
+                }
+                None
+            }
+            Action::Claim => Some(match self.claim() {
+                Ok(published) => Event::Claimed(published),
+                Err(error) => Event::Unable(error.to_string()),
+            }),
+            Action::Start => Some(match self.start() {
+                Ok(pid) => Event::Started { at: self.ports.clock.awake(), pid },
+                Err(error) => Event::StartFailed(error),
+            }),
+            Action::Announce { pid } => {
+                self.record_target();
+                self.wire.answer(&LaunchAnswer::Started { pid });
+                None
+            }
+            Action::Ask => {
+                self.running.as_mut()?.ask();
+                None
+            }
+            Action::Force => {
+                let survivors = self.running.as_mut()?.force(SWEEP_WITHIN);
+                Some(Event::Forced { survivors })
+            }
+            Action::End(ending) => {
+                self.record_end(ending, None);
+                None
+            }
+            Action::AnswerFailed(error) => {
+                self.alive = None;
+                self.wire.answer(&LaunchAnswer::FailedToStart { error });
+                None
+            }
+            Action::Refuse(message) => {
+                self.alive = None;
+                self.wire.answer(&LaunchAnswer::Refused { message });
+                None
+            }
+            Action::AnswerAbandoned => {
+                self.wire.answer(&LaunchAnswer::Abandoned);
+                None
+            }
+        }
+    }
+
+    fn next_event(&mut self) -> Event {
+        let deadline = self.state.deadline();
+        let running = self.running.as_mut().expect("a state that waits has a target");
+        match running.next(deadline) {
+            RunEvent::Exited { exit, usage } => {
+                let alone = running.members().is_empty();
+                Event::Exited { exit, usage, at: self.ports.clock.awake(), alone }
+            }
+            RunEvent::Emptied => Event::Emptied,
+            RunEvent::Deadline => Event::Deadline,
+        }
+    }
+
+    fn claim(&mut self) -> Result<Publish, StoreError> {
+        // By blocking: a crowd of probes could refuse a try.
+        self.alive = self.ports.store.lock(&self.id, JobLock::Alive, LockMode::Exclusive, Wait::Block)?;
+        let me = self.ports.processes.me()?;
+        let begin = Begin::new(BegunBy::Supervisor(me), self.ports.clock.wall());
+        self.ports.store.publish(&self.id, &Fact::Begin(begin), self.durability())
+    }
+
+    fn start(&mut self) -> Result<u32, StartError> {
+        let spec = self.spec.as_ref().expect("a job that was claimed has a spec");
+        let script = match &spec.command {
+            CommandLine::Argv(_) => None,
+            CommandLine::Shell(text) => {
+                let written = self.ports.store.write_script(&self.id, text);
+                Some(written.map_err(|error| StartError {
+                    kind: StartErrorKind::Other,
+                    message: format!("the text for the shell could not be written: {error}"),
+                })?)
+            }
+        };
+        let log = self.ports.store.log_path(&self.id);
+        let running = self.executor.start(&StartRequest {
+            job: &self.id,
+            command: &spec.command,
+            cwd: &spec.cwd,
+            log: &log,
+            script: script.as_deref(),
+        })?;
+        let pid = running.process().pid;
+        self.running = Some(running);
+        Ok(pid)
+    }
+
+    fn record_target(&mut self) {
+        let Some(running) = &self.running else { return };
+        let target = Target {
+            format: FORMAT,
+            process: running.process().clone(),
+            at_ms: self.ports.clock.wall(),
+            survives: running.survives(),
+            extra: Extra::new(),
+        };
+        // The job runs; who looks for it without this finds it by its mark.
+        if let Err(error) = self.ports.store.publish(&self.id, &Fact::Target(target), self.durability()) {
+            self.note(&format!("the target could not be recorded: {error}"));
+        }
+    }
+
+    /// Records the end, however long it takes: the result and the lock are kept until the disk takes it.
+    fn record_end(&mut self, ending: Ending, note: Option<String>) {
+        let output = self.running.as_mut().map(|running| running.drain()).unwrap_or_default();
+        let end = self.end(ending, output, note);
+        let mut pause = RETRY_FIRST;
+        loop {
+            match self.ports.store.publish(&self.id, &Fact::End(Box::new(end.clone())), self.durability()) {
+                Ok(Publish::New | Publish::Exists) => return,
+                // Somebody removed the folder: there is nothing left to record it in.
+                Err(error) if error.is_gone() => return,
+                Err(error) => self.note(&format!("the end could not be recorded, trying again: {error}")),
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(RETRY_MOST);
+        }
+    }
+
+    fn end(&self, ending: Ending, output: Output, note: Option<String>) -> End {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        End {
+            ran_ms: ending.ran.map(millis),
+            usage: ending.usage,
+            output,
+            survivors: ending.survivors,
+            note,
+            ..End::new(ending.outcome, self.ports.clock.wall())
+        }
+    }
+
+    /// The supervisor itself has failed: ends the job and says so.
+    fn fail(&mut self, why: &str) {
+        let why = format!("the supervisor failed: {why}");
+        self.note(&why);
+        if self.alive.is_none() {
+            self.wire.answer(&LaunchAnswer::Refused { message: why });
+            return;
+        }
+        let survivors = match self.running.take() {
+            // A target that caused the failure may cause it again.
+            Some(mut running) => catch_unwind(AssertUnwindSafe(|| {
+                let survivors = running.force(SWEEP_WITHIN);
+                self.running = Some(running);
+                survivors
+            }))
+            .unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let unseen = || Ending::of(Outcome::Lost { reason: LostReason::SupervisorDied });
+        let ending = self.state.known_ending().cloned().unwrap_or_else(unseen);
+        self.record_end(Ending { survivors, ..ending }, Some(why));
+    }
+
+    /// Settles the job and moves it out of the way, so that nobody else has to.
+    fn retire(&mut self) {
+        if self.spec.is_none() {
+            return;
+        }
+        // The launcher lets go as soon as it has its answer; a folder that it holds cannot move.
+        let waited = self.ports.store.lock(&self.id, JobLock::Launch, LockMode::Shared, Wait::Block);
+        drop(waited);
+        // Best effort: whatever is left undone, every later command does.
+        let _ = reconcile::job(self.ports, &self.id);
+    }
+
+    fn durability(&self) -> Durability {
+        self.spec.as_ref().map(|spec| spec.durability).unwrap_or_default()
+    }
+
+    fn note(&self, line: &str) {
+        // Nobody watches a supervisor's terminal, and a disk that is full cannot take this either.
+        let _ = self.ports.store.note(&self.id, &format!("{} {line}", self.ports.clock.wall()));
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "for no stated reason".into())
+}
+
+impl std::fmt::Debug for Supervisor<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Supervisor").field("id", &self.id).field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, Script, sample};
+    use hearback_core::{Exit, Facts, JobState, LockView, fold};
+
+    /// A launcher that says one word and keeps the answer.
+    struct FakeWire(Word, Vec<LaunchAnswer>);
+
+    impl LauncherLink for FakeWire {
+        fn word(&mut self) -> Word {
+            self.0
+        }
+        fn answer(&mut self, answer: &LaunchAnswer) {
+            self.1.push(answer.clone());
+        }
+    }
+
+    fn supervise(
+        word: Word,
+        script: Script,
+        facts: Option<Facts>,
+    ) -> (FakeStore, FakeExecutor, Vec<LaunchAnswer>) {
+        let store = FakeStore::default();
+        let id = sample::id(1);
+        let launched = Facts { spec: Read::Present(sample::unowned(&id)), ..Facts::default() };
+        store.put(&id, facts.unwrap_or(launched));
+        let ports = Ports::new(store.clone(), FakeProcesses::default(), FakeClock::default());
+        let executor = FakeExecutor::default();
+        *executor.0.lock().unwrap() = script;
+        let mut wire = FakeWire(word, vec![]);
+        Supervisor::new(&ports, &executor, &mut wire, id).run();
+        (store, executor, wire.1)
+    }
+
+    fn exits(code: u32) -> Script {
+        let exit = Exit::Exited { code };
+        Script { events: [RunEvent::Exited { exit, usage: None }].into(), ..Script::default() }
+    }
+
+    #[test]
+    fn a_job_is_run_recorded_answered_and_settled() {
+        let (store, executor, answers) = supervise(Word::Durable, exits(3), None);
+        assert_eq!(answers, [LaunchAnswer::Started { pid: 101 }]);
+        assert_eq!(executor.0.lock().unwrap().calls, ["start"]);
+        let facts = store.facts(&sample::id(1));
+        let end = facts.end.present().unwrap();
+        assert_eq!(end.outcome, Outcome::Exited { code: 3 });
+        assert_eq!(end.output.bytes, 5);
+        assert!(facts.settled.present().is_some());
+    }
+
+    #[test]
+    fn a_job_that_was_abandoned_is_not_run() {
+        let facts = Facts {
+            spec: Read::Present(sample::unowned(&sample::id(1))),
+            begin: Read::Present(sample::abandoned()),
+            ..Facts::default()
+        };
+        let (_, executor, answers) = supervise(Word::Gone, exits(0), Some(facts));
+        assert_eq!(answers, [LaunchAnswer::Abandoned]);
+        assert!(executor.0.lock().unwrap().calls.is_empty());
+    }
+
+    #[test]
+    fn a_folder_without_a_spec_is_no_job() {
+        let (store, executor, answers) = supervise(Word::Gone, exits(0), Some(Facts::default()));
+        assert!(answers.is_empty());
+        assert!(executor.0.lock().unwrap().calls.is_empty());
+        assert!(store.facts(&sample::id(1)).begin.is_absent());
+    }
+
+    #[test]
+    fn a_supervisor_that_fails_ends_the_job_and_invents_no_exit() {
+        let script = Script { leftovers: vec![sample::process(101)], force_works: true, ..Script::default() };
+        let (store, executor, _) = supervise(Word::Durable, script, None);
+        assert_eq!(executor.0.lock().unwrap().calls, ["start", "force"]);
+        let facts = store.facts(&sample::id(1));
+        let end = facts.end.present().unwrap();
+        assert_eq!(end.outcome, Outcome::Lost { reason: LostReason::SupervisorDied });
+        assert!(end.note.as_ref().unwrap().contains("the script has come to its end"), "{:?}", end.note);
+        assert!(!store.notes().is_empty());
+    }
+
+    #[test]
+    fn a_supervisor_that_fails_after_the_exit_still_tells_it() {
+        let script = Script { leftovers: vec![sample::process(102)], force_works: true, ..exits(7) };
+        let (store, ..) = supervise(Word::Durable, script, None);
+        let facts = store.facts(&sample::id(1));
+        let JobState::Ended { outcome, .. } = fold(&facts, LockView::FREE).state else { panic!("not ended") };
+        assert_eq!(outcome, Outcome::Exited { code: 7 });
+    }
+}

@@ -1,0 +1,9 @@
+//! The supervisor: the detached process that owns one running job.
+//!
+//! [`step()`] decides and does nothing; [`Supervisor`] does what it says and tells it what happened.
+
+mod drive;
+mod step;
+
+pub use drive::Supervisor;
+pub use step::{Action, Ending, Event, State, step};

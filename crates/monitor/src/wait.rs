@@ -1,0 +1,222 @@
+//! Waiting for jobs without polling: the kernel wakes whoever waits for a lock when its holder is gone.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hearback_core::port::disk::{LockMode, Wait};
+use hearback_core::port::record::{JobLock, StoreError};
+use hearback_core::{JobId, JobState, Observed, fold};
+
+use crate::{Ports, reconcile};
+
+/// Why a wait ended without an end.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// There is no such job, or no longer.
+    #[error("job `{0}` is gone")]
+    Gone(JobId),
+    /// It cannot be told from here when the job ends.
+    #[error("job `{0}` cannot be waited for here: it is from another machine or a newer hearback")]
+    Elsewhere(JobId),
+    /// The store failed.
+    #[error("job `{id}` cannot be waited for: {message}")]
+    Store {
+        /// The job.
+        id: JobId,
+        /// What the store said.
+        message: String,
+    },
+}
+
+/// Sleeps until a job is over, and tells what was seen of it then.
+///
+/// # Errors
+///
+/// When the job is gone, or is none that can be watched from here.
+pub fn until_over(ports: &Ports, id: &JobId) -> Result<Observed, WaitError> {
+    let failed = |error: StoreError| WaitError::Store { id: id.clone(), message: error.to_string() };
+    loop {
+        let observe = || ports.store.observe(id).map_err(failed)?.ok_or_else(|| WaitError::Gone(id.clone()));
+        if let Some(over) = over(observe()?) {
+            return Ok(over);
+        }
+        {
+            let lock = |lock| ports.store.lock(id, lock, LockMode::Shared, Wait::Block).map_err(failed);
+            let _launching = lock(JobLock::Launch)?;
+            let _alive = lock(JobLock::Alive)?;
+            // While we hold both, nobody launches and nobody supervises, so what we see now is final.
+            let seen = observe()?;
+            let here = ports.processes.here();
+            if let Some(over) = over(seen.clone()) {
+                return Ok(over);
+            }
+            if reconcile::plan(&seen, &here).is_none() {
+                return Err(WaitError::Elsewhere(id.clone()));
+            }
+        }
+        // Nobody else has recorded the loss, so we do; after that, or after whoever is quicker, there is an end.
+        match reconcile::job(ports, id) {
+            Ok(_) => {}
+            // A store that cannot be written still tells the truth: nobody is there, and there is no end.
+            Err(error) if error.is_read_only() => return observe(),
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+fn over(seen: Observed) -> Option<Observed> {
+    matches!(fold(&seen.facts, seen.locks).state, JobState::Ended { .. }).then_some(seen)
+}
+
+type Answer = Result<Observed, WaitError>;
+/// Who waits for which job.
+type Parked = HashMap<JobId, Vec<Sender<(JobId, Answer)>>>;
+
+/// Waits with a deadline, and for several jobs at once.
+///
+/// A sleep in the kernel cannot be cut short, so one thread a job sleeps there; everybody who waits for that job
+/// shares it, however often they give up and come back.
+#[derive(Debug, Default)]
+pub struct Waits {
+    parked: Arc<Mutex<Parked>>,
+}
+
+/// When a wait for several jobs is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// With the last of them.
+    All,
+    /// With the first of them.
+    Any,
+}
+
+impl Waits {
+    /// Waits for `ids`, but not longer than `within`, and calls `each` as they end. Tells whether the wait was over
+    /// before its deadline.
+    pub fn wait(
+        &self,
+        ports: &Arc<Ports>,
+        ids: &[JobId],
+        until: Until,
+        within: Option<Duration>,
+        mut each: impl FnMut(&JobId, Answer),
+    ) -> bool {
+        if let ([id], None) = (ids, within) {
+            each(id, until_over(ports, id));
+            return true;
+        }
+        let (sender, receiver) = channel();
+        let mut left: Vec<&JobId> = ids.iter().collect();
+        left.sort();
+        left.dedup();
+        for id in &left {
+            self.park(ports, id, sender.clone());
+        }
+        drop(sender);
+        let deadline = within.map(|within| ports.clock.awake() + within);
+        while !left.is_empty() {
+            let next = match deadline {
+                None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(deadline) => receiver.recv_timeout(deadline.saturating_sub(ports.clock.awake())),
+            };
+            let Ok((id, answer)) = next else { return false };
+            left.retain(|waited| **waited != id);
+            each(&id, answer);
+            if until == Until::Any {
+                return true;
+            }
+        }
+        true
+    }
+
+    fn park(&self, ports: &Arc<Ports>, id: &JobId, sender: Sender<(JobId, Answer)>) {
+        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = parked.entry(id.clone()).or_default();
+        waiting.push(sender);
+        if waiting.len() > 1 {
+            return;
+        }
+        let (ports, id, parked) = (Arc::clone(ports), id.clone(), Arc::clone(&self.parked));
+        std::thread::spawn(move || {
+            let answer = until_over(&ports, &id);
+            let waiting = parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            for sender in waiting.into_iter().flatten() {
+                let _ = sender.send((id.clone(), answer.clone())); // They may have given up.
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::port::record::RecordStore;
+    use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
+    use hearback_core::{Durability, Fact, Facts, Read};
+
+    fn world() -> (FakeStore, Arc<Ports>) {
+        let store = FakeStore::default();
+        (store.clone(), Arc::new(Ports::new(store, FakeProcesses::default(), FakeClock::default())))
+    }
+
+    fn begun(store: &FakeStore, id: &JobId) {
+        let facts = Facts {
+            spec: Read::Present(sample::unowned(id)),
+            begin: Read::Present(sample::begin()),
+            ..Facts::default()
+        };
+        store.put(id, facts);
+    }
+
+    #[test]
+    fn a_wait_gives_up_at_its_deadline_and_finds_the_same_thread_again() {
+        let (store, ports) = world();
+        let id = sample::id(1);
+        begun(&store, &id);
+        let alive = store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap();
+        let waits = Waits::default();
+        for _ in 0..3 {
+            let brief = Some(Duration::from_millis(1));
+            assert!(!waits.wait(&ports, std::slice::from_ref(&id), Until::All, brief, |_, _| panic!("it runs on")));
+        }
+        assert_eq!(waits.parked.lock().unwrap()[&id].len(), 3, "one thread, three who wait");
+        let end = Fact::End(Box::new(sample::end(3)));
+        let _ =
+            hearback_core::port::record::RecordStore::publish(&store, &id, &end, Durability::Power).unwrap();
+        drop(alive);
+        let mut seen = Vec::new();
+        assert!(waits.wait(
+            &ports,
+            std::slice::from_ref(&id),
+            Until::Any,
+            Some(Duration::from_secs(20)),
+            |id, answer| {
+                seen.push((id.clone(), answer.unwrap().facts.end));
+            }
+        ));
+        assert_eq!(seen, [(id, Read::Present(sample::end(3)))]);
+    }
+
+    #[test]
+    fn a_wait_for_an_orphan_records_the_loss_itself() {
+        let (store, ports) = world();
+        let id = sample::id(1);
+        begun(&store, &id);
+        let seen = until_over(&ports, &id).unwrap();
+        assert!(seen.facts.end.present().is_some());
+        assert!(matches!(until_over(&ports, &sample::id(2)), Err(WaitError::Gone(_))));
+    }
+
+    #[test]
+    fn what_cannot_end_here_is_not_waited_for() {
+        let (store, ports) = world();
+        let id = sample::id(1);
+        begun(&store, &id);
+        let facts = Facts { target: Read::Newer(2), ..store.facts(&id) };
+        store.put(&id, facts);
+        assert!(matches!(until_over(&ports, &id), Err(WaitError::Elsewhere(_))));
+    }
+}

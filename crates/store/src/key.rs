@@ -1,0 +1,69 @@
+//! Keys of repeatable launches: a small file a key, named by a hash, that names a job.
+
+use std::path::PathBuf;
+
+use hearback_core::port::disk::{Disk, Flush, Publish};
+use hearback_core::port::record::{KeyClaim, StoreError};
+use hearback_core::{FORMAT, JobId, Key, Read, Session};
+use serde::{Deserialize, Serialize};
+
+use crate::layout::Layout;
+use crate::read;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct KeyRecord {
+    format: u32,
+    session: Option<Session>,
+    key: Key,
+    job: JobId,
+}
+
+pub(crate) fn claim(
+    disk: &dyn Disk,
+    layout: &Layout,
+    session: Option<&Session>,
+    key: &Key,
+    id: &JobId,
+) -> Result<KeyClaim, StoreError> {
+    let path = path(layout, session, key);
+    let record = KeyRecord { format: FORMAT, session: session.cloned(), key: key.clone(), job: id.clone() };
+    if disk.publish_new(&path, &serde_json::to_vec(&record)?, Flush::Power)? == Publish::New {
+        return Ok(KeyClaim::Ours);
+    }
+    match read::fact::<KeyRecord>(disk, &path)? {
+        Read::Present(found) if (&found.session, &found.key) == (&record.session, &record.key) => {
+            Ok(if found.job == *id { KeyClaim::Ours } else { KeyClaim::Taken(found.job) })
+        }
+        // Given back between the two looks: it is free, and the next try gets it.
+        Read::Absent => claim(disk, layout, session, key, id),
+        _ => Err(StoreError::Damaged { name: path.display().to_string() }),
+    }
+}
+
+/// Gives the key of a job back, if it is still that job's.
+pub(crate) fn release(
+    disk: &dyn Disk,
+    layout: &Layout,
+    session: Option<&Session>,
+    key: &Key,
+    id: &JobId,
+) -> Result<(), StoreError> {
+    let path = path(layout, session, key);
+    match read::fact::<KeyRecord>(disk, &path)? {
+        Read::Present(found) if found.job == *id => Ok(disk.remove(&path)?),
+        _ => Ok(()),
+    }
+}
+
+/// 128 bits of FNV-1a over session and key: enough to keep names apart, and what the file says is checked besides.
+fn path(layout: &Layout, session: Option<&Session>, key: &Key) -> PathBuf {
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let (mark, owner) = match session {
+        Some(session) => (1_u8, session.as_str()),
+        None => (0, ""),
+    };
+    let parts = [mark].into_iter().chain(owner.bytes()).chain([0]).chain(key.as_str().bytes());
+    let hash = parts.fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+    layout.keys().join(format!("{hash:032x}"))
+}

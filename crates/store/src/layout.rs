@@ -1,0 +1,125 @@
+//! Where everything is. The one place that knows a file by its name.
+
+use std::path::{Path, PathBuf};
+
+use hearback_core::port::record::JobLock;
+use hearback_core::{FactKind, JobId};
+
+/// The folders and files of one store.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    home: PathBuf,
+}
+
+/// What a name in a job's folder stands for, where there can be several of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Numbered {
+    Kill(u32),
+    Lease(u32),
+    LeaseResult(u32),
+}
+
+impl Layout {
+    pub(crate) fn new(home: PathBuf) -> Self {
+        Self { home }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The folders that every store has.
+    pub(crate) fn folders(&self) -> [PathBuf; 4] {
+        [self.jobs(), self.history(), self.keys(), self.trash()]
+    }
+
+    /// Open jobs.
+    pub(crate) fn jobs(&self) -> PathBuf {
+        self.home.join("jobs")
+    }
+
+    pub(crate) fn job(&self, id: &JobId) -> PathBuf {
+        self.jobs().join(id.as_str())
+    }
+
+    /// Settled jobs, in one folder an era.
+    pub(crate) fn history(&self) -> PathBuf {
+        self.home.join("history")
+    }
+
+    pub(crate) fn era(&self, era: &str) -> PathBuf {
+        self.history().join(era)
+    }
+
+    pub(crate) fn past_job(&self, id: &JobId) -> PathBuf {
+        self.era(id.era()).join(id.as_str())
+    }
+
+    /// Keys of repeatable launches.
+    pub(crate) fn keys(&self) -> PathBuf {
+        self.home.join("keys")
+    }
+
+    /// What prune is removing.
+    pub(crate) fn trash(&self) -> PathBuf {
+        self.home.join("trash")
+    }
+}
+
+pub(crate) fn fact(folder: &Path, kind: FactKind) -> PathBuf {
+    folder.join(match kind {
+        FactKind::Spec => "spec.json".to_owned(),
+        FactKind::Begin => "begin.json".to_owned(),
+        FactKind::Target => "target.json".to_owned(),
+        FactKind::Kill(n) => format!("kill.{n}.json"),
+        FactKind::End => "end.json".to_owned(),
+        FactKind::Lease(n) => format!("lease.{n}"),
+        FactKind::LeaseResult(n) => format!("result.{n}"),
+        FactKind::Receipt => "receipt.json".to_owned(),
+        FactKind::Settled => "settled.json".to_owned(),
+    })
+}
+
+/// Recognises the facts of which there can be several.
+pub(crate) fn numbered(name: &str) -> Option<Numbered> {
+    if let Some(n) = name.strip_prefix("kill.").and_then(|rest| rest.strip_suffix(".json")) {
+        return n.parse().ok().map(Numbered::Kill);
+    }
+    if let Some(n) = name.strip_prefix("lease.") {
+        return n.parse().ok().map(Numbered::Lease);
+    }
+    name.strip_prefix("result.").and_then(|n| n.parse().ok()).map(Numbered::LeaseResult)
+}
+
+pub(crate) fn lock(folder: &Path, lock: JobLock) -> PathBuf {
+    folder.join(match lock {
+        JobLock::Launch => "launch.lock",
+        JobLock::Alive => "alive.lock",
+        JobLock::Keeper => "keeper.lock",
+    })
+}
+
+/// What the target printed.
+pub(crate) fn log(folder: &Path) -> PathBuf {
+    folder.join("output.log")
+}
+
+/// What the supervisor has to say about itself.
+pub(crate) fn supervisor_log(folder: &Path) -> PathBuf {
+    folder.join("supervisor.log")
+}
+
+/// Room for the end.
+pub(crate) fn end_reserve(folder: &Path) -> PathBuf {
+    folder.join("end.reserve")
+}
+
+/// The text of a shell command.
+pub(crate) fn script(folder: &Path) -> PathBuf {
+    folder.join("script")
+}
+
+/// Recognises a file that was never finished, and tells when it was begun, in milliseconds since 1970.
+pub(crate) fn unfinished_since(name: &str) -> Option<i64> {
+    name.strip_prefix("tmp.")?.split('.').next()?.parse().ok()
+}

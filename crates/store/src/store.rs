@@ -1,0 +1,491 @@
+//! The records of all jobs over a disk.
+
+use std::path::{Path, PathBuf};
+
+use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, ReadSeek, Wait};
+use hearback_core::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
+use hearback_core::{
+    Durability, Fact, FactKind, Facts, JobId, Key, LockView, Observed, Place, Read, Session, Settled, Spec,
+    Timestamp,
+};
+
+use crate::layout::{self, Layout, Numbered};
+use crate::{key, read};
+
+/// Room for an end: one block of every file system that we know.
+const END_RESERVE_BYTES: usize = 4096;
+/// A file that was begun longer ago than this will not be finished.
+const UNFINISHED_MS: i64 = 60 * 60 * 1000;
+
+/// The records of all jobs, below one folder.
+#[derive(Debug, Clone)]
+pub struct Store<D> {
+    disk: D,
+    layout: Layout,
+}
+
+impl<D: Disk> Store<D> {
+    /// Opens the store at `home`, creating it if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unsafe`] when somebody else owns the folder or may write it.
+    pub fn open(disk: D, home: &Path) -> Result<Self, StoreError> {
+        let home = disk.secure_home(home).map_err(|error| match error.kind() {
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::Unsupported => {
+                StoreError::Unsafe(error)
+            }
+            _ => error.into(),
+        })?;
+        let layout = Layout::new(home);
+        let mut fresh = false;
+        for folder in layout.folders() {
+            if !disk.is_dir(&folder)? {
+                fresh |= disk.make_dir(&folder)? == Publish::New;
+            }
+        }
+        if fresh {
+            disk.flush(layout.home())?;
+        }
+        Ok(Self { disk, layout })
+    }
+
+    /// The folder of the store, by its real name.
+    pub fn home(&self) -> &Path {
+        self.layout.home()
+    }
+
+    /// Opens what a job printed; nothing when it printed nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// When the log is not a file of ours, or the system would not.
+    pub fn open_log(&self, id: &JobId) -> Result<Option<Box<dyn ReadSeek>>, ReadError> {
+        self.disk.open(&self.log_path(id))
+    }
+
+    /// Finds the folder of a job. Looks twice among the open ones, because a job may move between the looks.
+    fn locate(&self, id: &JobId) -> Result<Option<(PathBuf, Place)>, StoreError> {
+        let (open, past) = (self.layout.job(id), self.layout.past_job(id));
+        for (folder, place) in [(&open, Place::Open), (&past, Place::History), (&open, Place::Open)] {
+            if self.disk.is_dir(folder)? {
+                return Ok(Some((folder.clone(), place)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn look(&self, id: &JobId, folder: &Path, place: Place) -> Result<Observed, StoreError> {
+        let fact = |kind| layout::fact(folder, kind);
+        let output_bytes = self.disk.size(&layout::log(folder))?;
+        let settled: Read<Settled> = read::fact(&self.disk, &fact(FactKind::Settled))?;
+        if let Read::Present(mut settled) = settled {
+            let facts = std::mem::take(&mut *settled.facts);
+            let facts = Facts { settled: Read::Present(settled), ..facts };
+            return Ok(Observed { id: id.clone(), facts, locks: LockView::FREE, place, output_bytes });
+        }
+        // This order is the protocol. A spec that is there was published under the launch lock, and a begin under
+        // the alive lock; so a lock that is free after they were read was let go, and not merely not taken yet.
+        // What its holder had to say before it let go is read after that.
+        let spec = read::fact(&self.disk, &fact(FactKind::Spec))?;
+        let begin = read::fact(&self.disk, &fact(FactKind::Begin))?;
+        let locks = LockView {
+            launch: self.disk.probe(&layout::lock(folder, JobLock::Launch))?,
+            alive: self.disk.probe(&layout::lock(folder, JobLock::Alive))?,
+        };
+        let mut facts = Facts {
+            spec,
+            begin,
+            target: read::fact(&self.disk, &fact(FactKind::Target))?,
+            end: read::fact(&self.disk, &fact(FactKind::End))?,
+            receipt: read::fact(&self.disk, &fact(FactKind::Receipt))?,
+            settled,
+            ..Facts::default()
+        };
+        for name in self.disk.list(folder)? {
+            let path = folder.join(&name);
+            match layout::numbered(&name) {
+                Some(Numbered::Kill(n)) => facts.kills.push((n, read::fact(&self.disk, &path)?)),
+                Some(Numbered::Lease(n)) => facts.leases.push((n, read::fact(&self.disk, &path)?)),
+                Some(Numbered::LeaseResult(n)) => facts.results.push((n, read::fact(&self.disk, &path)?)),
+                None => {}
+            }
+        }
+        facts.kills.sort_by_key(|(n, _)| *n);
+        facts.leases.sort_by_key(|(n, _)| *n);
+        facts.results.sort_by_key(|(n, _)| *n);
+        Ok(Observed { id: id.clone(), facts, locks, place, output_bytes })
+    }
+
+    /// Whether nobody needs the folder where it is.
+    fn is_quiet(&self, folder: &Path) -> Result<bool, StoreError> {
+        use hearback_core::LockState::Free;
+        for lock in [JobLock::Launch, JobLock::Alive] {
+            if self.disk.probe(&layout::lock(folder, lock))? != Free {
+                return Ok(false);
+            }
+        }
+        // Held shared by those who need it, so that only taking it alone tells.
+        let keeper = layout::lock(folder, JobLock::Keeper);
+        let kept = self.disk.list(folder)?.iter().any(|name| keeper.ends_with(name));
+        Ok(!kept || self.disk.lock(&keeper, LockMode::Exclusive, Wait::Try)?.is_some())
+    }
+
+    fn to_trash(&self, folder: &Path, id: &JobId) -> Result<(), StoreError> {
+        let trash = self.layout.trash().join(format!("{id}.{:016x}", self.disk.nonce()));
+        if self.disk.move_dir(folder, &trash)? == Publish::New {
+            // What cannot be removed now, tidying finds; the job is gone either way.
+            let _ = self.disk.remove(&trash);
+        }
+        Ok(())
+    }
+
+    fn ids_in(&self, folder: &Path) -> Result<Vec<JobId>, StoreError> {
+        let mut ids: Vec<_> =
+            self.disk.list(folder)?.iter().filter_map(|name| JobId::parse(name).ok()).collect();
+        ids.sort();
+        Ok(ids)
+    }
+}
+
+impl<D: Disk> RecordStore for Store<D> {
+    fn create(&self, now: Timestamp) -> Result<JobId, StoreError> {
+        let millis = u64::try_from(now.as_millis()).unwrap_or(0);
+        loop {
+            let id = JobId::mint(millis, self.disk.nonce());
+            if self.disk.make_dir(&self.layout.job(&id))? == Publish::New {
+                return Ok(id);
+            }
+        }
+    }
+
+    fn recreate(&self, id: &JobId) -> Result<(), StoreError> {
+        let _ = self.disk.make_dir(&self.layout.job(id))?;
+        Ok(())
+    }
+
+    fn claim_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<KeyClaim, StoreError> {
+        key::claim(&self.disk, &self.layout, session, key, id)
+    }
+
+    fn publish(&self, id: &JobId, fact: &Fact, durability: Durability) -> Result<Publish, StoreError> {
+        let folder = self.layout.job(id);
+        let path = layout::fact(&folder, fact.kind());
+        let flush = match (fact, durability) {
+            (Fact::Spec(_) | Fact::End(_) | Fact::Receipt(_), Durability::Power) => Flush::Power,
+            _ => Flush::No,
+        };
+        let published = match fact {
+            Fact::End(end) => {
+                let mut end = end.clone();
+                end.fit(END_RESERVE_BYTES);
+                let bytes = Fact::End(end).to_json()?;
+                self.disk.publish_reserved(&layout::end_reserve(&folder), &path, &bytes, flush)?
+            }
+            _ => self.disk.publish_new(&path, &fact.to_json()?, flush)?,
+        };
+        if matches!(fact, Fact::Spec(_)) && flush == Flush::Power {
+            // The spec is no use if the name of its folder is lost.
+            self.disk.flush(&self.layout.jobs())?;
+        }
+        Ok(published)
+    }
+
+    fn flush_spec(&self, id: &JobId) -> Result<(), StoreError> {
+        let folder = self.layout.job(id);
+        self.disk.flush(&layout::fact(&folder, FactKind::Spec))?;
+        self.disk.flush(&folder)?;
+        Ok(self.disk.flush(&self.layout.jobs())?)
+    }
+
+    fn reserve_end(&self, id: &JobId) -> Result<(), StoreError> {
+        match self.disk.reserve(&layout::end_reserve(&self.layout.job(id)), END_RESERVE_BYTES) {
+            // An earlier launch under the same key got as far as this.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    fn write_script(&self, id: &JobId, text: &str) -> Result<PathBuf, StoreError> {
+        let path = layout::script(&self.layout.job(id));
+        let _ = self.disk.publish_new(&path, text.as_bytes(), Flush::No)?;
+        Ok(path)
+    }
+
+    fn log_path(&self, id: &JobId) -> PathBuf {
+        let place = self.locate(id).ok().flatten();
+        layout::log(&place.map_or_else(|| self.layout.job(id), |(folder, _)| folder))
+    }
+
+    fn note(&self, id: &JobId, line: &str) -> Result<(), StoreError> {
+        let path = layout::supervisor_log(&self.layout.job(id));
+        Ok(self.disk.append(&path, format!("{line}\n").as_bytes())?)
+    }
+
+    fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError> {
+        // A job moves once and is pruned once, so three looks see it or know that it is gone.
+        for _ in 0..3 {
+            let Some((folder, place)) = self.locate(id)? else { return Ok(None) };
+            let seen = self.look(id, &folder, place);
+            // What was read while the folder moved away is no observation: facts would seem to be missing.
+            if self.disk.is_dir(&folder)? {
+                return seen.map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn lock(
+        &self,
+        id: &JobId,
+        lock: JobLock,
+        mode: LockMode,
+        wait: Wait,
+    ) -> Result<Option<Lock>, StoreError> {
+        Ok(self.disk.lock(&layout::lock(&self.layout.job(id), lock), mode, wait)?)
+    }
+
+    fn open_jobs(&self) -> Result<Vec<JobId>, StoreError> {
+        self.ids_in(&self.layout.jobs())
+    }
+
+    fn past_jobs(&self, most: usize) -> Result<Vec<JobId>, StoreError> {
+        let mut eras = self.disk.list(&self.layout.history())?;
+        eras.sort();
+        let mut newest = Vec::new();
+        for era in eras.iter().rev() {
+            newest.extend(self.ids_in(&self.layout.era(era))?.into_iter().rev());
+            if newest.len() >= most {
+                break;
+            }
+        }
+        newest.truncate(most);
+        Ok(newest)
+    }
+
+    fn archive(&self, id: &JobId) -> Result<bool, StoreError> {
+        let (folder, past) = (self.layout.job(id), self.layout.past_job(id));
+        if !self.disk.is_dir(&folder)? {
+            return Ok(self.disk.is_dir(&past)?);
+        }
+        if !self.is_quiet(&folder)? {
+            return Ok(false);
+        }
+        for name in self.disk.list(&folder)? {
+            if layout::unfinished_since(&name).is_some() {
+                self.disk.remove(&folder.join(name))?;
+            }
+        }
+        let _ = self.disk.make_dir(&self.layout.era(id.era()))?;
+        match self.disk.move_dir(&folder, &past) {
+            Ok(Publish::New) => Ok(true),
+            Ok(Publish::Exists) => Ok(false),
+            // Somebody else moved it, or prune took the empty era away: the next look tells.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(self.disk.is_dir(&past)?),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn prune(&self, id: &JobId) -> Result<bool, StoreError> {
+        let Some((folder, place)) = self.locate(id)? else { return Ok(true) };
+        if !self.is_quiet(&folder)? {
+            return Ok(false);
+        }
+        let spec: Read<Spec> = read::fact(&self.disk, &layout::fact(&folder, FactKind::Spec))?;
+        self.to_trash(&folder, id)?;
+        if place == Place::History {
+            self.disk.remove_if_empty(&self.layout.era(id.era()))?;
+        }
+        if let Read::Present(Spec { session, key: Some(key), .. }) = spec {
+            key::release(&self.disk, &self.layout, session.as_ref(), &key, id)?;
+        }
+        Ok(true)
+    }
+
+    fn discard(&self, id: &JobId) -> Result<bool, StoreError> {
+        let folder = self.layout.job(id);
+        if !self.disk.is_dir(&folder)? {
+            return Ok(true);
+        }
+        let launch = layout::lock(&folder, JobLock::Launch);
+        let Some(_launching) = self.disk.lock(&launch, LockMode::Exclusive, Wait::Try)? else {
+            return Ok(false);
+        };
+        let spec: Read<Spec> = read::fact(&self.disk, &layout::fact(&folder, FactKind::Spec))?;
+        if !spec.is_absent() {
+            return Ok(false);
+        }
+        self.to_trash(&folder, id)?;
+        Ok(true)
+    }
+
+    fn tidy(&self, now: Timestamp) -> Result<usize, StoreError> {
+        let mut removed = 0;
+        for name in self.disk.list(&self.layout.trash())? {
+            // One file that somebody holds open must not keep the rest.
+            removed += usize::from(self.disk.remove(&self.layout.trash().join(name)).is_ok());
+        }
+        for name in self.disk.list(&self.layout.keys())? {
+            if layout::unfinished_since(&name).is_some_and(|since| now.as_millis() - since > UNFINISHED_MS) {
+                removed += usize::from(self.disk.remove(&self.layout.keys().join(name)).is_ok());
+            }
+        }
+        for id in self.open_jobs()? {
+            let spec = layout::fact(&self.layout.job(&id), FactKind::Spec);
+            if matches!(read::fact::<Spec>(&self.disk, &spec), Ok(Read::Absent)) {
+                removed += usize::from(self.discard(&id)?);
+            }
+        }
+        Ok(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::testing::{FakeDisk, sample, suite};
+    use hearback_core::{JobState, LockState, Outcome, fold};
+
+    fn store() -> (FakeDisk, Store<FakeDisk>) {
+        let disk = FakeDisk::default();
+        (disk.clone(), Store::open(disk, Path::new("/home")).unwrap())
+    }
+
+    fn launched(store: &Store<FakeDisk>, durability: Durability) -> JobId {
+        let id = store.create(sample::at()).unwrap();
+        let spec = Fact::Spec(Box::new(sample::unowned(&id)));
+        assert_eq!(store.publish(&id, &spec, durability).unwrap(), Publish::New);
+        id
+    }
+
+    #[test]
+    fn the_store_passes_the_suite_of_its_port() {
+        suite::record(&store().1);
+    }
+
+    #[test]
+    fn a_write_that_fails_at_any_point_leaves_no_half_job() {
+        for n in 0..20 {
+            let (disk, store) = store();
+            disk.fail_after(n);
+            let made = store.create(sample::at()).and_then(|id| {
+                let spec = Fact::Spec(Box::new(sample::unowned(&id)));
+                let _ = store.publish(&id, &spec, Durability::Power)?;
+                store.reserve_end(&id)?;
+                Ok(id)
+            });
+            disk.heal();
+            match made {
+                Ok(id) => {
+                    let seen = store.observe(&id).unwrap().unwrap();
+                    assert!(seen.facts.spec.present().is_some());
+                }
+                Err(_) => {
+                    for id in store.open_jobs().unwrap() {
+                        let seen = store.observe(&id).unwrap().unwrap();
+                        let spec = &seen.facts.spec;
+                        assert!(spec.is_absent() || spec.present().is_some(), "never torn");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_disk_has_room_for_the_end() {
+        let (disk, store) = store();
+        let id = launched(&store, Durability::Power);
+        store.reserve_end(&id).unwrap();
+        disk.fail_after(0);
+        let mut end = sample::end(7);
+        end.survivors = (1..500).map(sample::process).collect();
+        let fact = Fact::End(Box::new(end));
+        assert_eq!(store.publish(&id, &fact, Durability::Power).unwrap(), Publish::New);
+        let seen = store.observe(&id).unwrap().unwrap();
+        let end = seen.facts.end.present().unwrap();
+        assert_eq!(end.outcome, Outcome::Exited { code: 7 });
+        assert_eq!(end.survivors.len() as u64 + end.survivors_omitted, 499, "what was cut is counted");
+    }
+
+    #[test]
+    fn what_was_promised_survives_a_power_cut() {
+        let (disk, store) = store();
+        let kept = launched(&store, Durability::Power);
+        let ended = launched(&store, Durability::Power);
+        let lost = launched(&store, Durability::Process);
+        store.reserve_end(&ended).unwrap();
+        let end = Fact::End(Box::new(sample::end(3)));
+        let _ = store.publish(&ended, &end, Durability::Power).unwrap();
+        disk.cut_power();
+        assert!(store.observe(&kept).unwrap().unwrap().facts.spec.present().is_some());
+        assert!(store.observe(&ended).unwrap().unwrap().facts.end.present().is_some());
+        let gone = store.observe(&lost).unwrap();
+        assert!(gone.is_none_or(|seen| seen.facts.spec.present().is_none()), "nothing was promised");
+    }
+
+    #[test]
+    fn a_spec_that_its_launcher_did_not_flush_is_flushed_by_the_supervisor() {
+        let (disk, store) = store();
+        let id = launched(&store, Durability::Process);
+        store.flush_spec(&id).unwrap();
+        disk.cut_power();
+        assert!(store.observe(&id).unwrap().unwrap().facts.spec.present().is_some());
+    }
+
+    #[test]
+    fn what_is_held_is_neither_moved_nor_pruned() {
+        let (_, store) = store();
+        let id = launched(&store, Durability::Process);
+        for (lock, mode) in [
+            (JobLock::Launch, LockMode::Exclusive),
+            (JobLock::Alive, LockMode::Exclusive),
+            (JobLock::Keeper, LockMode::Exclusive),
+        ] {
+            let held = store.lock(&id, lock, mode, Wait::Try).unwrap().unwrap();
+            assert!(!store.archive(&id).unwrap(), "{lock:?}");
+            assert!(!store.prune(&id).unwrap(), "{lock:?}");
+            drop(held);
+        }
+        let held = store.lock(&id, JobLock::Keeper, LockMode::Shared, Wait::Try).unwrap().unwrap();
+        assert!(!store.archive(&id).unwrap(), "shared holders count");
+        drop(held);
+        assert!(store.archive(&id).unwrap());
+    }
+
+    #[test]
+    fn tidying_removes_what_crashes_left_and_nothing_else() {
+        let (disk, store) = store();
+        let job = launched(&store, Durability::Process);
+        let empty = store.create(sample::at()).unwrap();
+        let launching = store.create(sample::at()).unwrap();
+        let held = store.lock(&launching, JobLock::Launch, LockMode::Exclusive, Wait::Try).unwrap();
+        let now = sample::at();
+        disk.plant(Path::new("/home/trash/x"), b"");
+        disk.plant(
+            &PathBuf::from(format!("/home/keys/tmp.{}.1.2", now.as_millis() - 2 * UNFINISHED_MS)),
+            b"",
+        );
+        disk.plant(&PathBuf::from(format!("/home/keys/tmp.{}.1.2", now.as_millis())), b"");
+        assert_eq!(store.tidy(now).unwrap(), 3);
+        let mut left = vec![job, launching];
+        left.sort();
+        assert_eq!(store.open_jobs().unwrap(), left);
+        assert!(store.observe(&empty).unwrap().is_none());
+        assert_eq!(store.tidy(now).unwrap(), 0, "tidying again changes nothing");
+        drop(held);
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_seen_as_held() {
+        let (_, store) = store();
+        let id = launched(&store, Durability::Process);
+        let _ = store.publish(&id, &Fact::Begin(sample::begin()), Durability::Process).unwrap();
+        let held = store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Block).unwrap();
+        let seen = store.observe(&id).unwrap().unwrap();
+        assert_eq!(seen.locks.alive, LockState::Held);
+        assert_eq!(fold(&seen.facts, seen.locks).state, JobState::Running);
+        drop(held);
+        let seen = store.observe(&id).unwrap().unwrap();
+        assert_eq!(fold(&seen.facts, seen.locks).state, JobState::Orphaned);
+    }
+}

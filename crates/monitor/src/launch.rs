@@ -70,6 +70,15 @@ pub enum Launched {
     },
 }
 
+impl Launched {
+    /// The job, new or known.
+    pub fn id(&self) -> &JobId {
+        match self {
+            Self::Started { id, .. } | Self::Known { id } => id,
+        }
+    }
+}
+
 /// A launch that did not.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -31,5 +31,5 @@ mod wire;
 pub use mark::{JOB_MARK, SUPERVISOR_MARK};
 pub use native::Native;
 pub use program::SUPERVISE_COMMAND;
-pub use sys::text::{from_os, to_os};
+pub use sys::text::{from_os, split_variable, to_os};
 pub use wire::StdioWire;

@@ -33,6 +33,11 @@ impl Layout {
         [self.jobs(), self.history(), self.keys(), self.trash()]
     }
 
+    /// Settings.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.home.join("config.toml")
+    }
+
     /// Open jobs.
     pub(crate) fn jobs(&self) -> PathBuf {
         self.home.join("jobs")

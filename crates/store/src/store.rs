@@ -14,6 +14,8 @@ use crate::{key, read};
 
 /// Room for an end: one block of every file system that we know.
 const END_RESERVE_BYTES: usize = 4096;
+/// More than anybody writes by hand.
+const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 /// A file that was begun longer ago than this will not be finished.
 const UNFINISHED_MS: i64 = 60 * 60 * 1000;
 
@@ -53,6 +55,13 @@ impl<D: Disk> Store<D> {
     /// The folder of the store, by its real name.
     pub fn home(&self) -> &Path {
         self.layout.home()
+    }
+
+    /// Where settings are, and what is in there: settings are code, so the same checks apply as to facts.
+    pub fn read_config(&self) -> (PathBuf, Result<Option<Vec<u8>>, ReadError>) {
+        let path = self.layout.config();
+        let text = self.disk.read(&path, MAX_CONFIG_BYTES);
+        (path, text)
     }
 
     /// Opens what a job printed; nothing when it printed nothing yet.

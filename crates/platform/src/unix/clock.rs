@@ -8,8 +8,9 @@ use nix::time::{ClockId, clock_gettime};
 const AWAKE: ClockId = ClockId::CLOCK_MONOTONIC;
 #[cfg(target_os = "linux")]
 const SINCE_BOOT: ClockId = ClockId::CLOCK_BOOTTIME;
+// nix has no name for this one.
 #[cfg(target_os = "macos")]
-const AWAKE: ClockId = ClockId::CLOCK_UPTIME_RAW;
+const AWAKE: ClockId = ClockId::from_raw(libc::CLOCK_UPTIME_RAW);
 #[cfg(target_os = "macos")]
 const SINCE_BOOT: ClockId = ClockId::CLOCK_MONOTONIC;
 // FreeBSD's clocks stand still in suspend, all of them.

@@ -284,8 +284,9 @@ fn exit_of(status: i32) -> Exit {
 
 fn usage_of(usage: &libc::rusage) -> Usage {
     let millis = |time: libc::timeval| {
-        let (seconds, micros) = (time.tv_sec.unsigned_abs(), u64::from(time.tv_usec.unsigned_abs() as u32));
-        seconds * 1000 + micros / 1000
+        // As wide as each system likes, and never negative.
+        let (seconds, micros) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_usec));
+        seconds.unwrap_or(0) * 1000 + micros.unwrap_or(0) / 1000
     };
     // macOS counts bytes, everybody else kibibytes.
     let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };

@@ -2,7 +2,6 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -55,6 +54,7 @@ fn denied(path: &Path, why: &str) -> io::Error {
 /// Locks on a network mount do not mean what hearback needs them to mean: that a holder who died lets go.
 #[cfg(target_os = "linux")]
 fn refuse_shared_file_systems(home: &File, path: &Path) -> io::Result<()> {
+    use std::os::fd::AsFd;
     // From linux/magic.h: NFS, SMB, CIFS, SMB 2 and 9P.
     const SHARED: [u32; 5] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997];
     let kind = rustix::fs::fstatfs(home.as_fd())?.f_type as u32;

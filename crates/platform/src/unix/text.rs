@@ -21,3 +21,15 @@ pub fn to_os(text: &OsText) -> OsString {
         OsText::Wide { .. } => text.to_string().into(),
     }
 }
+
+/// Splits `NAME=VALUE` at the first `=`, without minding what the value is made of; no value when there is none.
+pub fn split_variable(setting: &OsStr) -> (OsString, Option<OsString>) {
+    let bytes = setting.as_bytes();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        None => (setting.to_owned(), None),
+        Some(at) => {
+            let part = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+            (part(&bytes[..at]), Some(part(&bytes[at + 1..])))
+        }
+    }
+}

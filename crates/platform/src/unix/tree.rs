@@ -173,7 +173,8 @@ fn send(pid: u32, started: u64, signal: Signal) -> io::Result<()> {
 }
 
 // The snapshots of these tests are written as /proc would show them.
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use hearback_core::testing::sample;

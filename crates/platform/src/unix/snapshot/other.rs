@@ -35,7 +35,8 @@ pub(crate) fn processes() -> io::Result<Vec<Process>> {
     let mut found = Vec::new();
     for (pid, process) in system.processes() {
         let pid = pid.as_u32();
-        let Some(who) = super::identity::identify(pid)? else { continue };
+        // One that cannot be read is somebody else's, and must not keep the others from being found.
+        let Ok(Some(who)) = super::identity::identify(pid) else { continue };
         let mark = |name: &str| {
             process
                 .environ()

@@ -1,0 +1,263 @@
+//! What can be typed. The doc comments are the help text.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use hearback_core::{Key, NotifyPolicy, Session, StateWord};
+
+const AFTER_HELP: &str = "\
+A job may be named by its id, or by at least four characters of either end of it.
+
+Exit codes of `wait` and `launch --wait`: the job's own code; 124 its time limit; 75 the wait's own deadline (the job
+runs on); 125 hearback failed or the outcome is lost; 126 not executable; 127 not found; 128+n signal n. Elsewhere:
+0 fine; 1 no such job; 2 usage; 125 hearback failed. With --json the cause is stated.";
+
+/// Run it in the background. Always hear back.
+#[derive(Debug, Parser)]
+#[command(name = "hearback", version, after_help = AFTER_HELP, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Print JSON for programs instead of text for people.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// When to use colour.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a job that outlives this terminal, and print its id.
+    Launch(Box<LaunchArgs>),
+    /// List jobs, newest first.
+    #[command(visible_alias = "ls")]
+    List(ListArgs),
+    /// Show one job: how it ended, what it printed, what to type next.
+    Show(JobArgs),
+    /// Print what a job printed.
+    Logs(LogsArgs),
+    /// Sleep until jobs are over, and exit with their code.
+    Wait(WaitArgs),
+    /// Bring the records up to date after anything died. Every other command does so for the jobs it looks at.
+    Reconcile(DryRunArgs),
+    /// Remove jobs that were settled long enough ago.
+    Prune(PruneArgs),
+    /// Print the JSON Schema of what --json prints.
+    Schema,
+    /// Print a completion script for a shell.
+    Completions(CompletionsArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LaunchArgs {
+    /// The program and its arguments, run as given, without a shell.
+    #[arg(last = true, value_name = "PROG [ARG…]", required_unless_present = "shell")]
+    pub(crate) argv: Vec<OsString>,
+
+    /// Run shell text instead of a program; `-` reads it from standard input.
+    #[arg(long, value_name = "TEXT", conflicts_with = "argv", allow_hyphen_values = true)]
+    pub(crate) shell: Option<String>,
+
+    /// Who owns the job [default: $HEARBACK_SESSION, else the agent's own variable, else nobody].
+    #[arg(short, long, value_name = "S", value_parser = parse_session)]
+    pub(crate) session: Option<Session>,
+
+    /// When the owner is told that it is over.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) notify: Notify,
+
+    /// Where the follow-up goes; repeat for a chain.
+    #[arg(long = "sink", value_name = "NAME")]
+    pub(crate) sinks: Vec<String>,
+
+    /// A name for people.
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) label: Option<String>,
+
+    /// Make the launch repeatable: the same key names the same job.
+    #[arg(short, long, value_name = "K", value_parser = parse_key)]
+    pub(crate) key: Option<Key>,
+
+    /// Where to run it [default: here].
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+
+    /// Set a variable for the job; without a value, remove it. Values are never stored.
+    #[arg(short, long, value_name = "K[=V]")]
+    pub(crate) env: Vec<OsString>,
+
+    /// Wait until it is over, and exit with its code.
+    #[arg(short, long)]
+    pub(crate) wait: bool,
+
+    /// Print the id and nothing else.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Notify {
+    /// Always, except after a kill that the session itself asked for.
+    Auto,
+    /// Whatever happened.
+    Always,
+    /// When it did not succeed.
+    Failure,
+    /// When it succeeded.
+    Success,
+    /// Not at all.
+    Never,
+}
+
+impl From<Notify> for NotifyPolicy {
+    fn from(notify: Notify) -> Self {
+        match notify {
+            Notify::Auto => Self::Auto,
+            Notify::Always => Self::Always,
+            Notify::Failure => Self::Failure,
+            Notify::Success => Self::Success,
+            Notify::Never => Self::Never,
+        }
+    }
+}
+
+/// Whose jobs are seen.
+#[derive(Debug, Args)]
+pub(crate) struct ScopeArgs {
+    /// See only the jobs of this session [default: the session of the environment, else all].
+    #[arg(short, long, value_name = "S", value_parser = parse_session, conflicts_with = "all_sessions")]
+    pub(crate) session: Option<Session>,
+
+    /// See the jobs of all sessions.
+    #[arg(long)]
+    pub(crate) all_sessions: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+
+    /// Only jobs in this state.
+    #[arg(long, value_name = "STATE")]
+    pub(crate) state: Option<State>,
+
+    /// The whole history, not only the newest of it.
+    #[arg(short, long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum State {
+    Starting,
+    Running,
+    Done,
+    Failed,
+}
+
+impl From<State> for StateWord {
+    fn from(state: State) -> Self {
+        match state {
+            State::Starting => Self::Starting,
+            State::Running => Self::Running,
+            State::Done => Self::Done,
+            State::Failed => Self::Failed,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JobArgs {
+    /// The job.
+    pub(crate) job: String,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// The job.
+    pub(crate) job: String,
+
+    /// Only the first N lines.
+    #[arg(long, value_name = "N", conflicts_with_all = ["tail", "offset"])]
+    pub(crate) head: Option<u64>,
+
+    /// Only the last N lines.
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "offset")]
+    pub(crate) tail: Option<u64>,
+
+    /// Only what comes after this many bytes.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) offset: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WaitArgs {
+    /// The jobs.
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+
+    /// Until the first of them is over, not the last.
+    #[arg(long)]
+    pub(crate) any: bool,
+
+    /// Not longer than this, such as `90s` or `10m`; then exit with 75, and the jobs run on.
+    #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DryRunArgs {
+    /// Show what would be done, and do nothing.
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    /// Show what would be removed, and remove nothing.
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+
+    /// Remove what was settled longer ago than this, such as `7d` [default: the setting `retention`].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) older_than: Option<Duration>,
+
+    /// Keep at most this many settled jobs [default: the setting `max_jobs`].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_jobs: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+fn parse_session(text: &str) -> Result<Session, hearback_core::NameError> {
+    Session::parse(text)
+}
+
+fn parse_key(text: &str) -> Result<Key, hearback_core::NameError> {
+    Key::parse(text)
+}

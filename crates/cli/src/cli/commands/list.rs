@@ -1,0 +1,47 @@
+//! `hearback list`
+
+use crate::cli::args::ListArgs;
+use crate::cli::documents::{DOCUMENT_FORMAT, ListDocument};
+use crate::cli::error::CliError;
+use crate::cli::output::Output;
+use crate::cli::table;
+use crate::{Hearback, Select};
+
+/// How much of history is shown without `--all`.
+const NEWEST: usize = 20;
+
+pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Result<u32, CliError> {
+    let select = Select {
+        session: super::scope(&args.scope),
+        state: args.state.map(Into::into),
+        history_max: (!args.all).then_some(NEWEST),
+    };
+    let listing = hearback.jobs(&select)?;
+    if output.is_json() {
+        output.document(&ListDocument {
+            format: DOCUMENT_FORMAT,
+            jobs: listing.jobs.into_iter().map(|job| job.view).collect(),
+            problems: super::problems(listing.problems),
+        })?;
+        return Ok(0);
+    }
+    for (id, error) in &listing.problems {
+        output.warn(&format!("job `{id}` cannot be shown: {error}"));
+    }
+    if listing.jobs.is_empty() {
+        output.say(
+            match &select.session {
+                Some(session) => {
+                    format!("no jobs of session `{session}`; `--all-sessions` shows those of all")
+                }
+                None => "no jobs; try: hearback launch -- sleep 5".into(),
+            }
+            .as_str(),
+        );
+        return Ok(0);
+    }
+    let width = output.is_watched().then(terminal_size::terminal_size).flatten();
+    let width = width.map(|(width, _)| usize::from(width.0));
+    output.text(&table::jobs(&listing.jobs, hearback.now(), width))?;
+    Ok(0)
+}

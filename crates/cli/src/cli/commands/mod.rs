@@ -1,0 +1,25 @@
+//! One file a command. Each returns the code to exit with.
+
+pub(crate) mod completions;
+pub(crate) mod launch;
+pub(crate) mod list;
+pub(crate) mod logs;
+pub(crate) mod prune;
+pub(crate) mod reconcile;
+pub(crate) mod schema;
+pub(crate) mod show;
+pub(crate) mod wait;
+
+use hearback_core::{JobId, Session};
+
+use super::args::ScopeArgs;
+use super::documents::Problem;
+
+/// The session whose jobs a command may see; nothing for all.
+fn scope(args: &ScopeArgs) -> Option<Session> {
+    if args.all_sessions { None } else { args.session.clone().or_else(crate::current_session) }
+}
+
+fn problems<E: std::fmt::Display>(failed: Vec<(JobId, E)>) -> Vec<Problem> {
+    failed.into_iter().map(|(id, error)| Problem { id, error: error.to_string() }).collect()
+}

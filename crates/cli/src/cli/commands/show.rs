@@ -1,0 +1,80 @@
+//! `hearback show`
+
+use std::fmt::Write as _;
+
+use hearback_core::message::{clean, clean_line};
+
+use crate::cli::args::JobArgs;
+use crate::cli::error::CliError;
+use crate::cli::output::{FAINT, Output};
+use crate::cli::table;
+use crate::{FindError, Hearback, Job};
+
+/// How much of the log a card shows.
+const TAIL_BYTES: u64 = 2000;
+
+pub(crate) fn run(hearback: &Hearback, args: &JobArgs, output: &Output) -> Result<u32, CliError> {
+    let id = hearback.find(&args.job, super::scope(&args.scope).as_ref())?;
+    let job = hearback.job(&id)?.ok_or_else(|| FindError::NotFound(args.job.clone()))?;
+    if output.is_json() {
+        output.document(&job.view)?;
+        return Ok(0);
+    }
+    let tail = hearback.excerpt(&id, 0, TAIL_BYTES).map_err(|source| CliError::Log { id, source })?;
+    // The head is everything when the log is short.
+    let shown = if tail.tail.is_empty() { &tail.head } else { &tail.tail };
+    output.text(&card(hearback, &job, shown, tail.omitted))?;
+    Ok(0)
+}
+
+fn card(hearback: &Hearback, job: &Job, log: &[u8], omitted: u64) -> String {
+    let (view, now) = (&job.view, hearback.now());
+    let style = table::state_style(view.state);
+    let ending = view.outcome.as_ref().map_or_else(|| view.state.as_str().to_owned(), ToString::to_string);
+    let mut text = format!("{style}{}{style:#}\n", clean_line(&ending));
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(text, "{FAINT}{name:>10}{FAINT:#}  {value}");
+    };
+    row("job", view.id.to_string());
+    row("command", table::title(job));
+    if let Some(cwd) = &view.cwd {
+        row("in", clean_line(&cwd.to_string()));
+    }
+    if let Some(session) = &view.session {
+        row("session", clean_line(session.as_str()));
+    }
+    if let (Some(at), Some(text)) = (job.launched_at(), &view.launched_at) {
+        row("launched", format!("{text} ({})", table::ago(at, now)));
+    }
+    if let Some(ran) = job.ran(now) {
+        let used = view.usage.map_or_else(String::new, |usage| {
+            let cpu = std::time::Duration::from_millis(usage.user_ms + usage.system_ms);
+            format!(", {} of CPU, {} at most", table::duration(cpu), table::bytes(usage.peak_memory_bytes))
+        });
+        row("ran", format!("{}{used}", table::duration(ran)));
+    }
+    if let Some(pid) = view.pid.filter(|_| !view.state.is_over()) {
+        row("process", pid.to_string());
+    }
+    row("follow-up", table::follow_up(view.follow_up.state).to_owned());
+    for pid in &view.survivors {
+        row("survivor", format!("process {pid} could not be ended"));
+    }
+    for note in &view.notes {
+        row("note", clean_line(note));
+    }
+    row("output", table::bytes(view.output.bytes));
+    push_log(&mut text, log, omitted);
+    let next = if view.state.is_over() { "logs" } else { "wait" };
+    let _ = writeln!(text, "{FAINT}next: hearback {next} {}{FAINT:#}", view.id.short());
+    text
+}
+
+fn push_log(text: &mut String, log: &[u8], omitted: u64) {
+    if omitted > 0 {
+        let _ = writeln!(text, "{FAINT}[{} before this]{FAINT:#}", table::bytes(omitted));
+    }
+    for line in clean(&String::from_utf8_lossy(log)).lines() {
+        let _ = writeln!(text, "{FAINT}│{FAINT:#} {line}");
+    }
+}

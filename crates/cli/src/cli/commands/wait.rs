@@ -1,0 +1,77 @@
+//! `hearback wait`
+
+use std::collections::BTreeMap;
+
+use hearback_core::message::clean_line;
+use hearback_core::{JobId, Outcome};
+
+use crate::cli::args::WaitArgs;
+use crate::cli::error::CliError;
+use crate::cli::output::Output;
+use crate::cli::table;
+use crate::{Hearback, Job, Until};
+
+/// The wait's own deadline has passed; the jobs run on.
+const DEADLINE: u32 = 75;
+
+pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Result<u32, CliError> {
+    let scope = super::scope(&args.scope);
+    let mut ids = Vec::new();
+    for text in &args.jobs {
+        ids.push(hearback.find(text, scope.as_ref())?);
+    }
+    let until = if args.any { Until::Any } else { Until::All };
+    let mut codes = BTreeMap::new();
+    let mut failure = None;
+    let in_time = hearback.wait_for(&ids, until, args.timeout, |id, ended| {
+        let told = ended.map_err(CliError::from).and_then(|job| {
+            codes.insert(id.clone(), code(&job));
+            tell(&job, ids.len() > 1, output)
+        });
+        failure = told.err().or(failure.take());
+    });
+    match failure {
+        // Nobody listens any more, but the code still says how it went.
+        None | Some(CliError::Closed) => {}
+        Some(error) => return Err(error),
+    }
+    if !in_time {
+        output.hint("the wait is over, the rest runs on");
+        return Ok(DEADLINE);
+    }
+    Ok(ids.iter().filter_map(|id| codes.get(id)).copied().find(|code| *code != 0).unwrap_or(0))
+}
+
+/// Waits for a job that was just launched, and shows how it ended.
+pub(crate) fn one(hearback: &Hearback, id: &JobId, quiet: bool, output: &Output) -> Result<u32, CliError> {
+    let job = hearback.wait(id)?;
+    if output.is_json() {
+        output.document(&job.view)?;
+    } else if !quiet {
+        output.say(&summary(&job));
+        if job.view.output.bytes > 0 {
+            output.hint(&format!("next: hearback logs {}", id.short()));
+        }
+    }
+    Ok(code(&job))
+}
+
+fn tell(job: &Job, several: bool, output: &Output) -> Result<(), CliError> {
+    if output.is_json() {
+        return output.object(&job.view);
+    }
+    let summary = summary(job);
+    output.line(&if several { format!("{} {summary}", job.view.id) } else { summary })
+}
+
+fn summary(job: &Job) -> String {
+    let ending = job.view.outcome.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
+    let ran = job.view.ran_ms.map_or_else(String::new, |ran| {
+        format!(" after {}", table::duration(std::time::Duration::from_millis(ran)))
+    });
+    format!("{}{ran}, {} of output", clean_line(&ending), table::bytes(job.view.output.bytes))
+}
+
+fn code(job: &Job) -> u32 {
+    job.view.outcome.as_ref().map_or(125, Outcome::exit_code)
+}

@@ -1,0 +1,99 @@
+//! The JSON documents besides the job itself. They are a contract: see `hearback schema`.
+
+use hearback_core::{FORMAT, JobId, JobView};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What `list --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ListDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// Newest first.
+    pub(crate) jobs: Vec<JobView>,
+    /// Jobs that could not be shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// A job that something could not be done with.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Problem {
+    /// The job.
+    pub(crate) id: JobId,
+    /// Why.
+    pub(crate) error: String,
+}
+
+/// What `logs --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LogDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// The job.
+    pub(crate) id: JobId,
+    /// Where in the log the text begins.
+    pub(crate) offset: u64,
+    /// Where it ends; pass it as `--offset` to read on.
+    pub(crate) end: u64,
+    /// How much the job has printed so far.
+    pub(crate) bytes: u64,
+    /// What it printed there; bytes that are not UTF-8 become replacement characters.
+    pub(crate) text: String,
+}
+
+/// What `reconcile --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ReconcileDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// Whether nothing was done.
+    pub(crate) dry_run: bool,
+    /// What was done, or would be.
+    pub(crate) steps: Vec<StepDocument>,
+    /// Jobs that could not be brought up to date.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// One step of a reconcile.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StepDocument {
+    /// The job.
+    pub(crate) id: JobId,
+    /// `abandon`, `lose`, `settle` or `archive`.
+    pub(crate) step: String,
+}
+
+/// What `prune --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PruneDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// Whether nothing was done.
+    pub(crate) dry_run: bool,
+    /// Jobs that are gone, or would be.
+    pub(crate) pruned: Vec<JobId>,
+    /// Leftovers of crashes that are gone.
+    pub(crate) tidied: usize,
+    /// Jobs that should be gone and are not.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Everything that hearback prints as JSON, by the command that prints it.
+#[derive(Debug, JsonSchema)]
+#[schemars(title = "hearback")]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) struct Documents {
+    /// `show`, `launch`, and each line of `wait`.
+    pub(crate) job: JobView,
+    /// `list`.
+    pub(crate) list: ListDocument,
+    /// `logs`.
+    pub(crate) logs: LogDocument,
+    /// `reconcile`.
+    pub(crate) reconcile: ReconcileDocument,
+    /// `prune`.
+    pub(crate) prune: PruneDocument,
+}
+
+pub(crate) const DOCUMENT_FORMAT: u32 = FORMAT;

@@ -1,0 +1,109 @@
+//! What can go wrong, with what to try next and how to exit.
+
+use std::io;
+
+use hearback_core::port::disk::ReadError;
+use hearback_core::port::record::StoreError;
+use hearback_core::{JobId, StartErrorKind};
+
+use crate::{FindError, LaunchError, OpenError, RequestError, WaitError};
+
+/// Every error that a command can end with.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Find(#[from] FindError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Wait(#[from] WaitError),
+    #[error("the log of job `{id}` cannot be read")]
+    Log { id: JobId, source: ReadError },
+    #[error("standard input cannot be read")]
+    Stdin(#[source] io::Error),
+    #[error("{0}")]
+    Usage(String),
+    #[error("some jobs could not be handled")]
+    Partly,
+    /// Whoever read our output has had enough.
+    #[error("the output was closed")]
+    Closed,
+    #[error("the output cannot be written")]
+    Output(#[source] io::Error),
+}
+
+impl CliError {
+    /// The documented exit codes, all in one place.
+    pub(crate) fn exit_code(&self) -> u32 {
+        match self {
+            Self::Closed => 0,
+            Self::Find(FindError::Store(_)) => 125,
+            Self::Find(_) | Self::Wait(WaitError::Gone(_)) => 1,
+            Self::Usage(_) | Self::Request(RequestError::Empty) => 2,
+            Self::Launch(LaunchError::KeyTaken { .. }) => 2,
+            Self::Launch(LaunchError::FailedToStart { error, .. }) => error.kind.exit_code(),
+            Self::Open(_)
+            | Self::Launch(_)
+            | Self::Request(_)
+            | Self::Store(_)
+            | Self::Wait(_)
+            | Self::Log { .. }
+            | Self::Stdin(_)
+            | Self::Partly
+            | Self::Output(_) => 125,
+        }
+    }
+
+    /// What to try next, where there is something.
+    pub(crate) fn tip(&self) -> Option<String> {
+        Some(match self {
+            Self::Open(OpenError::NoHome) => "set HEARBACK_HOME to a directory of yours".into(),
+            Self::Open(OpenError::Store(StoreError::Unsafe(_))) => {
+                "the store must be a directory that you own and others cannot write; \
+                 point HEARBACK_HOME at one, or `chmod go-w` it if it is yours"
+                    .into()
+            }
+            Self::Find(FindError::NotFound(_)) => {
+                "`hearback list --all` shows every job of this session, `--all-sessions` those of all".into()
+            }
+            Self::Find(FindError::Ambiguous { .. }) => "give more characters of the id".into(),
+            Self::Launch(LaunchError::KeyTaken { id, .. }) => {
+                format!("use another key, or look at that job: hearback show {id}")
+            }
+            Self::Launch(LaunchError::Unconfirmed { id } | LaunchError::SupervisorDied { id }) => {
+                format!("hearback show {id}")
+            }
+            Self::Launch(LaunchError::FailedToStart { error, .. }) => match error.kind {
+                StartErrorKind::NotFound => {
+                    "for shell syntax such as pipes or built-ins, use `--shell 'TEXT'`".into()
+                }
+                StartErrorKind::NotExecutable => "make it executable, or name its interpreter first".into(),
+                StartErrorKind::BadDirectory => "choose another directory with `--cwd DIR`".into(),
+                _ => return None,
+            },
+            Self::Launch(LaunchError::Store(error)) | Self::Store(error) => storage_tip(error)?.into(),
+            Self::Wait(WaitError::Elsewhere(id)) => format!("hearback show {id}"),
+            Self::Request(RequestError::NoDirectory(_)) => "choose another directory with `--cwd DIR`".into(),
+            _ => return None,
+        })
+    }
+}
+
+fn storage_tip(error: &StoreError) -> Option<&'static str> {
+    let StoreError::Io(error) = error else { return None };
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Some("make room: `hearback prune --older-than 1d` removes jobs that are over")
+        }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            Some("point HEARBACK_HOME at a directory that can be written")
+        }
+        _ => None,
+    }
+}

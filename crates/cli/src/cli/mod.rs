@@ -1,0 +1,60 @@
+//! The command line: parse, do, print, exit.
+
+mod args;
+mod commands;
+mod documents;
+mod error;
+mod output;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{Hearback, Options};
+use args::{Arguments, Command};
+use error::CliError;
+use output::Output;
+
+/// Parses the command line, carries it out, and tells how to exit.
+pub fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    let output = Output::new(arguments.color, arguments.json);
+    match dispatch(arguments.command, &output) {
+        Ok(code) => exit_with(code),
+        Err(error) => {
+            output.error(&error);
+            exit_with(error.exit_code())
+        }
+    }
+}
+
+fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
+    match command {
+        Command::Completions(args) => return commands::completions::run(&args, output),
+        Command::Schema => return commands::schema::run(output),
+        _ => {}
+    }
+    let hearback = Hearback::open(Options::default())?;
+    for warning in &hearback.settings().warnings {
+        output.warn(warning);
+    }
+    match command {
+        Command::Launch(args) => commands::launch::run(&hearback, *args, output),
+        Command::List(args) => commands::list::run(&hearback, &args, output),
+        Command::Show(args) => commands::show::run(&hearback, &args, output),
+        Command::Logs(args) => commands::logs::run(&hearback, &args, output),
+        Command::Wait(args) => commands::wait::run(&hearback, &args, output),
+        Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
+        Command::Prune(args) => commands::prune::run(&hearback, &args, output),
+        Command::Completions(_) | Command::Schema => unreachable!("handled before a store was opened"),
+    }
+}
+
+/// Passes a job's code on whole where the system can; elsewhere its low byte, but never a failure as success.
+fn exit_with(code: u32) -> ExitCode {
+    if let Ok(small) = u8::try_from(code) {
+        return ExitCode::from(small);
+    }
+    std::process::exit(code as i32)
+}

@@ -1,0 +1,70 @@
+//! Finding a job by what somebody typed.
+
+use hearback_core::port::record::{RecordStore, StoreError};
+use hearback_core::{IdPattern, JobId, ParseIdError, Session};
+
+/// Why no job was found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FindError {
+    /// What was typed cannot name a job.
+    #[error(transparent)]
+    NotAnId(#[from] ParseIdError),
+    /// No job of that name is to be seen from here.
+    #[error("no job `{0}`")]
+    NotFound(String),
+    /// Several jobs could be meant.
+    #[error("`{pattern}` could be any of {}", list(candidates))]
+    Ambiguous {
+        /// What was typed.
+        pattern: String,
+        /// Who could be meant.
+        candidates: Vec<JobId>,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn list(ids: &[JobId]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<_> = ids.iter().take(SHOWN).map(|id| format!("`{id}`")).collect();
+    let more = ids.len().saturating_sub(SHOWN);
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+}
+
+/// Finds the one job that `text` names among those that `session` may see; without a session, among all.
+pub(crate) fn find(
+    store: &dyn RecordStore,
+    text: &str,
+    session: Option<&Session>,
+) -> Result<JobId, FindError> {
+    let pattern = IdPattern::parse(text)?;
+    let mut candidates = match pattern.whole() {
+        Some(id) => vec![id],
+        None => {
+            let mut ids = store.open_jobs()?;
+            ids.extend(store.past_jobs(usize::MAX)?);
+            // A job may have moved between the two looks.
+            ids.sort();
+            ids.dedup();
+            ids.retain(|id| pattern.matches(id));
+            ids
+        }
+    };
+    let mut visible = Vec::new();
+    for id in candidates.drain(..) {
+        let Some(seen) = store.observe(&id)? else { continue };
+        let facts = &seen.facts;
+        let is_job = !(facts.spec.is_absent() && facts.begin.is_absent() && facts.end.is_absent());
+        let owner = facts.spec.present().and_then(|spec| spec.session.as_ref());
+        if is_job && session.is_none_or(|session| owner == Some(session)) {
+            visible.push(id);
+        }
+    }
+    match visible.len() {
+        0 => Err(FindError::NotFound(text.to_owned())),
+        1 => Ok(visible.remove(0)),
+        _ => Err(FindError::Ambiguous { pattern: text.to_owned(), candidates: visible }),
+    }
+}

@@ -291,6 +291,8 @@ impl<D: Disk> RecordStore for Store<D> {
             Ok(Publish::Exists) => Ok(false),
             // Somebody else moved it, or prune took the empty era away: the next look tells.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(self.disk.is_dir(&past)?),
+            // Where an open file holds its folder in place, somebody is reading: there is time.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

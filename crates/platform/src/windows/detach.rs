@@ -1,0 +1,115 @@
+//! A supervisor that outlives its launcher: a hidden console of its own, no handle of anybody's but the wire, and
+//! outside the caller's Job Object where that lets go.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::windows::io::{IntoRawHandle, OwnedHandle};
+
+use hearback_core::port::process::{SupervisorLink, SupervisorRequest};
+use windows_sys::Win32::Foundation::ERROR_ACCESS_DENIED;
+use windows_sys::Win32::System::Console::{
+    GetStdHandle, STD_ERROR_HANDLE, STD_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, SetStdHandle,
+};
+use windows_sys::Win32::System::JobObjects::IsProcessInJob;
+use windows_sys::Win32::System::Threading::{
+    CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, GetCurrentProcess,
+};
+
+use super::process::{Creation, Streams};
+use super::{call, environment};
+use crate::wire::PipeLink;
+use crate::{JOB_MARK, SUPERVISE_COMMAND, SUPERVISOR_MARK};
+
+/// What a job on this system lives through. Logging off ends everything.
+pub(crate) const SURVIVES: [&str; 3] = ["parent", "terminal", "process_group"];
+/// What it lives through inside somebody else's Job Object: that may end with the terminal, or with the parent.
+const SURVIVES_IN_A_JOB: [&str; 1] = ["process_group"];
+
+/// What a target of this process lives through.
+pub(crate) fn survives() -> Vec<String> {
+    let known = if is_in_a_job() { &SURVIVES_IN_A_JOB[..] } else { &SURVIVES[..] };
+    known.iter().map(|what| (*what).to_owned()).collect()
+}
+
+/// Whether this process is in a Job Object: somebody's that did not let go, since nobody puts a supervisor into one
+/// on purpose. What cannot be told is taken for the worse.
+fn is_in_a_job() -> bool {
+    let mut inside = 0;
+    // SAFETY: gives a constant that stands for this process.
+    let me = unsafe { GetCurrentProcess() };
+    // SAFETY: the handle stands for this process, none stands for any job, and the pointer is to a flag of ours.
+    let asked = unsafe { IsProcessInJob(me, std::ptr::null_mut(), &raw mut inside) };
+    asked == 0 || inside != 0
+}
+
+pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
+    let (word, tell) = io::pipe()?;
+    let (hear, answer) = io::pipe()?;
+    let changes = request.env.iter().map(|(name, value)| (name.as_os_str(), value.as_deref()));
+    let marks = [(SUPERVISOR_MARK.as_ref(), Some(request.job.as_str().as_ref())), (JOB_MARK.as_ref(), None)];
+    let environment = environment::block(changes.chain(marks))?;
+    let creation = Creation {
+        program: &request.program,
+        name: request.program.as_os_str(),
+        arguments: &[SUPERVISE_COMMAND.into(), request.job.as_str().into()],
+        environment: &environment,
+        cwd: &request.home,
+        streams: Streams { input: word.into(), output: answer.into(), error: Some(null()?) },
+    };
+    let flags = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
+    match creation.create(flags | CREATE_BREAKAWAY_FROM_JOB) {
+        // The caller's job does not let go. The supervisor stays in it, and says so in what the job survives.
+        Err(error) if call::is(&error, ERROR_ACCESS_DENIED) => creation.create(flags)?,
+        other => other?,
+    };
+    // Dropped here: the supervisor's ends of the wire, so that its death is heard, and the handles to it.
+    drop(creation);
+    Ok(Box::new(PipeLink::new(tell, hear)))
+}
+
+/// The null device, to read from and to write to.
+pub(crate) fn null() -> io::Result<OwnedHandle> {
+    Ok(OpenOptions::new().read(true).write(true).open("NUL")?.into())
+}
+
+/// Lets go of the wire: standard input and output become the null device.
+pub(crate) fn close_standard_streams() {
+    for stream in [STD_INPUT_HANDLE, STD_OUTPUT_HANDLE] {
+        let Ok(null) = null() else { return };
+        let before = standard(stream);
+        // SAFETY: the handle is open, and nobody closes it but the next one to put another in its place.
+        let replaced = unsafe { SetStdHandle(stream, null.into_raw_handle()) };
+        let shared = [STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE].map(standard).contains(&before);
+        if replaced != 0 && !shared {
+            // SAFETY: it was this process's standard stream, and is none any more, so it is ours to close.
+            drop(unsafe { call::own(before) });
+        }
+    }
+}
+
+fn standard(stream: STD_HANDLE) -> windows_sys::Win32::Foundation::HANDLE {
+    // SAFETY: takes a number and gives what is in its place, without making anything.
+    unsafe { GetStdHandle(stream) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::port::process::Heard;
+    use hearback_core::testing::sample;
+    use std::time::Duration;
+
+    #[test]
+    fn a_supervisor_that_says_nothing_is_heard_to_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let request = SupervisorRequest {
+            job: sample::id(1),
+            // Finds no test of the name that it is given, and goes.
+            program: std::env::current_exe().unwrap(),
+            home: fs_err::canonicalize(dir.path()).unwrap(),
+            env: vec![("A".into(), Some("b".into())), ("PATHEXT".into(), None)],
+        };
+        let mut link = spawn_supervisor(&request).unwrap();
+        assert_eq!(link.hear(Duration::from_secs(60)), Heard::Gone);
+    }
+}

@@ -1,0 +1,269 @@
+//! Files that are ours alone: never behind a link, never taken from anybody.
+//!
+//! What keeps others out are the access rights that a directory hands down to what is made in it. A user's own
+//! directories hand down that nobody else may write; nothing here reads or changes rights.
+
+use std::fs::{Metadata, OpenOptions};
+use std::io;
+use std::os::windows::fs::{MetadataExt, OpenOptionsExt};
+use std::os::windows::io::AsRawHandle;
+use std::path::{Component, Path, PathBuf, Prefix};
+use std::time::Duration;
+
+use fs_err::File;
+use hearback_core::port::disk::{Publish, ReadError};
+use windows_sys::Win32::Foundation::{
+    ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_FILE_EXISTS, ERROR_LOCK_VIOLATION,
+    ERROR_SHARING_VIOLATION,
+};
+use windows_sys::Win32::Storage::FileSystem::{
+    BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_REPARSE_POINT, FILE_FLAG_BACKUP_SEMANTICS,
+    FILE_FLAG_OPEN_REPARSE_POINT, GetFileInformationByHandle, MOVEFILE_WRITE_THROUGH, MoveFileExW,
+};
+
+use super::{call, clock};
+use crate::native::Naming;
+
+/// How long to try to name a file that somebody has open for a moment: virus scanners do, and indexers.
+const NAMING_WITHIN: Duration = Duration::from_secs(2);
+/// How long to try to move a directory. One that has an open file in it cannot be moved at all, and who moves one
+/// comes back later.
+const MOVING_WITHIN: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
+    match fs_err::symlink_metadata(path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Some(parent) = path.parent() {
+                fs_err::create_dir_all(parent)?;
+            }
+            match make_private_dir(path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        Err(error) => return Err(error),
+    }
+    // Looked at through a handle that follows no link.
+    let found =
+        open(OpenOptions::new().access_mode(0).custom_flags(LINK | FILE_FLAG_BACKUP_SEMANTICS), path)?;
+    if !found.metadata()?.is_dir() {
+        let why = format!("`{}` is not a directory", path.display());
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
+    }
+    let home = fs_err::canonicalize(path)?;
+    refuse_shares(&home)?;
+    Ok(home)
+}
+
+/// Locks on a network share do not mean what hearback needs them to mean: that a holder who died lets go.
+fn refuse_shares(home: &Path) -> io::Result<()> {
+    let Some(Component::Prefix(prefix)) = home.components().next() else { return Ok(()) };
+    if matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..)) {
+        let why = format!("`{}` is on a network share, where locks cannot be relied on", home.display());
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
+    Ok(())
+}
+
+pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
+    fs_err::create_dir(path)
+}
+
+/// Opens what has the name itself, and not what it may be a link to.
+const LINK: u32 = FILE_FLAG_OPEN_REPARSE_POINT;
+
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().write(true).create_new(true).custom_flags(LINK), path)
+}
+
+pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().write(true).custom_flags(LINK), path)
+}
+
+pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().append(true).create(true).custom_flags(LINK), path)
+}
+
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().read(true).write(true).create(true).truncate(false).custom_flags(LINK), path)
+}
+
+/// Opens a file that only hearback can have written; nothing when there is none.
+pub(crate) fn open_checked(path: &Path) -> Result<Option<File>, ReadError> {
+    // The standard library shares reading, writing and deleting, so that nobody waits for us.
+    match fs_err::OpenOptions::from_options(OpenOptions::new().read(true).custom_flags(LINK).clone())
+        .open(path)
+    {
+        Ok(file) => match refusal(&file.metadata()?) {
+            Some(why) => Err(ReadError::Refused(why.into())),
+            None => Ok(Some(file)),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // A directory cannot be opened like this.
+        Err(error) => match fs_err::symlink_metadata(path).ok().as_ref().and_then(refusal) {
+            Some(why) => Err(ReadError::Refused(why.into())),
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// Why this is nothing that hearback wrote; nothing when it may be.
+fn refusal(found: &Metadata) -> Option<&'static str> {
+    if is_link(found) {
+        Some("a link or another reparse point")
+    } else if !found.is_file() {
+        Some("not a regular file")
+    } else {
+        None
+    }
+}
+
+fn is_link(found: &Metadata) -> bool {
+    found.file_attributes() & FILE_ATTRIBUTE_REPARSE_POINT != 0
+}
+
+/// Opens what is no link.
+fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    let file = fs_err::OpenOptions::from_options(options.clone()).open(path)?;
+    if is_link(&file.metadata()?) {
+        let why = format!("`{}` is a link or another reparse point", path.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    Ok(file)
+}
+
+/// Tells whether `path` still names the file that `file` is.
+pub(crate) fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
+    let opened = information(file)?;
+    // Somebody has removed it, and it is only there because we have it open.
+    if opened.nNumberOfLinks == 0 {
+        return Ok(false);
+    }
+    let mut options = OpenOptions::new();
+    options.access_mode(0).custom_flags(LINK | FILE_FLAG_BACKUP_SEMANTICS);
+    let named = match fs_err::OpenOptions::from_options(options).open(path) {
+        Ok(named) => information(&named)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let which =
+        |of: &BY_HANDLE_FILE_INFORMATION| (of.dwVolumeSerialNumber, of.nFileIndexHigh, of.nFileIndexLow);
+    Ok(which(&opened) == which(&named))
+}
+
+fn information(file: &File) -> io::Result<BY_HANDLE_FILE_INFORMATION> {
+    let mut information = BY_HANDLE_FILE_INFORMATION::default();
+    // SAFETY: the handle is open as long as `file`, and the pointer is to memory of ours.
+    call::done(unsafe { GetFileInformationByHandle(file.as_raw_handle(), &raw mut information) })?;
+    Ok(information)
+}
+
+/// Does nothing, because nothing is left to do: a name that has to last is given by [`name_without_replacing`], which
+/// returns when the change is written through. NTFS logs changes in their order, so the directories that were made
+/// before it are there as well.
+pub(crate) fn flush_dir(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Gives the file `from` the name `to`, unless somebody has that name.
+pub(crate) fn name_without_replacing(from: &Path, to: &Path, naming: Naming) -> io::Result<Publish> {
+    match naming {
+        Naming::Best => rename_without_replacing(from, to, NAMING_WITHIN),
+        #[cfg(test)]
+        Naming::Link => match std::fs::hard_link(from, to) {
+            Ok(()) => fs_err::remove_file(from).map(|()| Publish::New),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Publish::Exists),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+pub(crate) fn move_dir(from: &Path, to: &Path) -> io::Result<Publish> {
+    rename_without_replacing(from, to, MOVING_WITHIN)
+}
+
+/// Renames; tries again while somebody is in the way, but not for longer than `within`.
+fn rename_without_replacing(from: &Path, to: &Path, within: Duration) -> io::Result<Publish> {
+    let (source, target) = (call::zero_ended(from.as_os_str())?, call::zero_ended(to.as_os_str())?);
+    let deadline = clock::awake() + within;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        // SAFETY: both names end with a zero and outlive the call.
+        let renamed =
+            call::done(unsafe { MoveFileExW(source.as_ptr(), target.as_ptr(), MOVEFILE_WRITE_THROUGH) });
+        let error = match renamed {
+            Ok(()) => return Ok(Publish::New),
+            Err(error) => error,
+        };
+        let is_one_of = |codes: &[u32]| codes.iter().any(|code| call::is(&error, *code));
+        if is_one_of(&[ERROR_ALREADY_EXISTS, ERROR_FILE_EXISTS]) {
+            return Ok(Publish::Exists);
+        }
+        let in_the_way = is_one_of(&[ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION]);
+        if !in_the_way || clock::awake() >= deadline {
+            let (from, to) = (from.display(), to.display());
+            let why = format!("failed to rename `{from}` to `{to}`: {error}");
+            return Err(io::Error::new(error.kind(), why));
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_no_file_and_a_file_no_home() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(open_checked(dir.path()), Err(ReadError::Refused(_))));
+        let file = dir.path().join("file");
+        drop(create_new(&file).unwrap());
+        assert_eq!(secure_home(&file).unwrap_err().kind(), io::ErrorKind::NotADirectory);
+    }
+
+    #[test]
+    fn a_link_is_refused_wherever_it_leads() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        drop(create_new(&file).unwrap());
+        // Not everybody may make links, and Wine only says that it did; without one there is nothing to see.
+        let _ = std::os::windows::fs::symlink_file(&file, &link);
+        if !fs_err::symlink_metadata(&link).is_ok_and(|found| found.is_symlink()) {
+            return;
+        }
+        assert!(matches!(open_checked(&link), Err(ReadError::Refused(_))));
+        assert_eq!(open_to_append(&link).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn somebody_who_looks_for_a_moment_does_not_prevent_a_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        drop(create_new(&from).unwrap());
+        let scanner = OpenOptions::new().read(true).share_mode(0).open(&from).unwrap();
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            drop(scanner);
+        });
+        assert_eq!(name_without_replacing(&from, &to, Naming::Best).unwrap(), Publish::New);
+        drop(create_new(&from).unwrap());
+        assert_eq!(name_without_replacing(&from, &to, Naming::Best).unwrap(), Publish::Exists);
+    }
+
+    #[test]
+    fn a_file_is_told_from_another_of_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, aside) = (dir.path().join("a"), dir.path().join("b"));
+        let file = open_lock(&path).unwrap();
+        assert!(is_same_file(&file, &path).unwrap());
+        assert_eq!(name_without_replacing(&path, &aside, Naming::Best).unwrap(), Publish::New);
+        assert!(!is_same_file(&file, &path).unwrap());
+        drop(open_lock(&path).unwrap());
+        assert!(!is_same_file(&file, &path).unwrap());
+        assert!(is_same_file(&file, &aside).unwrap());
+    }
+}

@@ -1,0 +1,180 @@
+//! The Job Object that owns a target and everything that it starts.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::windows::ffi::OsStringExt;
+use std::os::windows::io::{AsRawHandle, OwnedHandle};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hearback_core::ProcessIdentity;
+use windows_sys::Win32::Foundation::ERROR_MORE_DATA;
+use windows_sys::Win32::System::JobObjects::{
+    AssignProcessToJobObject, CreateJobObjectW, IsProcessInJob, JOB_OBJECT_LIMIT,
+    JOB_OBJECT_LIMIT_BREAKAWAY_OK, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, JOBOBJECT_BASIC_LIMIT_INFORMATION,
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectBasicProcessIdList, JobObjectExtendedLimitInformation,
+    QueryInformationJobObject, SetInformationJobObject, TerminateJobObject,
+};
+use windows_sys::Win32::System::SystemInformation::GetSystemDirectoryW;
+use windows_sys::Win32::System::Threading::{
+    PROCESS_NAME_WIN32, PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, QueryFullProcessImageNameW,
+};
+
+use super::{call, identity};
+
+/// The code of a process that was ended by force. Nobody takes it for success.
+pub(crate) const EXIT_FORCED: u32 = 1;
+/// How many members are looked at. A longer list would only be cut later.
+const MEMBERS_MAX: usize = 1024;
+/// Longer than any path that the system tells.
+const PATH_MAX: usize = 32_768;
+
+/// A Job Object. When the last handle to it is closed, its processes end; nobody but us has one.
+pub(crate) struct Job {
+    handle: OwnedHandle,
+    console_host: Option<PathBuf>,
+}
+
+impl Job {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: no attributes and no name are allowed; what it makes is taken over below.
+        let raw = unsafe { CreateJobObjectW(std::ptr::null(), std::ptr::null()) };
+        // SAFETY: the handle was made for us by the line above.
+        let handle = unsafe { call::own(raw) }?;
+        let job = Self { handle, console_host: console_host() };
+        // Whoever asks to leave may: a supervisor that is launched from inside must not end with this job. Leaving
+        // without asking, which would let every grandchild out, is not offered.
+        job.limit(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_BREAKAWAY_OK)?;
+        Ok(job)
+    }
+
+    /// Takes a process in, and with it whatever it starts from now on.
+    pub(crate) fn adopt(&self, process: &OwnedHandle) -> io::Result<()> {
+        // SAFETY: both handles are ours and borrowed for the call.
+        call::done(unsafe { AssignProcessToJobObject(self.handle.as_raw_handle(), process.as_raw_handle()) })
+    }
+
+    /// Ends every process in it.
+    pub(crate) fn terminate(&self) -> io::Result<()> {
+        // SAFETY: the handle is ours and borrowed for the call.
+        call::done(unsafe { TerminateJobObject(self.handle.as_raw_handle(), EXIT_FORCED) })
+    }
+
+    /// Lets its processes live on when the handle is closed.
+    pub(crate) fn release(&self) -> io::Result<()> {
+        self.limit(JOB_OBJECT_LIMIT_BREAKAWAY_OK)
+    }
+
+    fn limit(&self, limits: JOB_OBJECT_LIMIT) -> io::Result<()> {
+        let limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION {
+            BasicLimitInformation: JOBOBJECT_BASIC_LIMIT_INFORMATION {
+                LimitFlags: limits,
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        // SAFETY: the handle is ours, and the pointer is to as many bytes as are said, of what is said.
+        call::done(unsafe {
+            SetInformationJobObject(
+                self.handle.as_raw_handle(),
+                JobObjectExtendedLimitInformation,
+                (&raw const limits).cast(),
+                size_of_val(&limits) as u32,
+            )
+        })
+    }
+
+    /// Who is in it. The helper that gives a process its console is not: it ends by itself, after the last of them.
+    pub(crate) fn members(&self) -> io::Result<Vec<ProcessIdentity>> {
+        let ids = self.ids()?;
+        Ok(ids.listed().filter_map(|pid| self.member(pid)).collect())
+    }
+
+    fn ids(&self) -> io::Result<Box<ProcessIds>> {
+        let mut ids = Box::new(ProcessIds { _assigned: 0, listed: 0, ids: [0; MEMBERS_MAX] });
+        // SAFETY: the handle is ours, and the pointer is to as many bytes as are said, laid out as this list is.
+        let asked = call::done(unsafe {
+            QueryInformationJobObject(
+                self.handle.as_raw_handle(),
+                JobObjectBasicProcessIdList,
+                (&raw mut *ids).cast(),
+                size_of::<ProcessIds>() as u32,
+                std::ptr::null_mut(),
+            )
+        });
+        match asked {
+            // There are more than fit; those that fit are there.
+            Err(error) if !call::is(&error, ERROR_MORE_DATA) => Err(error),
+            _ => Ok(ids),
+        }
+    }
+
+    fn member(&self, pid: u32) -> Option<ProcessIdentity> {
+        let unknown = ProcessIdentity { pid, started: 0, boot: identity::boot(), scope: identity::scope() };
+        let process = match identity::open(pid, PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE) {
+            Ok(process) => process?,
+            // It is in the job and cannot be looked at: there, but no more can be said.
+            Err(_) => return Some(unknown),
+        };
+        let gone = identity::has_ended(&process, Some(Duration::ZERO)).unwrap_or(false);
+        if gone || self.is_stranger(&process) || self.is_console_host(&process) {
+            return None;
+        }
+        Some(identity::identity(&process, pid).unwrap_or(unknown))
+    }
+
+    /// Whether the pid was reused, since it was listed, by somebody who is not in the job.
+    fn is_stranger(&self, process: &OwnedHandle) -> bool {
+        let mut inside = 0;
+        // SAFETY: both handles are ours, and the pointer is to a flag of ours.
+        let asked =
+            unsafe { IsProcessInJob(process.as_raw_handle(), self.handle.as_raw_handle(), &raw mut inside) };
+        asked != 0 && inside == 0
+    }
+
+    fn is_console_host(&self, process: &OwnedHandle) -> bool {
+        match (&self.console_host, image(process)) {
+            (Some(host), Some(image)) => image.as_os_str().eq_ignore_ascii_case(host),
+            _ => false,
+        }
+    }
+}
+
+/// `JOBOBJECT_BASIC_PROCESS_ID_LIST`, with room for more than one.
+#[repr(C)]
+struct ProcessIds {
+    _assigned: u32,
+    listed: u32,
+    ids: [usize; MEMBERS_MAX],
+}
+
+impl ProcessIds {
+    fn listed(&self) -> impl Iterator<Item = u32> {
+        self.ids.iter().take(self.listed as usize).filter_map(|id| u32::try_from(*id).ok())
+    }
+}
+
+fn console_host() -> Option<PathBuf> {
+    let mut text = vec![0_u16; PATH_MAX];
+    // SAFETY: the pointer is to as many units as are said.
+    let length = unsafe { GetSystemDirectoryW(text.as_mut_ptr(), PATH_MAX as u32) } as usize;
+    let directory = text.get(..length).filter(|text| !text.is_empty())?;
+    Some(Path::new(&OsString::from_wide(directory)).join("conhost.exe"))
+}
+
+/// The file that a process was started from.
+fn image(process: &OwnedHandle) -> Option<PathBuf> {
+    let mut text = vec![0_u16; PATH_MAX];
+    let mut length = PATH_MAX as u32;
+    // SAFETY: the handle is ours, and the pointer is to as many units as are said.
+    let told = unsafe {
+        QueryFullProcessImageNameW(
+            process.as_raw_handle(),
+            PROCESS_NAME_WIN32,
+            text.as_mut_ptr(),
+            &raw mut length,
+        )
+    };
+    let path = text.get(..length as usize)?;
+    (told != 0).then(|| OsString::from_wide(path).into())
+}

@@ -1,0 +1,27 @@
+//! Windows.
+
+#[expect(unsafe_code, reason = "a handle is ours only because the call that made it says so")]
+mod call;
+#[expect(unsafe_code, reason = "the clocks have no safe wrapper")]
+pub(crate) mod clock;
+mod command_line;
+#[expect(unsafe_code, reason = "standard handles and job membership have no safe wrapper")]
+pub(crate) mod detach;
+#[expect(unsafe_code, reason = "names are compared as the system compares them")]
+mod environment;
+#[expect(unsafe_code, reason = "a process, its exit code and what it used are behind raw handles")]
+pub(crate) mod executor;
+#[expect(unsafe_code, reason = "renaming and telling files apart have no safe wrapper that fits")]
+pub(crate) mod files;
+#[expect(unsafe_code, reason = "the calls that tell who a process is have no safe wrapper")]
+pub(crate) mod identity;
+#[expect(unsafe_code, reason = "Job Objects have no safe wrapper")]
+mod job;
+#[expect(unsafe_code, reason = "the standard library cannot limit what a child inherits")]
+mod process;
+#[expect(unsafe_code, reason = "looking into a pipe and interrupting its reader have no safe wrapper")]
+mod pump;
+pub(crate) mod shell;
+pub(crate) mod text;
+#[expect(unsafe_code, reason = "a process is ended through its raw handle")]
+pub(crate) mod tree;

@@ -1,0 +1,176 @@
+//! Creating a process that inherits three handles and no others.
+//!
+//! The standard library lets a child inherit whatever is inheritable at that moment, a caller's pipe among it; a
+//! job that holds it keeps the caller waiting until it ends.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::windows::io::{AsRawHandle, OwnedHandle};
+use std::path::{Component, Path, PathBuf, Prefix};
+
+use windows_sys::Win32::Foundation::{HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation};
+use windows_sys::Win32::System::Threading::{
+    CREATE_UNICODE_ENVIRONMENT, CreateProcessW, DeleteProcThreadAttributeList, EXTENDED_STARTUPINFO_PRESENT,
+    InitializeProcThreadAttributeList, LPPROC_THREAD_ATTRIBUTE_LIST, PROC_THREAD_ATTRIBUTE_HANDLE_LIST,
+    PROCESS_CREATION_FLAGS, PROCESS_INFORMATION, STARTF_USESTDHANDLES, STARTUPINFOEXW, STARTUPINFOW,
+    UpdateProcThreadAttribute,
+};
+
+use super::{call, command_line};
+
+/// What to create.
+pub(crate) struct Creation<'a> {
+    /// The file to execute.
+    pub(crate) program: &'a Path,
+    /// What the program is told that it is called.
+    pub(crate) name: &'a OsStr,
+    /// Its arguments.
+    pub(crate) arguments: &'a [OsString],
+    /// Its whole environment.
+    pub(crate) environment: &'a [u16],
+    /// Where it runs.
+    pub(crate) cwd: &'a Path,
+    /// Its standard streams. They become inheritable, so they are taken for this one process.
+    pub(crate) streams: Streams,
+}
+
+/// Standard streams.
+pub(crate) struct Streams {
+    pub(crate) input: OwnedHandle,
+    pub(crate) output: OwnedHandle,
+    /// Nothing when errors go where output goes.
+    pub(crate) error: Option<OwnedHandle>,
+}
+
+/// What was created.
+pub(crate) struct Created {
+    pub(crate) process: OwnedHandle,
+    /// Its first thread.
+    pub(crate) thread: OwnedHandle,
+    pub(crate) pid: u32,
+}
+
+impl Creation<'_> {
+    /// Creates the process. May be called again, if it failed, with other flags.
+    pub(crate) fn create(&self, flags: PROCESS_CREATION_FLAGS) -> io::Result<Created> {
+        let program = call::zero_ended(self.program.as_os_str())?;
+        let mut line = command_line::command_line(self.name, self.arguments)?;
+        let cwd = call::zero_ended(plain(self.cwd).as_os_str())?;
+        let Streams { input, output, error } = &self.streams;
+        let mut inherited = vec![input.as_raw_handle(), output.as_raw_handle()];
+        // Named once each: a handle that is listed twice makes the whole list invalid.
+        inherited.extend(error.as_ref().map(AsRawHandle::as_raw_handle));
+        for handle in &inherited {
+            // SAFETY: the handle is open as long as `self`, which owns it.
+            call::done(unsafe { SetHandleInformation(*handle, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT) })?;
+        }
+        let list = InheritList::new(&inherited)?;
+        let startup = STARTUPINFOEXW {
+            StartupInfo: STARTUPINFOW {
+                cb: size_of::<STARTUPINFOEXW>() as u32,
+                dwFlags: STARTF_USESTDHANDLES,
+                hStdInput: input.as_raw_handle(),
+                hStdOutput: output.as_raw_handle(),
+                hStdError: error.as_ref().unwrap_or(output).as_raw_handle(),
+                ..Default::default()
+            },
+            lpAttributeList: list.list,
+        };
+        let mut created = PROCESS_INFORMATION::default();
+        // SAFETY: the texts end with zeroes and the environment with two, the line is ours to be written to, and
+        // everything that is pointed to lives until the call is over.
+        call::done(unsafe {
+            CreateProcessW(
+                program.as_ptr(),
+                line.as_mut_ptr(),
+                std::ptr::null(),
+                std::ptr::null(),
+                1,
+                flags | CREATE_UNICODE_ENVIRONMENT | EXTENDED_STARTUPINFO_PRESENT,
+                self.environment.as_ptr().cast(),
+                cwd.as_ptr(),
+                (&raw const startup).cast(),
+                &raw mut created,
+            )
+        })?;
+        // SAFETY: the call above made this handle for us.
+        let process = unsafe { call::own(created.hProcess) }?;
+        // SAFETY: as above.
+        let thread = unsafe { call::own(created.hThread) }?;
+        Ok(Created { process, thread, pid: created.dwProcessId })
+    }
+}
+
+/// The handles that a child inherits, as the system wants to be told.
+struct InheritList<'a> {
+    list: LPPROC_THREAD_ATTRIBUTE_LIST,
+    /// Where it lies. In words, because what is put there is aligned like a pointer.
+    _memory: Vec<usize>,
+    _handles: &'a [HANDLE],
+}
+
+impl<'a> InheritList<'a> {
+    fn new(handles: &'a [HANDLE]) -> io::Result<Self> {
+        let mut bytes = 0;
+        // SAFETY: without memory it only tells how much it needs, and calls that a failure.
+        unsafe { InitializeProcThreadAttributeList(std::ptr::null_mut(), 1, 0, &raw mut bytes) };
+        let mut memory = vec![0_usize; bytes.div_ceil(size_of::<usize>())];
+        let list: LPPROC_THREAD_ATTRIBUTE_LIST = memory.as_mut_ptr().cast();
+        // SAFETY: the memory is at least as large as it just said.
+        call::done(unsafe { InitializeProcThreadAttributeList(list, 1, 0, &raw mut bytes) })?;
+        let list = Self { list, _memory: memory, _handles: handles };
+        // SAFETY: the list is initialised, has room for one, and borrows the handles for as long as it lives.
+        call::done(unsafe {
+            UpdateProcThreadAttribute(
+                list.list,
+                0,
+                PROC_THREAD_ATTRIBUTE_HANDLE_LIST as usize,
+                handles.as_ptr().cast(),
+                size_of_val(handles),
+                std::ptr::null_mut(),
+                std::ptr::null(),
+            )
+        })?;
+        Ok(list)
+    }
+}
+
+impl Drop for InheritList<'_> {
+    fn drop(&mut self) {
+        // SAFETY: it was initialised, and is deleted once.
+        unsafe { DeleteProcThreadAttributeList(self.list) };
+    }
+}
+
+/// A path without the prefix `\\?\`, if it means the same without. Few programs can work in a directory with it.
+fn plain(path: &Path) -> PathBuf {
+    let mut parts = path.components();
+    let Some(Component::Prefix(prefix)) = parts.next() else { return path.into() };
+    let Prefix::VerbatimDisk(letter) = prefix.kind() else { return path.into() };
+    let mut short = PathBuf::from(format!("{}:", char::from(letter)));
+    short.push(parts.as_path());
+    // Names that end in a dot, or that are those of devices, are made into others without the prefix.
+    match std::path::absolute(&short) {
+        Ok(same) if same.as_os_str() == short.as_os_str() => short,
+        _ => path.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_goes_only_where_nothing_changes() {
+        for (long, short) in [
+            (r"\\?\C:\a\b", r"C:\a\b"),
+            (r"\\?\C:\", r"C:\"),
+            (r"C:\a", r"C:\a"),
+            (r"a\b", r"a\b"),
+            (r"\\?\UNC\server\share\a", r"\\?\UNC\server\share\a"),
+            (r"\\?\C:\ends.in.a.dot.", r"\\?\C:\ends.in.a.dot."),
+        ] {
+            assert_eq!(plain(Path::new(long)), Path::new(short), "{long}");
+        }
+    }
+}

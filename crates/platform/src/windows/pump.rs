@@ -1,0 +1,239 @@
+//! From the target's pipe into the log.
+//!
+//! One thread reads and waits; nobody else touches the pipe, since a read under way would hold up every other call
+//! on it. Who wants to know that everything printed so far is kept interrupts that read.
+
+use std::io::{self, Write};
+use std::os::windows::io::{AsRawHandle, OwnedHandle};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fs_err::File;
+use hearback_core::Output;
+use windows_sys::Win32::Foundation::ERROR_OPERATION_ABORTED;
+use windows_sys::Win32::Storage::FileSystem::ReadFile;
+use windows_sys::Win32::System::IO::CancelSynchronousIo;
+use windows_sys::Win32::System::Pipes::{CreatePipe, PeekNamedPipe};
+
+use super::{call, clock, files};
+
+const CHUNK: usize = 64 * 1024;
+/// More than the pipe holds, and so the most that is worth draining when nobody waits for its end.
+const DRAIN_MAX: usize = 1024 * 1024;
+/// How long a log that is slow to write may keep us.
+const DRAIN_WITHIN: Duration = Duration::from_secs(1);
+/// How soon to interrupt the reader again, if it was not reading when we tried.
+const NUDGE_EVERY: Duration = Duration::from_millis(2);
+
+/// Copies what the target prints. A log that cannot be written loses output, never the job.
+pub(crate) struct Pump {
+    shared: Arc<Shared>,
+    reader: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    output: Output,
+    /// How often somebody wanted everything kept, and how often that was done.
+    asked: u64,
+    answered: u64,
+    stop: bool,
+    ended: bool,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pump {
+    /// Opens the log and makes the pipe; the writing end is the target's.
+    pub(crate) fn new(log: &Path) -> io::Result<(Self, OwnedHandle)> {
+        let log = files::open_to_append(log)?;
+        let (pipe, writer) = pipe()?;
+        let shared = Arc::new(Shared::default());
+        let copier = Copier { pipe, log, shared: Arc::clone(&shared), buffer: vec![0; CHUNK] };
+        let reader = std::thread::Builder::new().name("output".into()).spawn(move || copier.run())?;
+        Ok((Self { shared, reader }, writer))
+    }
+
+    /// Keeps what is in the pipe now, without waiting for anybody to close it.
+    pub(crate) fn drain(&mut self) -> Output {
+        let wanted = {
+            let mut state = self.shared.state();
+            state.asked += 1;
+            state.asked
+        };
+        self.interrupt_until(|state| state.answered >= wanted);
+        self.shared.state().output
+    }
+
+    /// Interrupts the reader until `done`, but not for long. It may be about to read when we first try.
+    fn interrupt_until(&self, done: impl Fn(&State) -> bool) {
+        let deadline = clock::awake() + DRAIN_WITHIN;
+        let mut state = self.shared.state();
+        while !state.ended && !done(&state) && clock::awake() < deadline {
+            // SAFETY: the handle belongs to the thread's owner, which is us. A thread that is not reading or
+            // writing is not disturbed, and what is interrupted is done again.
+            unsafe { CancelSynchronousIo(self.reader.as_raw_handle()) };
+            let waited = self.shared.changed.wait_timeout(state, NUDGE_EVERY);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        self.shared.state().stop = true;
+        // A reader that does not hear is left behind, and ends with the pipe or with us.
+        self.interrupt_until(|state| state.ended);
+    }
+}
+
+/// What the thread works with.
+struct Copier {
+    pipe: OwnedHandle,
+    log: File,
+    shared: Arc<Shared>,
+    buffer: Vec<u8>,
+}
+
+impl Copier {
+    fn run(mut self) {
+        while self.serve() && self.copy().is_some() {}
+        self.shared.state().ended = true;
+        self.shared.changed.notify_all();
+    }
+
+    /// Does what was asked since the last time; tells whether to go on.
+    fn serve(&mut self) -> bool {
+        let (asked, answered, stop) = {
+            let state = self.shared.state();
+            (state.asked, state.answered, state.stop)
+        };
+        if stop {
+            return false;
+        }
+        if asked == answered {
+            return true;
+        }
+        let mut drained = 0;
+        let open = loop {
+            match self.waiting() {
+                Ok(true) if drained < DRAIN_MAX => match self.copy() {
+                    Some(n) => drained += n,
+                    None => break false,
+                },
+                Ok(_) => break true,
+                Err(error) if call::is(&error, ERROR_OPERATION_ABORTED) => {}
+                Err(_) => break false,
+            }
+        };
+        self.shared.state().answered = asked;
+        self.shared.changed.notify_all();
+        open
+    }
+
+    /// Whether something is in the pipe. An error when nobody can write to it any more, and nothing is left.
+    fn waiting(&self) -> io::Result<bool> {
+        let mut bytes = 0;
+        // SAFETY: the handle is ours, nothing is read, and the pointer is to a number of ours.
+        call::done(unsafe {
+            PeekNamedPipe(
+                self.pipe.as_raw_handle(),
+                std::ptr::null_mut(),
+                0,
+                std::ptr::null_mut(),
+                &raw mut bytes,
+                std::ptr::null_mut(),
+            )
+        })?;
+        Ok(bytes > 0)
+    }
+
+    /// Waits for a chunk and keeps it; nothing once every writer has let go.
+    fn copy(&mut self) -> Option<usize> {
+        let mut n = 0;
+        // SAFETY: the handle is ours, the buffer is as long as is said, and both outlive the call.
+        let read = call::done(unsafe {
+            ReadFile(
+                self.pipe.as_raw_handle(),
+                self.buffer.as_mut_ptr(),
+                CHUNK as u32,
+                &raw mut n,
+                std::ptr::null_mut(),
+            )
+        });
+        match read {
+            // Zero bytes are no end here: somebody wrote zero bytes.
+            Ok(()) => {
+                self.keep(n as usize);
+                Some(n as usize)
+            }
+            Err(error) if call::is(&error, ERROR_OPERATION_ABORTED) => Some(0),
+            Err(_) => None,
+        }
+    }
+
+    fn keep(&mut self, n: usize) {
+        let mut rest = &self.buffer[..n];
+        while !rest.is_empty() {
+            match self.log.write(rest) {
+                Ok(0) => break,
+                Ok(written) => rest = &rest[written..],
+                Err(error) if call::is(&error, ERROR_OPERATION_ABORTED) => {}
+                Err(_) => break,
+            }
+        }
+        let dropped = rest.len() as u64;
+        let mut state = self.shared.state();
+        state.output.bytes += n as u64;
+        state.output.dropped += dropped;
+    }
+}
+
+/// A pipe whose ends nobody inherits by accident: reader, writer.
+fn pipe() -> io::Result<(OwnedHandle, OwnedHandle)> {
+    let (mut reader, mut writer) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the pointers are to handles of ours, and no attributes are allowed.
+    call::done(unsafe { CreatePipe(&raw mut reader, &raw mut writer, std::ptr::null(), CHUNK as u32) })?;
+    // SAFETY: the call above made this handle for us.
+    let reader = unsafe { call::own(reader) }?;
+    // SAFETY: as above.
+    let writer = unsafe { call::own(writer) }?;
+    Ok((reader, writer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_printed_is_kept_while_the_pipe_stays_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let (mut pump, writer) = Pump::new(&log).unwrap();
+        let mut writer = io::PipeWriter::from(writer);
+        let mut printed = Vec::new();
+        for round in 1..=50_u8 {
+            let text = vec![b'a' + round % 26; 3_000 * usize::from(round)];
+            writer.write_all(&text).unwrap();
+            printed.extend(text);
+            let before = clock::awake();
+            assert_eq!(pump.drain(), Output { bytes: printed.len() as u64, dropped: 0 });
+            assert!(clock::awake() - before < DRAIN_WITHIN, "a drain does not wait for the end");
+        }
+        assert_eq!(fs_err::read(&log).unwrap(), printed);
+        drop(writer);
+        assert_eq!(pump.drain().bytes, printed.len() as u64, "and after the end too");
+    }
+}

@@ -1,0 +1,62 @@
+//! What is left of a job whose supervisor is gone.
+
+use std::io;
+use std::os::windows::io::AsRawHandle;
+use std::time::Duration;
+
+use hearback_core::port::process::SweepReport;
+use hearback_core::{JobId, ProcessIdentity};
+use windows_sys::Win32::System::Threading::{
+    PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, TerminateProcess,
+};
+
+use super::job::EXIT_FORCED;
+use super::{clock, identity};
+
+/// How long the system may need to close the handles of a process that has let go of its locks.
+const CLOSING: Duration = Duration::from_millis(200);
+
+/// Ends what a dead supervisor left behind.
+///
+/// Its Job Object was closed with it, which ends the tree. What remains to be done is to see that this has happened
+/// to the target, and to end it otherwise. A descendant that left the job is not found: Windows shows nobody the
+/// environment of another process, and with it the mark.
+pub(crate) fn sweep(
+    _job: &JobId,
+    target: Option<&ProcessIdentity>,
+    within: Duration,
+) -> io::Result<SweepReport> {
+    let Some(target) = target.filter(|who| who.scope == identity::scope()) else {
+        return Ok(SweepReport::default());
+    };
+    Ok(match end(target, within) {
+        Ok(Fate::Gone) => SweepReport::default(),
+        Ok(Fate::Ended) => SweepReport { ended: 1, survivors: Vec::new() },
+        // It would not end, or it may not be looked at: not known to be gone.
+        Ok(Fate::Survives) | Err(_) => SweepReport { ended: 0, survivors: vec![target.clone()] },
+    })
+}
+
+enum Fate {
+    Gone,
+    Ended,
+    Survives,
+}
+
+/// Ends a process, if it is the one that is meant.
+fn end(target: &ProcessIdentity, within: Duration) -> io::Result<Fate> {
+    let deadline = clock::awake() + within;
+    let rights = PROCESS_TERMINATE | PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;
+    let Some(process) = identity::open(target.pid, rights)? else { return Ok(Fate::Gone) };
+    // Looked at through the handle: from here on the pid cannot change hands.
+    if identity::identity(&process, target.pid)?.started != target.started {
+        return Ok(Fate::Gone);
+    }
+    if identity::has_ended(&process, Some(CLOSING.min(within)))? {
+        return Ok(Fate::Gone);
+    }
+    // SAFETY: the handle is ours, and was opened with the right to do this.
+    unsafe { TerminateProcess(process.as_raw_handle(), EXIT_FORCED) };
+    let left = deadline.saturating_sub(clock::awake());
+    Ok(if identity::has_ended(&process, Some(left))? { Fate::Ended } else { Fate::Survives })
+}

@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn scenario_33_the_same_key_names_the_same_job() {
+    fn the_same_key_names_the_same_job() {
         let world = world(STARTED);
         let Launched::Started { id, .. } = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap()
         else {

@@ -68,14 +68,17 @@ pub fn plan(seen: &Observed, here: &Here) -> Option<Step> {
 /// When the store cannot be read or written. What was done before stays done.
 pub fn job(ports: &Ports, id: &JobId) -> Result<Vec<Step>, StoreError> {
     let here = ports.processes.here();
-    let mut done = Vec::new();
+    let (mut done, mut tries) = (Vec::new(), 0);
     while done.len() < STEPS_MAX {
         let Some(seen) = ports.store.observe(id)? else { break };
         let Some(step) = plan(&seen, &here) else { break };
-        if !apply(ports, &seen, step, &here)? {
-            break;
+        match apply(ports, &seen, step, &here) {
+            Ok(true) => done.push(step),
+            Ok(false) => break,
+            // Somebody else was quicker, and the job is no longer where we saw it.
+            Err(error) if error.is_gone() && tries < STEPS_MAX => tries += 1,
+            Err(error) => return Err(error),
         }
-        done.push(step);
     }
     Ok(done)
 }
@@ -306,7 +309,8 @@ mod tests {
                     1 => Read::Unreadable(damaged()),
                     _ => Read::Absent,
                 };
-                let settled = if read[4].is_multiple_of(3) { Read::Unreadable(damaged()) } else { Read::Absent };
+                let settled =
+                    if read[4].is_multiple_of(3) { Read::Unreadable(damaged()) } else { Read::Absent };
                 Facts { spec, begin, end, receipt, settled, ..Facts::default() }
             }
         };

@@ -180,7 +180,10 @@ mod tests {
         let waits = Waits::default();
         for _ in 0..3 {
             let brief = Some(Duration::from_millis(1));
-            assert!(!waits.wait(&ports, std::slice::from_ref(&id), Until::All, brief, |_, _| panic!("it runs on")));
+            assert!(
+                !waits
+                    .wait(&ports, std::slice::from_ref(&id), Until::All, brief, |_, _| panic!("it runs on"))
+            );
         }
         assert_eq!(waits.parked.lock().unwrap()[&id].len(), 3, "one thread, three who wait");
         let end = Fact::End(Box::new(sample::end(3)));

@@ -1,13 +1,14 @@
 //! Files, names and locks of this machine.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use hearback_core::LockState;
 use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, ReadSeek, Wait};
 
 use crate::native::Native;
+use crate::sys::files::Folder;
 use crate::{sys, temporary};
 
 impl Disk for Native {
@@ -39,27 +40,31 @@ impl Disk for Native {
     }
 
     fn publish_new(&self, path: &Path, bytes: &[u8], flush: Flush) -> io::Result<Publish> {
-        let temporary = temporary::beside(path, self.nonce());
-        let written = write_new(&temporary, bytes, flush)
-            .and_then(|()| sys::files::name_without_replacing(&temporary, path, self.naming));
-        match written {
-            Ok(Publish::New) => {}
+        let (folder, name) = split(path)?;
+        let folder = Folder::open(folder)?;
+        let temporary = temporary::name(self.nonce());
+        let file = folder.create_new(&temporary)?;
+        let published = fill(file, bytes, flush)
+            .and_then(|()| folder.name_without_replacing(&temporary, name, self.naming));
+        if !matches!(published, Ok(Publish::New)) {
             // The loser's file, or what became of it, is not to be kept; that it cannot be removed changes nothing.
-            other => {
-                let _ = fs_err::remove_file(&temporary);
-                return other;
-            }
+            let _ = folder.remove(&temporary);
+            return published;
         }
-        flush_name(path, flush)?;
-        Ok(Publish::New)
+        if flush == Flush::Power {
+            folder.flush()?;
+        }
+        published
     }
 
     fn reserve(&self, reserve: &Path, size: usize) -> io::Result<()> {
+        let (folder, name) = split(reserve)?;
+        let folder = Folder::open(folder)?;
         // Written and not merely allocated, so that no file system finds out later that it has no room.
-        let mut file = sys::files::create_new(reserve)?;
-        let written = file.write_all(&vec![b' '; size]);
+        let file = folder.create_new(name)?;
+        let written = fill(file, &vec![b' '; size], Flush::No);
         if written.is_err() {
-            let _ = fs_err::remove_file(reserve);
+            let _ = folder.remove(name);
         }
         written
     }
@@ -71,7 +76,10 @@ impl Disk for Native {
         bytes: &[u8],
         flush: Flush,
     ) -> io::Result<Publish> {
-        let mut file = match sys::files::open_to_overwrite(reserve) {
+        let (folder, name) = split(path)?;
+        let (_, reserve) = split(reserve)?;
+        let folder = Folder::open(folder)?;
+        let file = match folder.open_to_overwrite(reserve) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return self.publish_new(path, bytes, flush);
@@ -82,26 +90,23 @@ impl Disk for Native {
         if bytes.len() > room {
             drop(file);
             let published = self.publish_new(path, bytes, flush)?;
-            let _ = fs_err::remove_file(reserve);
+            let _ = folder.remove(reserve);
             return Ok(published);
         }
         let mut padded = bytes.to_vec();
         padded.resize(room, b' ');
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(&padded)?;
-        if flush == Flush::Power {
-            file.sync_all()?;
+        fill(file, &padded, flush)?;
+        let published = folder.name_without_replacing(reserve, name, self.naming)?;
+        if published == Publish::New && flush == Flush::Power {
+            folder.flush()?;
         }
-        drop(file);
-        match sys::files::name_without_replacing(reserve, path, self.naming)? {
-            Publish::New => flush_name(path, flush).map(|()| Publish::New),
-            Publish::Exists => Ok(Publish::Exists),
-        }
+        Ok(published)
     }
 
     fn read(&self, path: &Path, max: u64) -> Result<Option<Vec<u8>>, ReadError> {
         let Some(file) = sys::files::open_checked(path)? else { return Ok(None) };
-        let mut bytes = Vec::new();
+        let size = file.metadata()?.len().min(max);
+        let mut bytes = Vec::with_capacity(usize::try_from(size + 1).unwrap_or(0));
         file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > max {
             return Err(ReadError::Refused(format!("larger than {max} bytes")));
@@ -196,21 +201,21 @@ impl Disk for Native {
     }
 }
 
-fn write_new(path: &Path, bytes: &[u8], flush: Flush) -> io::Result<()> {
-    let mut file = sys::files::create_new(path)?;
+fn split(path: &Path) -> io::Result<(&Path, &str)> {
+    match (path.parent(), path.file_name().and_then(|name| name.to_str())) {
+        (Some(folder), Some(name)) => Ok((folder, name)),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{}` names no file", path.display()))),
+    }
+}
+
+/// Writes a file from its beginning, and flushes what it says. After a failure the file is no good and is not flushed
+/// again: a system may report a lost write once.
+fn fill(mut file: fs_err::File, bytes: &[u8], flush: Flush) -> io::Result<()> {
     file.write_all(bytes)?;
     if flush == Flush::Power {
         file.sync_all()?;
     }
     Ok(())
-}
-
-/// Flushes the folder that holds a name. On Windows the rename was written through already.
-fn flush_name(path: &Path, flush: Flush) -> io::Result<()> {
-    match (flush, path.parent()) {
-        (Flush::Power, Some(folder)) => sys::files::flush_dir(folder),
-        _ => Ok(()),
-    }
 }
 
 fn take(file: &fs_err::File, mode: LockMode, wait: Wait) -> io::Result<bool> {

@@ -231,6 +231,10 @@ impl<D: Disk> RecordStore for Store<D> {
         Ok(self.disk.append(&path, format!("{line}\n").as_bytes())?)
     }
 
+    fn spec(&self, id: &JobId) -> Result<Read<Spec>, StoreError> {
+        read::fact(&self.disk, &layout::fact(&self.layout.job(id), FactKind::Spec))
+    }
+
     fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError> {
         // A job moves once and is pruned once, so three looks see it or know that it is gone.
         for _ in 0..3 {
@@ -322,8 +326,7 @@ impl<D: Disk> RecordStore for Store<D> {
         let Some(_launching) = self.disk.lock(&launch, LockMode::Exclusive, Wait::Try)? else {
             return Ok(false);
         };
-        let spec: Read<Spec> = read::fact(&self.disk, &layout::fact(&folder, FactKind::Spec))?;
-        if !spec.is_absent() {
+        if !self.spec(id)?.is_absent() {
             return Ok(false);
         }
         self.to_trash(&folder, id)?;
@@ -342,8 +345,7 @@ impl<D: Disk> RecordStore for Store<D> {
             }
         }
         for id in self.open_jobs()? {
-            let spec = layout::fact(&self.layout.job(&id), FactKind::Spec);
-            if matches!(read::fact::<Spec>(&self.disk, &spec), Ok(Read::Absent)) {
+            if matches!(self.spec(&id), Ok(Read::Absent)) {
                 removed += usize::from(self.discard(&id)?);
             }
         }

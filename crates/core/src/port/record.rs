@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::disk::{Lock, LockMode, Publish, Wait};
-use crate::{Durability, Fact, JobId, Key, Observed, Session, Timestamp};
+use crate::{Durability, Fact, JobId, Key, Observed, Read, Session, Spec, Timestamp};
 
 /// Why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +88,9 @@ pub trait RecordStore: Send + Sync {
 
     /// Adds a line to what the supervisor has to say about itself.
     fn note(&self, id: &JobId, line: &str) -> Result<(), StoreError>;
+
+    /// Reads what was asked for, and nothing else: all that a supervisor needs before it begins.
+    fn spec(&self, id: &JobId) -> Result<Read<Spec>, StoreError>;
 
     /// Sees one job, wherever it is; nothing when there is no folder of this id.
     fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError>;

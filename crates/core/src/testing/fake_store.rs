@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use crate::port::disk::{Lock, LockMode, Publish, Wait};
 use crate::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
 use crate::{
-    Durability, Fact, Facts, JobId, Key, LockState, LockView, Observed, Place, Read, Session, Timestamp,
+    Durability, Fact, Facts, JobId, Key, LockState, LockView, Observed, Place, Read, Session, Spec, Timestamp,
 };
 
 /// Jobs by id.
@@ -145,6 +145,10 @@ impl RecordStore for FakeStore {
     fn note(&self, _id: &JobId, line: &str) -> Result<(), StoreError> {
         self.records().notes.push(line.to_owned());
         Ok(())
+    }
+
+    fn spec(&self, id: &JobId) -> Result<Read<Spec>, StoreError> {
+        Ok(self.facts(id).spec)
     }
 
     fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError> {

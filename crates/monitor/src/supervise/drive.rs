@@ -86,14 +86,14 @@ impl<'a> Supervisor<'a> {
         if let Err(error) = reserved {
             return Event::Unable(error.to_string());
         }
-        match self.ports.store.observe(&self.id).map(|seen| seen.map(|seen| seen.facts.spec)) {
-            Ok(Some(Read::Present(spec))) => {
+        match self.ports.store.spec(&self.id) {
+            Ok(Read::Present(spec)) => {
                 self.spec = Some(spec);
                 Event::Word(word)
             }
             // Its launcher died before it had said what to run: there is no job.
-            Ok(None | Some(Read::Absent)) => Event::Word(Word::Failed),
-            Ok(Some(_)) => Event::Unable("the spec cannot be read back".into()),
+            Ok(Read::Absent) => Event::Word(Word::Failed),
+            Ok(_) => Event::Unable("the spec cannot be read back".into()),
             Err(error) => Event::Unable(error.to_string()),
         }
     }

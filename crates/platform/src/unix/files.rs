@@ -2,12 +2,15 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use fs_err::File;
 use hearback_core::port::disk::{Publish, ReadError};
 use nix::unistd::geteuid;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode};
+use rustix::io::Errno;
 
 use crate::native::Naming;
 
@@ -54,7 +57,6 @@ fn denied(path: &Path, why: &str) -> io::Error {
 /// Locks on a network mount do not mean what hearback needs them to mean: that a holder who died lets go.
 #[cfg(target_os = "linux")]
 fn refuse_shared_file_systems(home: &File, path: &Path) -> io::Result<()> {
-    use std::os::fd::AsFd;
     // From linux/magic.h: NFS, SMB, CIFS, SMB 2 and 9P.
     const SHARED: [u32; 5] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997];
     let kind = rustix::fs::fstatfs(home.as_fd())?.f_type as u32;
@@ -77,10 +79,6 @@ pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     made.map_err(|error| {
         io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", path.display()))
     })
-}
-
-pub(crate) fn create_new(path: &Path) -> io::Result<File> {
-    open(OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).custom_flags(CHECKED), path)
 }
 
 pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
@@ -135,34 +133,77 @@ pub(crate) fn flush_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Gives the file `from` the name `to`, unless somebody has that name.
-pub(crate) fn name_without_replacing(from: &Path, to: &Path, naming: Naming) -> io::Result<Publish> {
-    if naming == Naming::Best {
-        match rename_without_replacing(from, to) {
-            // Not every file system and not every kernel can; a second link means the same.
-            Err(error) if is_unsupported(&error) => {}
-            other => return other.map_err(|error| naming_failed(from, to, &error)),
+/// A folder that was opened once: a fact is begun, named and flushed in it wherever the folder is moved meanwhile.
+pub(crate) struct Folder {
+    handle: OwnedFd,
+    path: PathBuf,
+}
+
+impl Folder {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = rustix::fs::open(path, flags, Mode::empty());
+        let handle = handle.map_err(|error| failed("open directory", path, error))?;
+        Ok(Self { handle, path: path.to_owned() })
+    }
+
+    pub(crate) fn create_new(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.opened(name, flags)
+    }
+
+    pub(crate) fn open_to_overwrite(&self, name: &str) -> io::Result<File> {
+        self.opened(name, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC)
+    }
+
+    fn opened(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        let path = self.path.join(name);
+        match rustix::fs::openat(&self.handle, name, flags, Mode::from_raw_mode(PRIVATE_FILE as RawMode)) {
+            Ok(file) => Ok(File::from_parts(file.into(), path)),
+            Err(error) => Err(failed("open file", &path, error)),
         }
     }
-    match std::fs::hard_link(from, to) {
-        Ok(()) => {
-            // The fact is published; what remains is a second name for it, which tidying finds.
-            let _ = fs_err::remove_file(from);
-            Ok(Publish::New)
+
+    /// Gives the file `from` the name `to`, unless somebody has that name.
+    pub(crate) fn name_without_replacing(&self, from: &str, to: &str, naming: Naming) -> io::Result<Publish> {
+        if naming == Naming::Best {
+            match rename_without_replacing(&self.handle, Path::new(from), &self.handle, Path::new(to)) {
+                // Not every file system and not every kernel can; a second link means the same.
+                Err(error) if is_unsupported(error) => {}
+                Err(error) => return Err(failed("publish", &self.path.join(to), error)),
+                Ok(published) => return Ok(published),
+            }
         }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Publish::Exists),
-        Err(error) => Err(naming_failed(from, to, &error)),
+        match rustix::fs::linkat(&self.handle, from, &self.handle, to, AtFlags::empty()) {
+            Ok(()) => {
+                // The fact is published; what remains is a second name for it, which tidying finds.
+                let _ = self.remove(from);
+                Ok(Publish::New)
+            }
+            Err(Errno::EXIST) => Ok(Publish::Exists),
+            Err(error) => Err(failed("publish", &self.path.join(to), error)),
+        }
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        let removed = rustix::fs::unlinkat(&self.handle, name, AtFlags::empty());
+        removed.map_err(|error| failed("remove file", &self.path.join(name), error))
+    }
+
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        rustix::fs::fsync(&self.handle).map_err(|error| failed("flush directory", &self.path, error))
     }
 }
 
 pub(crate) fn move_dir(from: &Path, to: &Path) -> io::Result<Publish> {
-    match rename_without_replacing(from, to) {
+    match rename_without_replacing(CWD, from, CWD, to) {
         // Directories have no second link. The names are ours and random enough for a look before the leap.
-        Err(error) if is_unsupported(&error) => match fs_err::symlink_metadata(to) {
+        Err(error) if is_unsupported(error) => match fs_err::symlink_metadata(to) {
             Ok(_) => Ok(Publish::Exists),
             Err(_) => plain_rename(from, to).map(|()| Publish::New),
         },
-        other => other,
+        Err(error) => Err(failed("move directory", from, error)),
+        Ok(published) => Ok(published),
     }
 }
 
@@ -172,27 +213,35 @@ fn plain_rename(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-fn rename_without_replacing(from: &Path, to: &Path) -> io::Result<Publish> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+fn rename_without_replacing(
+    from_dir: impl AsFd,
+    from: &Path,
+    to_dir: impl AsFd,
+    to: &Path,
+) -> Result<Publish, Errno> {
+    use rustix::fs::{RenameFlags, renameat_with};
+    match renameat_with(from_dir, from, to_dir, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(Publish::New),
-        Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => Ok(Publish::Exists),
-        Err(error) => Err(error.into()),
+        Err(Errno::EXIST | Errno::NOTEMPTY) => Ok(Publish::Exists),
+        Err(error) => Err(error),
     }
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn rename_without_replacing(_from: &Path, _to: &Path) -> io::Result<Publish> {
-    Err(io::Error::from(io::ErrorKind::Unsupported))
+fn rename_without_replacing(
+    _from_dir: impl AsFd,
+    _from: &Path,
+    _to_dir: impl AsFd,
+    _to: &Path,
+) -> Result<Publish, Errno> {
+    Err(Errno::NOSYS)
 }
 
-fn is_unsupported(error: &io::Error) -> bool {
-    let known = [libc::EINVAL, libc::ENOSYS, libc::ENOTSUP, libc::EOPNOTSUPP];
-    error.kind() == io::ErrorKind::Unsupported
-        || error.raw_os_error().is_some_and(|code| known.contains(&code))
+fn is_unsupported(error: Errno) -> bool {
+    [Errno::INVAL, Errno::NOSYS, Errno::NOTSUP, Errno::OPNOTSUPP].contains(&error)
 }
 
-fn naming_failed(from: &Path, to: &Path, error: &io::Error) -> io::Error {
-    let (from, to) = (from.display(), to.display());
-    io::Error::new(error.kind(), format!("failed to publish `{from}` as `{to}`: {error}"))
+fn failed(what: &str, path: &Path, error: Errno) -> io::Error {
+    let error = io::Error::from(error);
+    io::Error::new(error.kind(), format!("failed to {what} `{}`: {error}", path.display()))
 }

@@ -74,7 +74,7 @@ pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
 /// Opens what has the name itself, and not what it may be a link to.
 const LINK: u32 = FILE_FLAG_OPEN_REPARSE_POINT;
 
-pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+fn create_new(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().write(true).create_new(true).custom_flags(LINK), path)
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn flush_dir(_path: &Path) -> io::Result<()> {
 }
 
 /// Gives the file `from` the name `to`, unless somebody has that name.
-pub(crate) fn name_without_replacing(from: &Path, to: &Path, naming: Naming) -> io::Result<Publish> {
+fn name_without_replacing(from: &Path, to: &Path, naming: Naming) -> io::Result<Publish> {
     match naming {
         Naming::Best => rename_without_replacing(from, to, NAMING_WITHIN),
         #[cfg(test)]
@@ -177,6 +177,35 @@ pub(crate) fn name_without_replacing(from: &Path, to: &Path, naming: Naming) -> 
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Publish::Exists),
             Err(error) => Err(error),
         },
+    }
+}
+
+/// A folder, by its name: one that has an open file in it cannot be moved away under us.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(path.to_owned()))
+    }
+
+    pub(crate) fn create_new(&self, name: &str) -> io::Result<File> {
+        create_new(&self.0.join(name))
+    }
+
+    pub(crate) fn open_to_overwrite(&self, name: &str) -> io::Result<File> {
+        open_to_overwrite(&self.0.join(name))
+    }
+
+    pub(crate) fn name_without_replacing(&self, from: &str, to: &str, naming: Naming) -> io::Result<Publish> {
+        name_without_replacing(&self.0.join(from), &self.0.join(to), naming)
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        fs_err::remove_file(self.0.join(name))
+    }
+
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        flush_dir(&self.0)
     }
 }
 

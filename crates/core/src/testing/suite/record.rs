@@ -40,6 +40,8 @@ fn facts(store: &dyn RecordStore) {
         }
     }
     store.flush_spec(&id).unwrap();
+    assert_eq!(store.spec(&id).unwrap().present(), Some(&spec));
+    assert!(store.spec(&other).unwrap().is_absent());
     let seen = store.observe(&id).unwrap().unwrap();
     assert_eq!(seen.facts.spec.present(), Some(&spec));
     assert_eq!(seen.facts.begin.present(), Some(&sample::begin()));

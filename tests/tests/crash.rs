@@ -1,0 +1,283 @@
+//! Killed at any moment: no job is lost, none succeeds falsely, none runs twice, and nobody waits for ever.
+//!
+//! Every point at which a process can be killed is a system call. By default some of them are tried; with
+//! `HEARBACK_TEST_FULL=1` all.
+#![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hearback_tests::{Ran, World, alive, bin, eventually, lines, run};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// Of how many points one is tried: all of them, or about a hundred.
+fn stride(last: usize) -> usize {
+    if std::env::var_os("HEARBACK_TEST_FULL").is_some() { 1 } else { last.div_ceil(100) }
+}
+
+fn killat(world: &World, how: &[&str], args: &[&str]) -> Ran {
+    let mut command = Command::new(bin("killat"));
+    world.settle(&mut command);
+    command.args(how).arg("--").arg(bin("hearback")).args(args);
+    run(command)
+}
+
+/// How many system calls there are to be killed at.
+fn points(how: &[&str], args: impl Fn(&World) -> Vec<String>) -> usize {
+    let world = World::new();
+    let args = args(&world);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut count = vec!["count"];
+    count.extend(how);
+    let ran = killat(&world, &count, &args);
+    let wanted = if how.is_empty() { "syscalls " } else { "all " };
+    let found = ran.stdout.lines().find_map(|line| line.strip_prefix(wanted)?.parse().ok());
+    found.unwrap_or_else(|| panic!("no count in {ran:?}"))
+}
+
+fn launch_args(world: &World) -> Vec<String> {
+    let witness = world.scratch("witness").display().to_string();
+    let program = bin("exit-with").display().to_string();
+    ["launch", "--", &program, "0", "--print", "hello", "--witness", &witness].map(str::to_owned).to_vec()
+}
+
+fn jobs(world: &World) -> Vec<Value> {
+    world.json(["list", "--all", "--json"])["jobs"].as_array().unwrap().clone()
+}
+
+/// Every file of the store with its content.
+fn image(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs_err::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.insert(path.clone(), Vec::new());
+                folders.push(path);
+            } else {
+                found.insert(path.clone(), fs_err::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// No process carries the mark of the job any more.
+fn is_swept(id: &str) -> bool {
+    let mark = format!("HEARBACK_JOB={id}").into_bytes();
+    let carries = |pid: &str| {
+        let environ = fs_err::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|entry| entry == mark)
+    };
+    let pids = fs_err::read_dir("/proc").unwrap().flatten();
+    !pids.filter_map(|entry| entry.file_name().into_string().ok()).any(|pid| carries(&pid))
+}
+
+/// What has to hold after a launch of `exit-with 0` in which anything was killed.
+fn check(world: &World, launch: &Ran, point: usize) {
+    let told: Vec<String> = launch.stdout.lines().map(str::to_owned).collect();
+    for id in &told {
+        // Never hangs: the harness would say so.
+        world.run(["wait", id]);
+    }
+    world.run(["reconcile"]).ok();
+    let jobs = jobs(world);
+    let ids: Vec<&str> = jobs.iter().map(|job| job["id"].as_str().unwrap()).collect();
+    assert!(jobs.len() <= 1, "point {point}: {jobs:?}");
+    assert!(
+        told.iter().all(|id| ids.contains(&id.as_str())),
+        "point {point}: told of {told:?}, found {ids:?}"
+    );
+
+    let witness = lines(world.scratch("witness"));
+    let started = witness.iter().filter(|line| line.starts_with("start")).count();
+    let finished = witness.iter().any(|line| line == "end 0");
+    assert!(started <= 1, "point {point}: ran twice: {witness:?}");
+    if started == 1 {
+        assert_eq!(jobs.len(), 1, "point {point}: something ran, and no job is known");
+    }
+    if let Some(job) = jobs.first() {
+        let id = job["id"].as_str().unwrap();
+        // Who killed the launcher before it told anybody an id may find the job still running.
+        let code = world.run(["wait", id]).code;
+        let job = world.show(id);
+        let outcome = &job["outcome"];
+        match outcome["kind"].as_str() {
+            Some("exited") => {
+                assert_eq!((outcome["code"].as_u64(), code), (Some(0), Some(0)), "point {point}: {job}");
+                let witness = lines(world.scratch("witness"));
+                assert!(witness.iter().any(|line| line == "end 0"), "point {point}: a success that was none");
+                assert_eq!(job["output"]["bytes"], 6, "point {point}: {job}");
+            }
+            Some("lost") => {
+                assert_eq!(code, Some(125), "point {point}: {job}");
+                let never_started = outcome["reason"] == "abandoned";
+                assert!(!(never_started && started > 0), "point {point}: it did start: {job}");
+                assert!(!(never_started && finished), "point {point}: {job}");
+            }
+            other => panic!("point {point}: {other:?} in {job}"),
+        }
+        assert!(is_swept(id), "point {point}: something of the job is left");
+    }
+    let before = image(world.home());
+    world.run(["reconcile"]).ok();
+    assert_eq!(before, image(world.home()), "point {point}: a second reconcile changes no byte");
+    world.run(["prune"]).ok();
+    let left = image(world.home());
+    let unfinished = left.keys().find(|path| path.file_name().unwrap().to_string_lossy().starts_with("tmp."));
+    assert_eq!(unfinished, None, "point {point}");
+    let folders = fs_err::read_dir(world.home().join("jobs")).unwrap().count();
+    assert_eq!(folders, 0, "point {point}: a folder that is no job is left");
+}
+
+fn campaign(how: &[&str]) {
+    let match_supervisor = how.contains(&"--match");
+    let counted: &[&str] = if match_supervisor { &["--match", "__supervise"] } else { &[] };
+    let counted = if how.contains(&"--follow") { &["--only", "all"][..] } else { counted };
+    let last = points(counted, launch_args);
+    assert!(last > 50, "only {last} points");
+    // The last few are for counts that differ from run to run.
+    for point in (1..=last + 3).step_by(stride(last)) {
+        let world = World::new();
+        let args = launch_args(&world);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let at = point.to_string();
+        let mut kill = vec!["kill", &at, "--wait-root"];
+        kill.extend(how);
+        let ran = killat(&world, &kill, &args);
+        check(&world, &ran, point);
+    }
+}
+
+#[test]
+fn a_launcher_killed_at_any_call_leaves_a_whole_job_or_none() {
+    campaign(&[]);
+}
+
+#[test]
+fn a_supervisor_killed_at_any_call_leaves_the_truth() {
+    campaign(&["--match", "__supervise"]);
+}
+
+#[test]
+fn a_launch_killed_whole_at_any_call_leaves_the_truth() {
+    campaign(&["--follow", "--whole"]);
+}
+
+/// A store with one job whose supervisor was killed, and one that is settled.
+fn orphaned(world: &World) -> String {
+    let id = world.launch(["--".into(), bin("hold"), world.scratch("never")]);
+    world.launch(["--wait".into(), "--".into(), bin("exit-with"), "0".into()]);
+    let begin = fs_err::read(world.job_dir(&id).join("begin.json")).unwrap();
+    let begin: Value = serde_json::from_slice(&begin).unwrap();
+    let supervisor = begin["by"]["supervisor"]["pid"].as_i64().unwrap();
+    kill(Pid::from_raw(i32::try_from(supervisor).unwrap()), Signal::SIGKILL).unwrap();
+    eventually("the supervisor is gone", || (!alive(u32::try_from(supervisor).unwrap())).then_some(()));
+    id
+}
+
+fn copy(from: &Path, to: &Path) {
+    let mut command = Command::new("cp");
+    command.arg("-a").arg(from).arg(to);
+    run(command).ok();
+}
+
+#[test]
+fn a_reconciler_killed_at_any_call_is_finished_by_the_next() {
+    let template = World::new();
+    let id = orphaned(&template);
+    let last = points(&[], |world| {
+        copy(template.home(), world.home());
+        vec!["reconcile".to_owned()]
+    });
+    for point in (1..=last).step_by(stride(last)) {
+        let world = World::new();
+        copy(template.home(), world.home());
+        killat(&world, &["kill", &point.to_string()], &["reconcile"]);
+        world.run(["reconcile"]).ok();
+        let job = world.show(&id);
+        assert_eq!(job["outcome"]["reason"], "supervisor_died", "point {point}: {job}");
+        assert_eq!(jobs(&world).len(), 2, "point {point}");
+        let before = image(world.home());
+        world.run(["reconcile"]).ok();
+        assert_eq!(before, image(world.home()), "point {point}");
+    }
+}
+
+#[test]
+fn a_prune_killed_at_any_call_is_finished_by_the_next() {
+    let template = World::new();
+    let kept = template.launch(["--session".into(), "s".into(), "--".into(), bin("exit-with"), "0".into()]);
+    template.run(["wait", &kept]).ok();
+    for _ in 0..2 {
+        template.launch(["--wait".into(), "--".into(), bin("exit-with"), "0".into()]);
+    }
+    template.run(["reconcile"]).ok();
+    let prune = ["prune", "--max-jobs", "0"];
+    let last = points(&[], |world| {
+        copy(template.home(), world.home());
+        prune.map(str::to_owned).to_vec()
+    });
+    for point in (1..=last).step_by(stride(last)) {
+        let world = World::new();
+        copy(template.home(), world.home());
+        killat(&world, &["kill", &point.to_string()], &prune);
+        world.run(prune).ok();
+        let jobs = jobs(&world);
+        assert_eq!(jobs.len(), 1, "point {point}: {jobs:?}");
+        assert_eq!(jobs[0]["id"], kept.as_str(), "point {point}");
+        let trash = fs_err::read_dir(world.home().join("trash")).unwrap().count();
+        assert_eq!(trash, 0, "point {point}");
+    }
+}
+
+#[test]
+fn scenario_69_a_supervisor_killed_hard_ends_its_job_and_is_reported_at_once() {
+    for detach in ["none", "group", "setsid", "double-fork"] {
+        let world = World::new();
+        let witness = world.scratch("witness");
+        let id = world.launch(
+            ["--", bin("tree").to_str().unwrap(), "--depth", "2", "--breadth", "2", "--detach", detach]
+                .iter()
+                .chain(&["--ignore-term", "--witness", witness.to_str().unwrap()]),
+        );
+        let tree = eventually("the tree has grown", || {
+            let found = lines(&witness);
+            (found.len() == 7).then_some(found)
+        });
+        let begin = fs_err::read(world.job_dir(&id).join("begin.json")).unwrap();
+        let begin: Value = serde_json::from_slice(&begin).unwrap();
+        let supervisor = begin["by"]["supervisor"]["pid"].as_i64().unwrap();
+        kill(Pid::from_raw(i32::try_from(supervisor).unwrap()), Signal::SIGKILL).unwrap();
+        // No interval passes: the lock is free as soon as its holder is dead.
+        assert_eq!(world.run(["wait", &id]).code, Some(125), "{detach}");
+        let job = world.show(&id);
+        assert_eq!(job["outcome"]["reason"], "supervisor_died", "{detach}: {job}");
+        assert_eq!(job.get("survivors"), None, "{detach}: {job}");
+        for line in tree {
+            let pid: u32 = line.split(' ').next().unwrap().parse().unwrap();
+            assert!(!alive(pid), "{detach}: process {pid} is left");
+        }
+    }
+}
+
+#[test]
+fn scenario_28_a_job_is_known_through_any_number_of_hosts() {
+    let world = World::new();
+    let go = world.scratch("go");
+    let id = world.launch(["--".into(), bin("hold"), go.clone(), "--code".into(), "5".into()]);
+    for _ in 0..3 {
+        let mut host = world.command(["wait", &id]).spawn().unwrap();
+        assert_eq!(world.show(&id)["state"], "running");
+        host.kill().unwrap();
+        host.wait().unwrap();
+    }
+    assert_eq!(world.show(&id)["state"], "running");
+    fs_err::write(&go, "").unwrap();
+    assert_eq!(world.run(["wait", &id]).code, Some(5));
+}

@@ -6,6 +6,7 @@
     reason = "the harness starts ordinary programs and waits by the real clock"
 )]
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -128,6 +129,25 @@ impl World {
         // Looked up twice: the job may move from one to the other between two looks.
         let found = [&open, &settled, &open, &settled].into_iter().find(|dir| dir.is_dir());
         found.unwrap_or_else(|| panic!("no folder of job `{id}` in `{}`", self.home.display())).clone()
+    }
+
+    /// Which process supervises an open job, or did.
+    #[track_caller]
+    pub fn supervisor(&self, id: &str) -> u32 {
+        let begin = fs::read(self.job_dir(id).join("begin.json")).unwrap();
+        let begin: Value = serde_json::from_slice(&begin).unwrap();
+        let pid = begin["by"]["supervisor"]["pid"].as_u64().and_then(|pid| pid.try_into().ok());
+        pid.unwrap_or_else(|| panic!("nobody supervises job `{id}`: {begin}"))
+    }
+
+    /// Waits until an open job has ended and its supervisor is gone, so that nobody else touches its records.
+    ///
+    /// On Windows only until it has ended.
+    #[track_caller]
+    pub fn leave_alone(&self, id: &str) {
+        let supervisor = self.supervisor(id);
+        self.run(["wait", id]);
+        eventually("the supervisor is gone", || (!alive(supervisor)).then_some(()));
     }
 }
 
@@ -279,6 +299,196 @@ pub fn alive(pid: u32) -> bool {
     };
 }
 
+/// Every file and folder below a folder, as it was at one moment: kind, permissions, times and bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot(BTreeMap<PathBuf, (String, Vec<u8>)>);
+
+impl Snapshot {
+    /// Looks at everything below `folder`; nothing is followed and nothing but regular files is opened.
+    #[track_caller]
+    pub fn of(folder: impl AsRef<Path>) -> Snapshot {
+        let mut seen = BTreeMap::new();
+        let mut folders = vec![folder.as_ref().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                let found = fs::symlink_metadata(&path).unwrap();
+                let (kind, bytes) = match found.file_type() {
+                    kind if kind.is_dir() => {
+                        folders.push(path.clone());
+                        ("folder", Vec::new())
+                    }
+                    kind if kind.is_symlink() => {
+                        ("link", fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes())
+                    }
+                    // Who holds a lock may keep others from reading it, and there is nothing in it.
+                    _ if path.extension().is_some_and(|extension| extension == "lock") => {
+                        ("lock", Vec::new())
+                    }
+                    kind if kind.is_file() => ("file", fs::read(&path).unwrap()),
+                    _ => ("special", Vec::new()),
+                };
+                let about = format!("{kind} {:?} {:?}", found.permissions(), found.modified().ok());
+                seen.insert(path, (about, bytes));
+            }
+        }
+        Snapshot(seen)
+    }
+
+    /// The paths that were added, removed or changed in any way since then.
+    #[track_caller]
+    pub fn changes(&self, now: &Snapshot) -> Vec<PathBuf> {
+        let paths = self.0.keys().chain(now.0.keys().filter(|path| !self.0.contains_key(*path)));
+        paths.filter(|path| self.0.get(*path) != now.0.get(*path)).cloned().collect()
+    }
+
+    /// The paths, for what is not about their content.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.keys().map(PathBuf::as_path)
+    }
+
+    /// The files that hold these bytes, or have them in their name.
+    pub fn holding(&self, bytes: &[u8]) -> Vec<&Path> {
+        let within = |text: &[u8]| text.windows(bytes.len()).any(|window| window == bytes);
+        let found = self
+            .0
+            .iter()
+            .filter(|(path, (_, content))| within(content) || within(path.as_os_str().as_encoded_bytes()));
+        found.map(|(path, _)| path.as_path()).collect()
+    }
+}
+
+/// Runs the body of a test where it may mount what it likes: in a process of its own whose mounts nobody else
+/// sees and which are gone with it, however it ends.
+///
+/// `test` is the name of the calling test, which is run a second time in there. Says so and skips the body
+/// where mounting is not permitted.
+///
+/// # Panics
+///
+/// If the test fails in there.
+#[cfg(target_os = "linux")]
+#[track_caller]
+pub fn with_private_mounts(test: &str, body: impl FnOnce()) {
+    const INSIDE: &str = "HEARBACK_TESTS_PRIVATE_MOUNTS";
+    if env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    let private = |program: &Path| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "--"]).arg(program).stdin(Stdio::null());
+        command
+    };
+    let permitted = private(Path::new("true")).output();
+    if !permitted.is_ok_and(|probe| probe.status.success()) {
+        eprintln!("skipped `{test}`: no private mounts here (it takes root and unshare)");
+        return;
+    }
+    let mut again = private(&env::current_exe().expect("a test knows its own path"));
+    again.args([test, "--exact", "--nocapture"]).env(INSIDE, "yes");
+    let ran = run(again);
+    assert!(
+        ran.code == Some(0) && ran.stdout.contains(" 1 passed"),
+        "`{test}` with private mounts:\n{}\n{}",
+        ran.stdout,
+        ran.stderr
+    );
+}
+
+/// The processes that have `NAME=value` in their environment; a zombie has none.
+#[cfg(target_os = "linux")]
+pub fn carrying(entry: &str) -> Vec<u32> {
+    linux::carrying(entry)
+}
+
+/// A terminal with a shell in it, such as a window that a person can close.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub struct Terminal {
+    shell: KillOnDrop,
+    screen: std::fs::File,
+}
+
+#[cfg(target_os = "linux")]
+impl Terminal {
+    /// Runs a script with `sh` as the leader of a session whose terminal this is. `$1` and so on are `args`,
+    /// and `$HEARBACK` is hearback.
+    #[track_caller]
+    pub fn run(world: &World, script: &str, args: &[&OsStr], variables: &[(&str, &str)]) -> Terminal {
+        use nix::fcntl::OFlag;
+        use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+        use std::os::unix::fs::OpenOptionsExt;
+
+        // Whoever inherited our end would keep the window open.
+        let master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();
+        grantpt(&master).and_then(|()| unlockpt(&master)).unwrap();
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true).write(true).custom_flags(OFlag::O_NOCTTY.bits());
+        let slave = options.open(ptsname_r(&master).unwrap()).unwrap();
+        let stream = || Stdio::from(slave.try_clone().unwrap());
+        let mut command = Command::new("setsid");
+        world.settle(&mut command);
+        // It leads no group yet, so it does not fork: its own process becomes the shell.
+        command.args(["--ctty", "sh", "-c", script, "sh"]).args(args);
+        command.env("HEARBACK", bin("hearback")).env("TERM", "xterm").env_remove("CLICOLOR_FORCE");
+        command.envs(variables.iter().copied());
+        command.stdin(stream()).stdout(stream()).stderr(stream());
+        let shell = KillOnDrop(command.spawn().expect("setsid is part of every Linux"));
+        Terminal { shell, screen: std::os::fd::OwnedFd::from(master).into() }
+    }
+
+    /// Waits until nobody has the terminal open any more, and returns what was printed there.
+    #[track_caller]
+    pub fn finish(mut self) -> Ran {
+        let printed = collect(self.screen).recv_timeout(RUN_MAX).expect("the terminal is let go in time");
+        let code = self.shell.0.wait().expect("nobody else waits for this child").code();
+        Ran { code, stdout: String::from_utf8_lossy(&printed).into_owned(), stderr: String::new() }
+    }
+
+    /// Closes the window: the shell and whatever is in its foreground are told to hang up.
+    pub fn close(mut self) {
+        drop(self.screen);
+        self.shell.0.wait().expect("nobody else waits for this child");
+    }
+}
+
+/// Something mounted, until the test is done with it. For tests [`with_private_mounts`].
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub struct Mount(PathBuf);
+
+#[cfg(target_os = "linux")]
+impl Mount {
+    /// Mounts what `mount ARGS PATH` does, where there is a folder.
+    #[track_caller]
+    pub fn new(args: &[&str], path: impl Into<PathBuf>) -> Mount {
+        let mounted = Mount(path.into());
+        mounted.change(args);
+        mounted
+    }
+
+    /// Takes note that a folder above it was moved, and it with it.
+    pub fn moved(&mut self, to: impl Into<PathBuf>) {
+        self.0 = to.into();
+    }
+
+    /// Changes how it is mounted.
+    #[track_caller]
+    pub fn change(&self, args: &[&str]) {
+        let mut command = Command::new("mount");
+        command.args(args).arg(&self.0).stdin(Stdio::null());
+        run(command).ok();
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // Whoever is still in there keeps it, and nobody else sees it.
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).output();
+    }
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     //! What `/proc` tells.
@@ -313,6 +523,11 @@ mod linux {
             }
             thread::sleep(POLL);
         }
+    }
+
+    pub(super) fn carrying(entry: &str) -> Vec<u32> {
+        let marks = HashSet::from([entry.as_bytes().to_vec()]);
+        others().filter(|pid| carries(*pid, &marks)).map(|pid| pid.as_raw().unsigned_abs()).collect()
     }
 
     fn others() -> impl Iterator<Item = Pid> {

@@ -8,6 +8,7 @@
 
 mod features;
 mod layers;
+mod measure;
 mod steps;
 mod targets;
 mod test;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Task::Ci => steps::ci(&workspace),
+        Task::Measure => measure::run(&workspace),
         Task::One(step, extra) => (step.run)(&workspace, extra),
     };
     match outcome {
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
 enum Task<'a> {
     Help,
     Ci,
+    Measure,
     /// One step, with the arguments that followed `--`.
     One(&'static Step, &'a [String]),
 }
@@ -65,6 +68,7 @@ impl<'a> Task<'a> {
         match name.as_str() {
             "help" | "--help" | "-h" => Ok(Self::Help),
             "ci" => Ok(Self::Ci),
+            "measure" => Ok(Self::Measure),
             _ => match STEPS.iter().find(|step| step.name == name) {
                 Some(step) => Ok(Self::One(step, extra)),
                 None => Err(format!("there is no task `{name}`")),
@@ -82,6 +86,7 @@ mod tests {
         Task::parse(&args).map(|task| match task {
             Task::Help => "help".to_owned(),
             Task::Ci => "ci".to_owned(),
+            Task::Measure => "measure".to_owned(),
             Task::One(step, extra) => format!("{} {extra:?}", step.name),
         })
     }

@@ -104,6 +104,7 @@ pub(crate) fn help() -> String {
     for step in STEPS {
         text += &format!("  {:<9} {}\n", step.name, step.about);
     }
+    text += &format!("  {:<9} {}\n", "measure", "what a release build costs on this machine; not part of ci");
     text += &format!("  {:<9} {}", "help", "show this list");
     text
 }

@@ -92,7 +92,7 @@ impl Request {
         if argv.is_empty() {
             return Err(RequestError::Empty);
         }
-        Self::new(CommandLine::Argv(argv))
+        Self::here(CommandLine::Argv(argv))
     }
 
     /// Runs text in a shell, in this process's working directory.
@@ -101,14 +101,19 @@ impl Request {
     ///
     /// When the working directory has been removed.
     pub fn shell(text: impl Into<String>) -> Result<Self, RequestError> {
-        Self::new(CommandLine::Shell(text.into()))
+        Self::here(CommandLine::Shell(text.into()))
     }
 
-    fn new(command: CommandLine) -> Result<Self, RequestError> {
+    fn here(command: CommandLine) -> Result<Self, RequestError> {
         let cwd = std::env::current_dir().map_err(RequestError::NoDirectory)?;
-        Ok(Self {
+        Ok(Self::new(command, &cwd))
+    }
+
+    /// Runs a command in a directory that has to be absolute: the supervisor is somewhere else.
+    pub fn new(command: CommandLine, directory: &Path) -> Self {
+        Self {
             command,
-            cwd: hearback_platform::from_os(cwd.as_os_str()),
+            cwd: hearback_platform::from_os(directory.as_os_str()),
             session: None,
             label: None,
             key: None,
@@ -116,7 +121,7 @@ impl Request {
             sinks: Vec::new(),
             env: Vec::new(),
             durability: None,
-        })
+        }
     }
 
     /// Runs it in `directory`, seen from this process's working directory.
@@ -276,7 +281,7 @@ impl Hearback {
     /// error: what is shown is true all the same.
     pub fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
         match reconcile::job(&self.ports, id) {
-            Err(error) if !error.is_read_only() => return Err(error),
+            Err(error) if !error.is_unwritable() => return Err(error),
             _ => {}
         }
         Ok(self.store.observe(id)?.and_then(|seen| self.shown(seen)))

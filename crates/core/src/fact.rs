@@ -178,15 +178,13 @@ impl End {
         }
     }
 
-    /// Cuts the lists until the record fits into `bytes`, and counts what it cut.
+    /// Cuts words, then lists, until the record fits into `bytes`, and counts what it cut from the lists.
     ///
-    /// The outcome is never cut: what remains is small whatever happened.
+    /// What happened is never cut, only what was said about it.
     pub fn fit(&mut self, bytes: usize) {
         let size = |end: &Self| serde_json::to_vec(end).map_or(0, |json| json.len());
-        while size(self) > bytes && !self.survivors.is_empty() {
-            let keep = self.survivors.len() / 2;
-            self.survivors_omitted += (self.survivors.len() - keep) as u64;
-            self.survivors.truncate(keep);
+        if size(self) <= bytes {
+            return;
         }
         let words = match &mut self.outcome {
             Outcome::Killed { reason, .. } => reason.as_mut(),
@@ -196,10 +194,15 @@ impl End {
         for text in self.note.as_mut().into_iter().chain(words) {
             truncate(text, 512);
         }
+        while size(self) > bytes && !self.survivors.is_empty() {
+            let keep = self.survivors.len() / 2;
+            self.survivors_omitted += (self.survivors.len() - keep) as u64;
+            self.survivors.truncate(keep);
+        }
     }
 }
 
-fn truncate(text: &mut String, bytes: usize) {
+pub(crate) fn truncate(text: &mut String, bytes: usize) {
     if text.len() > bytes {
         text.truncate(text.floor_char_boundary(bytes));
         text.push('…');

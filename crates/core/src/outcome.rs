@@ -118,6 +118,15 @@ pub struct StartError {
     pub message: String,
 }
 
+impl StartError {
+    /// Cuts a message that quotes a command line of a megabyte to what somebody would read.
+    #[must_use]
+    pub fn shortened(mut self) -> Self {
+        crate::fact::truncate(&mut self.message, 1024);
+        self
+    }
+}
+
 /// The ways in which a start fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

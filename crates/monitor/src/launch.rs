@@ -8,8 +8,8 @@ use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
 use hearback_core::port::process::{Heard, LaunchAnswer, SupervisorRequest, Word};
 use hearback_core::port::record::{JobLock, KeyClaim, StoreError};
 use hearback_core::{
-    Begin, BegunBy, CommandLine, Durability, Extra, FORMAT, Fact, JobId, Key, NotifyPolicy, OsText, Read,
-    Receipt, ReceiptHow, Session, Spec, StartError,
+    Begin, BegunBy, CommandLine, Durability, Extra, FORMAT, Fact, JobId, Key, LockState, LockView,
+    NotifyPolicy, Observed, OsText, Read, Receipt, ReceiptHow, Session, Spec, StartError,
 };
 
 use crate::{Ports, reconcile};
@@ -127,6 +127,8 @@ pub enum LaunchError {
 struct Claim {
     id: JobId,
     launching: Lock,
+    /// Whether an earlier launcher has said what to run already.
+    recorded: bool,
 }
 
 /// Launches a job, and returns when its target runs or it is known why not.
@@ -137,9 +139,13 @@ struct Claim {
 pub fn launch(ports: &Ports, launcher: &Launcher, request: &Request) -> Result<Launched, LaunchError> {
     let claim = fresh(ports)?;
     let Some(key) = &request.key else { return start(ports, launcher, request, claim) };
-    match ports.store.claim_key(request.session.as_ref(), key, &claim.id)? {
-        KeyClaim::Ours => start(ports, launcher, request, claim),
-        KeyClaim::Taken(other) => {
+    match ports.store.claim_key(request.session.as_ref(), key, &claim.id) {
+        Err(error) => {
+            clean_up(ports, claim);
+            Err(error.into())
+        }
+        Ok(KeyClaim::Ours) => start(ports, launcher, request, claim),
+        Ok(KeyClaim::Taken(other)) => {
             drop(claim.launching);
             ports.store.discard(&claim.id)?;
             match adopt(ports, request, key, other)? {
@@ -154,7 +160,7 @@ fn fresh(ports: &Ports) -> Result<Claim, LaunchError> {
     for _ in 0..TRIES {
         let id = ports.store.create(ports.clock.wall())?;
         match hold(ports, &id) {
-            Ok(launching) => return Ok(Claim { id, launching }),
+            Ok(launching) => return Ok(Claim { id, launching, recorded: false }),
             // Somebody took the empty folder for a leftover before we had locked it.
             Err(error) if error.is_gone() => {}
             Err(error) => {
@@ -174,8 +180,19 @@ fn hold(ports: &Ports, id: &JobId) -> Result<Lock, StoreError> {
 enum Adopted {
     /// The job is there.
     Known(JobId),
-    /// Its launcher died before it had said what to run: it is finished under the same id.
+    /// Its launcher died before anybody had begun: it is finished under the same id.
     Unfinished(Claim),
+}
+
+/// How far the launch of a job came that a key names.
+#[derive(PartialEq, Eq)]
+enum Reached {
+    /// Nobody said what to run.
+    Nothing,
+    /// It was said, and then nobody was left to begin.
+    Recorded,
+    /// Somebody has begun, or will.
+    Begun,
 }
 
 /// Finds the job that a key names, and waits for whoever is launching it at this moment.
@@ -183,30 +200,35 @@ fn adopt(ports: &Ports, request: &Request, key: &Key, id: JobId) -> Result<Adopt
     for _ in 0..TRIES {
         let waited = ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block)?;
         drop(waited);
-        if let Some(known) = known(ports, request, key, &id)? {
-            return Ok(known);
+        match reached(ports, request, key, &id)? {
+            Reached::Begun => return Ok(Adopted::Known(id)),
+            Reached::Recorded => {}
+            Reached::Nothing => ports.store.recreate(&id)?,
         }
-        ports.store.recreate(&id)?;
         let launching = match hold(ports, &id) {
             Ok(launching) => launching,
             Err(error) if error.is_gone() => continue,
             Err(error) => return Err(error.into()),
         };
         // Somebody else may have finished it while we waited for the lock.
-        return Ok(match known(ports, request, key, &id)? {
-            Some(known) => known,
-            None => Adopted::Unfinished(Claim { id, launching }),
-        });
+        let recorded = match reached(ports, request, key, &id)? {
+            Reached::Begun => return Ok(Adopted::Known(id)),
+            reached => reached == Reached::Recorded,
+        };
+        return Ok(Adopted::Unfinished(Claim { id, launching, recorded }));
     }
     Err(LaunchError::Refused("its folder was removed again and again".into()))
 }
 
-fn known(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Option<Adopted>, LaunchError> {
-    let spec = ports.store.observe(id)?.map(|seen| seen.facts.spec).unwrap_or_default();
-    match spec {
-        Read::Absent => Ok(None),
+fn reached(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Reached, LaunchError> {
+    let Some(seen) = ports.store.observe(id)? else { return Ok(Reached::Nothing) };
+    match &seen.facts.spec {
+        Read::Absent => Ok(Reached::Nothing),
         Read::Present(spec) if (&spec.command, &spec.cwd) == (&request.command, &request.cwd) => {
-            Ok(Some(Adopted::Known(id.clone())))
+            // The launch lock may be ours, and says nothing then.
+            let locks = LockView { launch: LockState::Free, ..seen.locks };
+            let step = reconcile::plan(&Observed { locks, ..seen }, &ports.processes.here());
+            Ok(if step == Some(reconcile::Step::Abandon) { Reached::Recorded } else { Reached::Begun })
         }
         // One that cannot be read cannot be shown to be the same either.
         _ => Err(LaunchError::KeyTaken { key: key.clone(), id: id.clone() }),
@@ -234,8 +256,16 @@ fn start(
             return Err(LaunchError::Spawn(error));
         }
     };
-    let spec = Fact::Spec(Box::new(spec(ports, launcher, request, &id)));
-    match ports.store.publish(&id, &spec, request.durability) {
+    let recorded = if claim.recorded {
+        // Whoever recorded it may have died before it was flushed.
+        let flushed =
+            if request.durability == Durability::Power { ports.store.flush_spec(&id) } else { Ok(()) };
+        flushed.map(|()| Publish::New)
+    } else {
+        let spec = Fact::Spec(Box::new(spec(ports, launcher, request, &id)));
+        ports.store.publish(&id, &spec, request.durability)
+    };
+    match recorded {
         Ok(Publish::New) => {}
         Ok(Publish::Exists) => {
             let _ = link.tell(Word::Failed);
@@ -411,6 +441,7 @@ mod tests {
         else {
             panic!("not started")
         };
+        let _ = world.store.publish(&id, &Fact::Begin(sample::begin()), Durability::Power).unwrap();
         let again = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap();
         assert_eq!(again, Launched::Known { id: id.clone() });
         let different = Request { command: CommandLine::Shell("make".into()), ..request(Some("k")) };
@@ -429,5 +460,23 @@ mod tests {
         let _ = world.store.claim_key(Some(&session), &Key::parse("k").unwrap(), &id).unwrap();
         let launched = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap();
         assert_eq!(launched, Launched::Started { id, pid: 7 });
+    }
+
+    #[test]
+    fn a_key_whose_launch_died_before_anybody_began_is_finished_under_the_same_id() {
+        let world = world(STARTED);
+        let id = world.store.create(sample::at()).unwrap();
+        let request = request(Some("k"));
+        let key = request.key.as_ref().unwrap();
+        let _ = world.store.claim_key(request.session.as_ref(), key, &id).unwrap();
+        let recorded = Fact::Spec(Box::new(spec(&world.ports, &launcher(), &request, &id)));
+        let _ = world.store.publish(&id, &recorded, Durability::Power).unwrap();
+        let launched = launch(&world.ports, &launcher(), &request).unwrap();
+        assert_eq!(launched, Launched::Started { id: id.clone(), pid: 7 });
+        assert_eq!(world.processes.told(), [Word::Durable]);
+
+        // Nobody finishes what was declared abandoned: its owner may have been told so.
+        let _ = world.store.publish(&id, &Fact::Begin(sample::abandoned()), Durability::Power).unwrap();
+        assert_eq!(launch(&world.ports, &launcher(), &request).unwrap(), Launched::Known { id });
     }
 }

@@ -48,7 +48,8 @@ pub fn plan_all(ports: &Ports, retention: Retention) -> Result<Vec<JobId>, Store
 
 fn settled_at(seen: &Observed) -> Option<Stamp> {
     let folded = fold(&seen.facts, seen.locks);
-    if folded.frozen {
+    // What a damaged record leaves owed, somebody has to look at first.
+    if folded.frozen || !folded.follow_up.state.is_closed() {
         return None;
     }
     // The settled fact is not flushed; after a power cut the end still tells the time.

@@ -1,6 +1,6 @@
 //! Waiting for jobs without polling: the kernel wakes whoever waits for a lock when its holder is gone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -47,13 +47,14 @@ pub fn until_over(ports: &Ports, id: &JobId) -> Result<Observed, WaitError> {
             let lock = |lock| ports.store.lock(id, lock, LockMode::Shared, Wait::Block).map_err(failed);
             let _launching = lock(JobLock::Launch)?;
             let _alive = lock(JobLock::Alive)?;
-            // While we hold both, nobody launches and nobody supervises, so what we see now is final.
+            // While we hold both, nobody launches and nobody supervises, so what we see now is final. Only a lock
+            // file that is not there yet cannot be held: then a late supervisor may have begun, and we wait for it.
             let seen = observe()?;
             let here = ports.processes.here();
             if let Some(over) = over(seen.clone()) {
                 return Ok(over);
             }
-            if reconcile::plan(&seen, &here).is_none() {
+            if fold(&seen.facts, seen.locks).frozen || here.is_foreign(&seen.facts) {
                 return Err(WaitError::Elsewhere(id.clone()));
             }
         }
@@ -61,10 +62,16 @@ pub fn until_over(ports: &Ports, id: &JobId) -> Result<Observed, WaitError> {
         match reconcile::job(ports, id) {
             Ok(_) => {}
             // A store that cannot be written still tells the truth: nobody is there, and there is no end.
-            Err(error) if error.is_read_only() => return observe(),
+            Err(error) if error.is_unwritable() => return observe(),
             Err(error) => return Err(failed(error)),
         }
     }
+}
+
+/// What is seen of a job that is over; nothing of any other, and what cannot be told now is told by waiting.
+fn over_now(ports: &Ports, id: &JobId) -> Option<Observed> {
+    let _ = reconcile::job(ports, id);
+    ports.store.observe(id).ok().flatten().and_then(over)
 }
 
 fn over(seen: Observed) -> Option<Observed> {
@@ -108,10 +115,20 @@ impl Waits {
             each(id, until_over(ports, id));
             return true;
         }
+        // Those that are over already are told first and in order, so that a wait without any time is a look.
+        let (mut left, mut asked) = (Vec::new(), BTreeSet::new());
+        for id in ids.iter().filter(|id| asked.insert(*id)) {
+            match over_now(ports, id) {
+                None => left.push(id),
+                Some(seen) => {
+                    each(id, Ok(seen));
+                    if until == Until::Any {
+                        return true;
+                    }
+                }
+            }
+        }
         let (sender, receiver) = channel();
-        let mut left: Vec<&JobId> = ids.iter().collect();
-        left.sort();
-        left.dedup();
         for id in &left {
             self.park(ports, id, sender.clone());
         }
@@ -201,6 +218,21 @@ mod tests {
             }
         ));
         assert_eq!(seen, [(id, Read::Present(sample::end(3)))]);
+    }
+
+    #[test]
+    fn those_that_are_over_are_told_at_once_and_in_order() {
+        let (store, ports) = world();
+        let ids = [sample::id(2), sample::id(1), sample::id(2)];
+        for id in &ids {
+            store.put(id, Facts { end: Read::Present(sample::end(0)), ..Facts::default() });
+        }
+        for (until, told) in [(Until::All, &ids[..2]), (Until::Any, &ids[..1])] {
+            let mut seen = Vec::new();
+            let no_time = Some(Duration::ZERO);
+            assert!(Waits::default().wait(&ports, &ids, until, no_time, |id, _| seen.push(id.clone())));
+            assert_eq!(seen, told);
+        }
     }
 
     #[test]

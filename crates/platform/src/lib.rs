@@ -14,8 +14,7 @@
 //!
 //! Inside, one `sys` module is chosen; both have the same names. What a system cannot do is said as data.
 
-// `unsafe` lives in `sys` alone, in the modules that say so: on Unix `unix::clock` (none), `unix::detach`,
-// `unix::executor`, `unix::identity` and `unix::signals`; on Windows all of `windows`.
+// `unsafe` lives in `sys` alone, in the modules that expect it: see `unix/mod.rs` and `windows/mod.rs`.
 
 #[cfg_attr(unix, path = "unix/mod.rs")]
 #[cfg_attr(windows, path = "windows/mod.rs")]
@@ -30,6 +29,6 @@ mod wire;
 
 pub use mark::{JOB_MARK, SUPERVISOR_MARK};
 pub use native::Native;
-pub use program::SUPERVISE_COMMAND;
+pub use program::{SUPERVISE_COMMAND, exit_code};
 pub use sys::text::{from_os, split_variable, to_os};
 pub use wire::StdioWire;

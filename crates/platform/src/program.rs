@@ -10,6 +10,11 @@ use crate::sys;
 /// The hidden command by which hearback, executed again, becomes a supervisor.
 pub const SUPERVISE_COMMAND: &str = "__supervise";
 
+/// What to exit with to pass a code on: all of it where a code has 32 bits, and elsewhere never a failure as success.
+pub fn exit_code(code: u32) -> i32 {
+    if cfg!(windows) { code.cast_signed() } else { i32::from(u8::try_from(code).unwrap_or(u8::MAX)) }
+}
+
 /// A program that was found, and what to hand it.
 #[derive(Debug)]
 pub(crate) struct Invocation {
@@ -69,4 +74,14 @@ pub(crate) fn find(name: &OsStr, cwd: &Path) -> Result<PathBuf, StartError> {
 
 pub(crate) fn not_found(message: String) -> StartError {
     StartError { kind: StartErrorKind::NotFound, message }
+}
+
+/// Tells why a target could not work in `cwd`, before that looks like a missing program.
+pub(crate) fn check_directory(cwd: &Path) -> Result<(), StartError> {
+    let bad = |message| Err(StartError { kind: StartErrorKind::BadDirectory, message });
+    match std::fs::metadata(cwd) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => bad(format!("the working directory `{}` is not a directory", cwd.display())),
+        Err(error) => bad(format!("cannot use the working directory `{}`: {error}", cwd.display())),
+    }
 }

@@ -70,7 +70,15 @@ impl<D: Disk> Store<D> {
     ///
     /// When the log is not a file of ours, or the system would not.
     pub fn open_log(&self, id: &JobId) -> Result<Option<Box<dyn ReadSeek>>, ReadError> {
-        self.disk.open(&self.log_path(id))
+        for _ in 0..3 {
+            let Some((folder, _)) = self.locate(id).map_err(io_error)? else { break };
+            let log = self.disk.open(&layout::log(&folder))?;
+            // A log that is not there while its folder moves away may be there in the next place.
+            if log.is_some() || self.disk.is_dir(&folder)? {
+                return Ok(log);
+            }
+        }
+        Ok(None)
     }
 
     /// Finds the folder of a job. Looks twice among the open ones, because a job may move between the looks.
@@ -140,6 +148,16 @@ impl<D: Disk> Store<D> {
         Ok(!kept || self.disk.lock(&keeper, LockMode::Exclusive, Wait::Try)?.is_some())
     }
 
+    /// Whether no fact was ever recorded here. One whose spec was lost is a job all the same.
+    fn is_blank(&self, folder: &Path) -> Result<bool, StoreError> {
+        use FactKind::{Begin, End, Receipt, Spec, Target};
+        let facts =
+            [Spec, Begin, Target, End, Receipt, FactKind::Settled].map(|kind| layout::fact(folder, kind));
+        let is_fact =
+            |name: &String| facts.iter().any(|fact| fact.ends_with(name)) || layout::numbered(name).is_some();
+        Ok(!self.disk.list(folder)?.iter().any(is_fact))
+    }
+
     fn to_trash(&self, folder: &Path, id: &JobId) -> Result<(), StoreError> {
         let trash = self.layout.trash().join(format!("{id}.{:016x}", self.disk.nonce()));
         if self.disk.move_dir(folder, &trash)? == Publish::New {
@@ -154,6 +172,13 @@ impl<D: Disk> Store<D> {
             self.disk.list(folder)?.iter().filter_map(|name| JobId::parse(name).ok()).collect();
         ids.sort();
         Ok(ids)
+    }
+}
+
+fn io_error(error: StoreError) -> ReadError {
+    match error {
+        StoreError::Io(error) => error.into(),
+        other => std::io::Error::other(other).into(),
     }
 }
 
@@ -193,6 +218,10 @@ impl<D: Disk> RecordStore for Store<D> {
             }
             _ => self.disk.publish_new(&path, &fact.to_json()?, flush)?,
         };
+        // Whoever relies on what another has published makes sure that it lasts: their flush may have failed.
+        if published == Publish::Exists && flush == Flush::Power {
+            self.disk.flush(&folder)?;
+        }
         if matches!(fact, Fact::Spec(_)) && flush == Flush::Power {
             // The spec is no use if the name of its folder is lost.
             self.disk.flush(&self.layout.jobs())?;
@@ -267,6 +296,10 @@ impl<D: Disk> RecordStore for Store<D> {
         eras.sort();
         let mut newest = Vec::new();
         for era in eras.iter().rev() {
+            // A file manager leaves files of its own wherever it looks.
+            if !self.disk.is_dir(&self.layout.era(era))? {
+                continue;
+            }
             newest.extend(self.ids_in(&self.layout.era(era))?.into_iter().rev());
             if newest.len() >= most {
                 break;
@@ -323,10 +356,16 @@ impl<D: Disk> RecordStore for Store<D> {
             return Ok(true);
         }
         let launch = layout::lock(&folder, JobLock::Launch);
-        let Some(_launching) = self.disk.lock(&launch, LockMode::Exclusive, Wait::Try)? else {
-            return Ok(false);
+        let _launching = match self.disk.lock(&launch, LockMode::Exclusive, Wait::Try) {
+            Ok(Some(launching)) => launching,
+            Ok(None) => return Ok(false),
+            // On a full disk there may be no room for the lock either; then the folder is as empty as it was made.
+            Err(error) => {
+                self.disk.remove_if_empty(&folder)?;
+                return if self.disk.is_dir(&folder)? { Err(error.into()) } else { Ok(true) };
+            }
         };
-        if !self.spec(id)?.is_absent() {
+        if !self.is_blank(&folder)? {
             return Ok(false);
         }
         self.to_trash(&folder, id)?;
@@ -345,8 +384,8 @@ impl<D: Disk> RecordStore for Store<D> {
             }
         }
         for id in self.open_jobs()? {
-            if matches!(self.spec(&id), Ok(Read::Absent)) {
-                removed += usize::from(self.discard(&id)?);
+            if matches!(self.spec(&id), Ok(Read::Absent)) && self.disk.is_dir(&self.layout.job(&id))? {
+                removed += usize::from(self.discard(&id).unwrap_or(false));
             }
         }
         Ok(removed)

@@ -36,6 +36,8 @@ pub(crate) enum CliError {
     Closed,
     #[error("the output cannot be written")]
     Output(#[source] io::Error),
+    #[error("job `{id}` was launched, but its id cannot be printed")]
+    Untold { id: JobId, source: io::Error },
 }
 
 impl CliError {
@@ -56,7 +58,16 @@ impl CliError {
             | Self::Log { .. }
             | Self::Stdin(_)
             | Self::Partly
-            | Self::Output(_) => 125,
+            | Self::Output(_)
+            | Self::Untold { .. } => 125,
+        }
+    }
+
+    /// Says which job was launched, when what could not be printed is all that names it.
+    pub(crate) fn about(self, id: &JobId) -> Self {
+        match self {
+            Self::Output(source) => Self::Untold { id: id.clone(), source },
+            other => other,
         }
     }
 
@@ -72,6 +83,8 @@ impl CliError {
             Self::Find(FindError::NotFound(_)) => {
                 "`hearback list --all` shows every job of this session, `--all-sessions` those of all".into()
             }
+            Self::Find(FindError::NotAnId(_)) => "`hearback list` shows the jobs and their ids".into(),
+            Self::Untold { id, .. } => format!("hearback show {id}"),
             Self::Find(FindError::Ambiguous { .. }) => "give more characters of the id".into(),
             Self::Launch(LaunchError::KeyTaken { id, .. }) => {
                 format!("use another key, or look at that job: hearback show {id}")

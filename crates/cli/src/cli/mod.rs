@@ -51,10 +51,9 @@ fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
     }
 }
 
-/// Passes a job's code on whole where the system can; elsewhere its low byte, but never a failure as success.
 fn exit_with(code: u32) -> ExitCode {
-    if let Ok(small) = u8::try_from(code) {
-        return ExitCode::from(small);
+    match u8::try_from(code) {
+        Ok(small) => ExitCode::from(small),
+        Err(_) => std::process::exit(hearback_platform::exit_code(code)),
     }
-    std::process::exit(code as i32)
 }

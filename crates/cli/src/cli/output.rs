@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+use hearback_core::message::clean_line;
 use serde::Serialize;
 
 use super::args::Color;
@@ -53,21 +54,26 @@ impl Output {
 
     /// Prints one JSON document, for people to read as well when they watch.
     pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), CliError> {
-        self.line(&to_json(document, self.is_watched())?)
+        self.bytes(to_json(document, self.is_watched())?.as_bytes())
     }
 
     /// Prints one JSON object of a stream, on one line.
     pub(crate) fn object(&self, object: &impl Serialize) -> Result<(), CliError> {
-        self.line(&to_json(object, false)?)
+        self.bytes(to_json(object, false)?.as_bytes())
     }
 
     pub(crate) fn line(&self, line: &str) -> Result<(), CliError> {
         self.text(&format!("{line}\n"))
     }
 
+    /// Whether a person watches who may want to know what happens next.
+    pub(crate) fn is_guided(&self) -> bool {
+        !self.json && io::stderr().is_terminal()
+    }
+
     /// Tells a person what happens next. Programs, and people who do not watch, are not told.
     pub(crate) fn hint(&self, line: &str) {
-        if !self.json && io::stderr().is_terminal() {
+        if self.is_guided() {
             say(line);
         }
     }
@@ -78,7 +84,7 @@ impl Output {
     }
 
     pub(crate) fn warn(&self, what: &str) {
-        say(&format!("{BUSY}warning:{BUSY:#} {what}"));
+        say(&format!("{BUSY}warning:{BUSY:#} {}", clean_line(what)));
     }
 
     /// What failed, why, and what to try.
@@ -86,10 +92,11 @@ impl Output {
         if matches!(error, CliError::Closed) {
             return;
         }
-        let mut text = format!("{BAD}error:{BAD:#} {error}");
+        // Errors quote what somebody typed or stored.
+        let mut text = format!("{BAD}error:{BAD:#} {}", clean_line(&error.to_string()));
         let mut cause = error.source();
         while let Some(inner) = cause {
-            let inner_text = inner.to_string();
+            let inner_text = clean_line(&inner.to_string());
             // A transparent wrapper repeats what was said.
             if !text.ends_with(&inner_text) {
                 text.push_str(&format!("\n  cause: {inner_text}"));
@@ -110,7 +117,32 @@ fn say(line: &str) {
 
 fn to_json(value: &impl Serialize, pretty: bool) -> Result<String, CliError> {
     let json = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
-    json.map_err(|error| CliError::Output(error.into()))
+    let mut json = shield(&json.map_err(|error| CliError::Output(error.into()))?);
+    json.push('\n');
+    Ok(json)
+}
+
+/// Escapes what JSON lets through and a terminal might obey. Outside strings there is none of it.
+fn shield(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\n' => out.push(c),
+            c if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Takes a closed output for a quiet end.
+pub(crate) fn unless_closed(printed: Result<(), CliError>) -> Result<(), CliError> {
+    match printed {
+        Err(CliError::Closed) => Ok(()),
+        other => other,
+    }
 }
 
 fn finish(written: io::Result<()>) -> Result<(), CliError> {

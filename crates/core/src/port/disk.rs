@@ -97,7 +97,8 @@ pub trait Disk: Send + Sync {
 
     /// Writes a temporary file beside `path` and gives it that name, unless somebody else has it.
     ///
-    /// A reader sees nothing or everything. After a failure nothing of it remains.
+    /// A reader sees nothing or everything. After a failure nothing of it remains, except when the very last step
+    /// failed: then it is there, and only its flush is in doubt.
     fn publish_new(&self, path: &Path, bytes: &[u8], flush: Flush) -> io::Result<Publish>;
 
     /// Sets `size` bytes aside under the name `reserve`, so that they can be written when the disk is full.
@@ -135,7 +136,7 @@ pub trait Disk: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::NotFound`] when the folder is gone, also if it went while we waited.
+    /// [`io::ErrorKind::NotFound`] when the folder is gone; for an exclusive lock also if it went while we waited.
     fn lock(&self, path: &Path, mode: LockMode, wait: Wait) -> io::Result<Option<Lock>>;
 
     /// Tells whether somebody holds a lock exclusively, without disturbing anybody and without creating anything.

@@ -27,10 +27,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the disk cannot be written at all, as opposed to this one file.
-    pub fn is_read_only(&self) -> bool {
-        use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-        matches!(self, Self::Io(error) if matches!(error.kind(), ReadOnlyFilesystem | PermissionDenied))
+    /// Whether the disk takes nothing at all, because it is read-only or full: what it holds is true all the same.
+    pub fn is_unwritable(&self) -> bool {
+        use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        let Self::Io(error) = self else { return false };
+        matches!(error.kind(), PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
     }
 
     /// Whether what the call was about is no longer there.

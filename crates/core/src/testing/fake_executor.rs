@@ -10,8 +10,8 @@ use crate::{Output, ProcessIdentity, StartError};
 /// What a fake target does.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
-    /// Refuses to start.
-    pub refuse: Option<StartError>,
+    /// Refuses to start, once for each of these.
+    pub refuse: VecDeque<StartError>,
     /// What happens, in order. When there is nothing left, the supervisor's own code panics: a bug on demand.
     pub events: VecDeque<RunEvent>,
     /// What is left of the tree after the main process.
@@ -30,7 +30,7 @@ impl Executor for FakeExecutor {
     fn start(&self, _request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
         let mut script = self.0.lock().unwrap();
         script.calls.push("start");
-        match script.refuse.clone() {
+        match script.refuse.pop_front() {
             Some(error) => Err(error),
             None => Ok(Box::new(FakeRunning {
                 process: super::sample::process(101),

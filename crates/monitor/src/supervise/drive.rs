@@ -28,6 +28,8 @@ pub struct Supervisor<'a> {
     wire: &'a mut dyn LauncherLink,
     id: JobId,
     spec: Option<Spec>,
+    /// Held until the begin is published, if the launcher is gone.
+    launching: Option<Lock>,
     /// Held from before the begin until the end is durable.
     alive: Option<Lock>,
     running: Option<Box<dyn Running>>,
@@ -42,7 +44,8 @@ impl<'a> Supervisor<'a> {
         wire: &'a mut dyn LauncherLink,
         id: JobId,
     ) -> Self {
-        Self { ports, executor, wire, id, spec: None, alive: None, running: None, state: State::Waiting }
+        let (spec, launching, alive, running) = (None, None, None, None);
+        Self { ports, executor, wire, id, spec, launching, alive, running, state: State::Waiting }
     }
 
     /// Runs the job. Returns when its end is recorded, or when it is somebody else's.
@@ -86,6 +89,13 @@ impl<'a> Supervisor<'a> {
         if let Err(error) = reserved {
             return Event::Unable(error.to_string());
         }
+        if word == Word::Gone {
+            match self.is_forsaken() {
+                Ok(true) => {}
+                Ok(false) => return Event::Word(Word::Failed),
+                Err(error) => return Event::Unable(error.to_string()),
+            }
+        }
         match self.ports.store.spec(&self.id) {
             Ok(Read::Present(spec)) => {
                 self.spec = Some(spec);
@@ -96,6 +106,15 @@ impl<'a> Supervisor<'a> {
             Ok(_) => Event::Unable("the spec cannot be read back".into()),
             Err(error) => Event::Unable(error.to_string()),
         }
+    }
+
+    /// Whether a job whose launcher is gone is still nobody's.
+    ///
+    /// Somebody may be launching it again under its key, with a supervisor of their own: whoever is first to hold
+    /// the launch lock decides, and the other finds a begin.
+    fn is_forsaken(&mut self) -> Result<bool, StoreError> {
+        self.launching = self.ports.store.lock(&self.id, JobLock::Launch, LockMode::Shared, Wait::Block)?;
+        Ok(self.ports.store.observe(&self.id)?.is_some_and(|seen| seen.facts.begin.is_absent()))
     }
 
     fn act(&mut self, action: Action) -> Option<Event> {
@@ -115,7 +134,7 @@ impl<'a> Supervisor<'a> {
             }),
             Action::Start => Some(match self.start() {
                 Ok(pid) => Event::Started { at: self.ports.clock.awake(), pid },
-                Err(error) => Event::StartFailed(error),
+                Err(error) => Event::StartFailed(error.shortened()),
             }),
             Action::Announce { pid } => {
                 self.record_target();
@@ -141,6 +160,8 @@ impl<'a> Supervisor<'a> {
             }
             Action::Refuse(message) => {
                 self.alive = None;
+                // Nothing ran, and the launcher takes the folder away: whoever settled it now would race with that.
+                self.spec = None;
                 self.wire.answer(&LaunchAnswer::Refused { message });
                 None
             }
@@ -169,7 +190,9 @@ impl<'a> Supervisor<'a> {
         self.alive = self.ports.store.lock(&self.id, JobLock::Alive, LockMode::Exclusive, Wait::Block)?;
         let me = self.ports.processes.me()?;
         let begin = Begin::new(BegunBy::Supervisor(me), self.ports.clock.wall());
-        self.ports.store.publish(&self.id, &Fact::Begin(begin), self.durability())
+        let published = self.ports.store.publish(&self.id, &Fact::Begin(begin), self.durability());
+        self.launching = None;
+        published
     }
 
     fn start(&mut self) -> Result<u32, StartError> {
@@ -300,6 +323,7 @@ impl std::fmt::Debug for Supervisor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::port::record::RecordStore;
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, Script, sample};
     use hearback_core::{Exit, Facts, JobState, LockView, fold};
 
@@ -356,9 +380,38 @@ mod tests {
             begin: Read::Present(sample::abandoned()),
             ..Facts::default()
         };
-        let (_, executor, answers) = supervise(Word::Gone, exits(0), Some(facts));
-        assert_eq!(answers, [LaunchAnswer::Abandoned]);
-        assert!(executor.0.lock().unwrap().calls.is_empty());
+        // One whose launcher is gone has nobody to answer.
+        for (word, told) in [(Word::Durable, vec![LaunchAnswer::Abandoned]), (Word::Gone, vec![])] {
+            let (_, executor, answers) = supervise(word, exits(0), Some(facts.clone()));
+            assert_eq!(answers, told);
+            assert!(executor.0.lock().unwrap().calls.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_job_whose_launcher_is_gone_is_run_unless_somebody_launches_it_again() {
+        let (store, executor, _) = supervise(Word::Gone, exits(3), None);
+        assert_eq!(executor.0.lock().unwrap().calls, ["start"]);
+        assert!(store.facts(&sample::id(1)).end.present().is_some());
+
+        let (store, id) = (FakeStore::default(), sample::id(1));
+        store.put(&id, Facts { spec: Read::Present(sample::unowned(&id)), ..Facts::default() });
+        let again = store.lock(&id, JobLock::Launch, LockMode::Exclusive, Wait::Try).unwrap();
+        let late = std::thread::spawn({
+            let store = store.clone();
+            move || {
+                let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default());
+                let executor = FakeExecutor::default();
+                let mut wire = FakeWire(Word::Gone, vec![]);
+                Supervisor::new(&ports, &executor, &mut wire, sample::id(1)).run();
+                executor.0.lock().unwrap().calls.len()
+            }
+        });
+        // The supervisor of the second launch begins before its launcher lets go.
+        let begin = Fact::Begin(sample::begin());
+        assert_eq!(store.publish(&id, &begin, Durability::Power).unwrap(), Publish::New);
+        drop(again);
+        assert_eq!(late.join().unwrap(), 0, "it was run twice");
     }
 
     #[test]

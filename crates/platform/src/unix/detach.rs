@@ -51,7 +51,9 @@ fn leave() -> io::Result<()> {
         // SAFETY: ends this process at once, running nothing that belongs to the parent.
         _ => unsafe { libc::_exit(0) },
     }
-    signals::reset_dispositions();
+    signals::reset();
+    // From its first write on, and handed on by exec; the target's own dispositions are reset again.
+    signals::survive_size_limits();
     close_on_exec_from_3();
     Ok(())
 }

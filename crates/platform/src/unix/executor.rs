@@ -25,7 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
     let cwd = PathBuf::from(text::to_os(request.cwd));
-    check_directory(&cwd)?;
+    program::check_directory(&cwd)?;
     let invocation = program::resolve(request.command, &cwd, request.script)?;
     let prepared = prepare(request.log).map_err(|error| other("cannot prepare to run", &error))?;
     let (pump, writer, watch) = prepared;
@@ -51,21 +51,11 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     }))
 }
 
-fn check_directory(cwd: &Path) -> Result<(), StartError> {
-    let bad = |message| Err(StartError { kind: StartErrorKind::BadDirectory, message });
-    match std::fs::metadata(cwd) {
-        Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => bad(format!("the working directory `{}` is not a directory", cwd.display())),
-        Err(error) => bad(format!("cannot use the working directory `{}`: {error}", cwd.display())),
-    }
-}
-
 fn other(what: &str, error: &io::Error) -> StartError {
     StartError { kind: StartErrorKind::Other, message: format!("{what}: {error}") }
 }
 
 fn prepare(log: &Path) -> io::Result<(Pump, io::PipeWriter, ChildWatch)> {
-    signals::survive_size_limits();
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_child_subreaper(true)?;
     let watch = ChildWatch::new()?;
@@ -109,7 +99,7 @@ fn spawn(what: &Invocation, cwd: &Path, job: &JobId, output: &io::PipeWriter) ->
 fn prepare_target(supervisor: u32) -> io::Result<()> {
     // A session of its own: a signal to its group can never reach the supervisor.
     nix::unistd::setsid()?;
-    signals::reset_dispositions();
+    signals::reset();
     #[cfg(target_os = "linux")]
     {
         // A target without a supervisor has no limit and no exit code, so it ends with it.
@@ -309,5 +299,27 @@ fn usage_of(usage: &libc::rusage) -> Usage {
         user_ms: millis(usage.ru_utime),
         system_ms: millis(usage.ru_stime),
         peak_memory_bytes: usage.ru_maxrss.unsigned_abs() * unit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::testing::suite;
+    use hearback_core::{CommandLine, OsText};
+
+    #[test]
+    fn native_passes_the_suite_of_executors() {
+        let dir = tempfile::tempdir().unwrap();
+        let argv = |words: &[&str]| CommandLine::Argv(words.iter().map(|word| OsText::from(*word)).collect());
+        let commands = suite::Commands {
+            hello_then_3: argv(&["sh", "-c", "echo hello; exit 3"]),
+            missing: argv(&["no-such-program"]),
+            cwd: text::from_os(dir.path().as_os_str()),
+            no_such_dir: text::from_os(dir.path().join("nowhere").as_os_str()),
+        };
+        let log = dir.path().join("log");
+        suite::executor(&crate::Native::default(), &commands, &log);
+        assert_eq!(fs_err::read_to_string(log).unwrap(), "hello\n");
     }
 }

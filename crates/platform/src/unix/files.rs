@@ -19,6 +19,8 @@ const PRIVATE_FILE: u32 = 0o600;
 const CHECKED: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
 
 pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
+    // With a slash at its end, a path names what a link leads to, and the link would not be seen.
+    let path: &Path = &path.components().collect::<PathBuf>();
     match fs_err::symlink_metadata(path) {
         Ok(found) if found.is_symlink() && found.uid() != geteuid().as_raw() => {
             return Err(denied(path, "is a link that somebody else made"));
@@ -26,11 +28,15 @@ pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Some(parent) = path.parent() {
-                fs_err::create_dir_all(parent)?;
+                make_private_dirs(parent)?;
             }
             match make_private_dir(path) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
                 _ => {}
+            }
+            // What is flushed inside is no use if the name of the store is lost.
+            if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+                flush_dir(parent)?;
             }
         }
         Err(error) => return Err(error),
@@ -74,8 +80,17 @@ fn refuse_shared_file_systems(_home: &File, _path: &Path) -> io::Result<()> {
 }
 
 pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
+    build_private_dirs(path, false)
+}
+
+/// Makes a directory with all that lead to it: who can rename one of those can put another store in our place.
+fn make_private_dirs(path: &Path) -> io::Result<()> {
+    build_private_dirs(path, true)
+}
+
+fn build_private_dirs(path: &Path, recursive: bool) -> io::Result<()> {
     // fs-err has no builder that takes a mode.
-    let made = std::fs::DirBuilder::new().mode(PRIVATE_DIR).create(path);
+    let made = std::fs::DirBuilder::new().recursive(recursive).mode(PRIVATE_DIR).create(path);
     made.map_err(|error| {
         io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", path.display()))
     })
@@ -102,6 +117,8 @@ pub(crate) fn open_checked(path: &Path) -> Result<Option<File>, ReadError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => match fs_err::symlink_metadata(path) {
             Ok(found) if found.is_symlink() => return Err(ReadError::Refused("a symbolic link".into())),
+            // A socket cannot even be opened.
+            Ok(found) if !found.is_file() => return Err(ReadError::Refused("not a regular file".into())),
             _ => return Err(error.into()),
         },
     };

@@ -14,8 +14,6 @@ mod pump;
 pub(crate) mod shell;
 #[expect(unsafe_code, reason = "signal handlers are unsafe by nature")]
 mod signals;
-#[cfg_attr(target_os = "linux", path = "snapshot/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "snapshot/other.rs")]
 mod snapshot;
 pub(crate) mod text;
 pub(crate) mod tree;

@@ -72,14 +72,16 @@ fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
     Ok((read, write))
 }
 
-/// Gives every signal its default meaning again. Async-signal-safe: called between fork and exec.
+/// Gives every signal its default meaning again, and blocks none. Async-signal-safe: called between fork and exec.
 ///
-/// A caller that ignores signals, as `nohup` does, would otherwise hand that on to every job.
-pub(crate) fn reset_dispositions() {
+/// A caller that ignores signals, as `nohup` does, or that has blocked some in the thread that launches, would
+/// otherwise hand that on to every job; and a supervisor that cannot hear of its children would sleep for ever.
+pub(crate) fn reset() {
     for signal in 1..=64 {
         // SAFETY: the default disposition runs no code of ours; a number that cannot be reset is merely refused.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+    let _ = SigSet::empty().thread_set_mask(); // Cannot fail: both arguments are right.
 }
 
 /// Lets a write beyond a file-size limit fail instead of ending this process.

@@ -29,7 +29,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
     let cwd = PathBuf::from(text::to_os(request.cwd));
-    check_directory(&cwd)?;
+    program::check_directory(&cwd)?;
     let invocation = program::resolve(request.command, &cwd, request.script)?;
     refuse_batch_files(&invocation.program)?;
     let cannot = |error: io::Error| StartError {
@@ -59,15 +59,6 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
         stage: Stage::Alive,
         survives: detach::survives(),
     }))
-}
-
-fn check_directory(cwd: &Path) -> Result<(), StartError> {
-    let bad = |message| Err(StartError { kind: StartErrorKind::BadDirectory, message });
-    match std::fs::metadata(cwd) {
-        Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => bad(format!("the working directory `{}` is not a directory", cwd.display())),
-        Err(error) => bad(format!("cannot use the working directory `{}`: {error}", cwd.display())),
-    }
 }
 
 /// Windows hands a batch file to `cmd`, which reads arguments by rules of its own: what was quoted for the file may

@@ -2,23 +2,25 @@
 
 use std::ffi::OsString;
 use std::io::Read;
+use std::path::PathBuf;
 
-use hearback_core::{FollowUpState, JobId};
+use hearback_core::{CommandLine, FollowUpState, JobId};
 
 use crate::cli::args::LaunchArgs;
 use crate::cli::error::CliError;
-use crate::cli::output::Output;
-use crate::{Hearback, Launch, LaunchError, Request};
+use crate::cli::output::{Output, unless_closed};
+use crate::{Hearback, Launch, LaunchError, Request, RequestError};
 
 pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Result<u32, CliError> {
     let (wait, quiet) = (args.wait, args.quiet);
     let request = request(args)?;
     let launched = match hearback.launch(&request) {
         Ok(launched) => launched,
-        // The job is recorded, so its id is worth having whatever became of it.
+        // The job is recorded, so its id is worth having whatever became of it. That it cannot be printed must not
+        // hide what became of it.
         Err(error) => {
             if let Some(id) = recorded(&error) {
-                print_id(hearback, id, output)?;
+                let _ = print_id(hearback, id, output);
             }
             return Err(error.into());
         }
@@ -26,30 +28,29 @@ pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Res
     let id = launched.id();
     if wait {
         if !output.is_json() {
-            output.line(id.as_str())?;
+            // Nobody listens any more, but the code still says how it went.
+            unless_closed(output.line(id.as_str())).map_err(|error| error.about(id))?;
         }
         return super::wait::one(hearback, id, quiet, output);
     }
-    print_id(hearback, id, output)?;
-    if !quiet {
+    print_id(hearback, id, output).map_err(|error| error.about(id))?;
+    if !quiet && output.is_guided() {
         tell_what_is_next(hearback, &launched, output);
     }
     Ok(0)
 }
 
 fn request(args: LaunchArgs) -> Result<Request, CliError> {
-    let mut request = match args.shell.as_deref() {
-        None => Request::argv(args.argv)?,
-        Some("-") => {
+    let command = match args.shell {
+        None => CommandLine::Argv(args.argv.iter().map(|word| hearback_platform::from_os(word)).collect()),
+        Some(dash) if dash == "-" => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(CliError::Stdin)?;
-            Request::shell(text)?
+            CommandLine::Shell(text)
         }
-        Some(text) => Request::shell(text)?,
+        Some(text) => CommandLine::Shell(text),
     };
-    if let Some(directory) = &args.cwd {
-        request = request.in_directory(directory);
-    }
+    let mut request = Request::new(command, &directory(args.cwd)?);
     for setting in args.env {
         request.env.push(variable(&setting)?);
     }
@@ -59,6 +60,16 @@ fn request(args: LaunchArgs) -> Result<Request, CliError> {
     request.notify = args.notify.into();
     request.sinks = args.sinks;
     Ok(request)
+}
+
+/// Where the job runs. Whose own directory was removed can still name another.
+fn directory(wanted: Option<PathBuf>) -> Result<PathBuf, RequestError> {
+    let here = || std::env::current_dir().map_err(RequestError::NoDirectory);
+    match wanted {
+        Some(wanted) if wanted.is_absolute() => Ok(wanted),
+        Some(wanted) => Ok(here()?.join(wanted)),
+        None => here(),
+    }
 }
 
 fn variable(setting: &OsString) -> Result<(OsString, Option<OsString>), CliError> {

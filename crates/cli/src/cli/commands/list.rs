@@ -1,5 +1,7 @@
 //! `hearback list`
 
+use hearback_core::message::clean_line;
+
 use crate::cli::args::ListArgs;
 use crate::cli::documents::{DOCUMENT_FORMAT, ListDocument};
 use crate::cli::error::CliError;
@@ -32,6 +34,7 @@ pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Resu
         output.say(
             match &select.session {
                 Some(session) => {
+                    let session = clean_line(session.as_str());
                     format!("no jobs of session `{session}`; `--all-sessions` shows those of all")
                 }
                 None => "no jobs; try: hearback launch -- sleep 5".into(),

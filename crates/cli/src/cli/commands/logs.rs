@@ -18,6 +18,7 @@ const BLOCK: usize = 64 * 1024;
 
 pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
     let id = hearback.find(&args.job, super::scope(&args.scope).as_ref())?;
+    hearback.job(&id)?;
     let failed = |source: ReadError| CliError::Log { id: id.clone(), source };
     let Some(mut log) = hearback.log(&id).map_err(failed)? else {
         if output.is_json() {

@@ -7,7 +7,7 @@ use hearback_core::{JobId, Outcome};
 
 use crate::cli::args::WaitArgs;
 use crate::cli::error::CliError;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, unless_closed};
 use crate::cli::table;
 use crate::{Hearback, Job, Until};
 
@@ -30,11 +30,8 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
         });
         failure = told.err().or(failure.take());
     });
-    match failure {
-        // Nobody listens any more, but the code still says how it went.
-        None | Some(CliError::Closed) => {}
-        Some(error) => return Err(error),
-    }
+    // Nobody listens any more, but the code still says how it went.
+    unless_closed(failure.map_or(Ok(()), Err))?;
     if !in_time {
         output.hint("the wait is over, the rest runs on");
         return Ok(DEADLINE);
@@ -46,7 +43,7 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
 pub(crate) fn one(hearback: &Hearback, id: &JobId, quiet: bool, output: &Output) -> Result<u32, CliError> {
     let job = hearback.wait(id)?;
     if output.is_json() {
-        output.document(&job.view)?;
+        unless_closed(output.document(&job.view)).map_err(|error| error.about(id))?;
     } else if !quiet {
         output.say(&summary(&job));
         if job.view.output.bytes > 0 {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::Process;
 use crate::mark::{JOB_MARK, SUPERVISOR_MARK};
 
 /// What hearback reads of a process's stat file.
@@ -54,16 +55,6 @@ impl Stat {
 /// A process that ends while it is read answers ESRCH instead of ENOENT.
 fn is_no_process(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
-}
-
-/// A process with the marks in its environment.
-#[derive(Debug, Clone)]
-pub(crate) struct Process {
-    pub(crate) stat: Stat,
-    /// The job that it belongs to.
-    pub(crate) job: Option<String>,
-    /// The job that it supervises.
-    pub(crate) supervises: Option<String>,
 }
 
 /// Every living process. One whose environment is none of our business has no marks.

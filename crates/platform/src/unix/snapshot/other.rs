@@ -4,6 +4,7 @@ use std::io;
 
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 
+use super::Process;
 use crate::mark::{JOB_MARK, SUPERVISOR_MARK};
 
 /// What hearback needs to know of a process.
@@ -17,16 +18,6 @@ pub(crate) struct Stat {
     pub(crate) started: u64,
 }
 
-/// A process with the marks in its environment.
-#[derive(Debug, Clone)]
-pub(crate) struct Process {
-    pub(crate) stat: Stat,
-    /// The job that it belongs to.
-    pub(crate) job: Option<String>,
-    /// The job that it supervises.
-    pub(crate) supervises: Option<String>,
-}
-
 /// Every living process. One whose environment is none of our business has no marks.
 pub(crate) fn processes() -> io::Result<Vec<Process>> {
     let mut system = System::new().map_err(io::Error::other)?;
@@ -36,7 +27,7 @@ pub(crate) fn processes() -> io::Result<Vec<Process>> {
     for (pid, process) in system.processes() {
         let pid = pid.as_u32();
         // One that cannot be read is somebody else's, and must not keep the others from being found.
-        let Ok(Some(who)) = super::identity::identify(pid) else { continue };
+        let Ok(Some(who)) = super::super::identity::identify(pid) else { continue };
         let mark = |name: &str| {
             process
                 .environ()

@@ -1,0 +1,754 @@
+//! What `launch` promises when it returns: the job runs, detached and clean, or it is said why not.
+#![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use hearback_tests::{World, bin, eventually, lines, run};
+use serde_json::Value;
+
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => { [$(AsRef::<OsStr>::as_ref(&$arg).to_owned()),*] };
+}
+
+/// A fact of a job as it stands on disk.
+#[track_caller]
+fn fact(world: &World, id: &str, name: &str) -> Value {
+    let path = world.job_dir(id).join(name);
+    serde_json::from_slice(&fs_err::read(path).unwrap()).unwrap()
+}
+
+/// The pid that a fixture wrote down when it started.
+#[track_caller]
+fn started(witness: &Path) -> u32 {
+    let line = eventually("the fixture has started", || lines(witness).into_iter().next());
+    line.strip_prefix("start ").unwrap().parse().unwrap()
+}
+
+/// What a job printed, once it is over.
+#[track_caller]
+fn printed(world: &World, id: &str) -> Vec<u8> {
+    world.run(["wait", id]);
+    let logs = world.command(["logs", id]).output().unwrap();
+    assert!(logs.status.success(), "{logs:?}");
+    logs.stdout
+}
+
+#[track_caller]
+fn printed_lines(world: &World, id: &str) -> Vec<String> {
+    String::from_utf8(printed(world, id)).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn scenario_62_when_launch_returns_the_job_runs_and_is_recorded() {
+    let world = World::new();
+    let (go, witness) = (world.scratch("go"), world.scratch("witness"));
+    let id = world.launch(args!["--", bin("hold"), go, "--code", "5", "--witness", witness]);
+
+    let job = world.show(&id);
+    assert_eq!(job["id"], id.as_str());
+    assert_eq!(job["state"], "running");
+    assert!(job["launched_at"].is_string() && job["started_at"].is_string(), "{job}");
+    for absent in ["ended_at", "outcome", "ran_ms", "usage", "survivors", "notes"] {
+        assert_eq!(job.get(absent), None, "{absent} in {job}");
+    }
+    assert_eq!(job["pid"], started(&witness));
+    let log = Path::new(job["output"]["path"].as_str().unwrap()).to_owned();
+    assert_eq!((job["output"]["bytes"].as_u64(), job["output"]["dropped"].as_u64()), (Some(0), Some(0)));
+    assert!(log.is_file() && log.starts_with(world.job_dir(&id)), "{}", log.display());
+
+    let spec = fact(&world, &id, "spec.json");
+    assert_eq!((&spec["id"], &spec["format"]), (&job["id"], &job["format"]));
+    assert_eq!(spec["command"]["argv"][0], bin("hold").to_str().unwrap());
+    assert!(!world.job_dir(&id).join("end.json").exists());
+
+    fs_err::write(&go, "").unwrap();
+    assert_eq!(world.run(["wait", &id]).code, Some(5));
+    assert_eq!(world.show(&id)["outcome"], serde_json::json!({"kind": "exited", "code": 5}));
+}
+
+#[test]
+fn scenario_62_what_cannot_be_recorded_is_not_run() {
+    let world = World::new();
+    let witness = world.scratch("witness");
+    fs_err::create_dir(world.home()).unwrap();
+    fs_err::write(world.home().join("jobs"), "in the way").unwrap();
+    let ran = world.run(args!["launch", "--", bin("exit-with"), "0", "--witness", witness]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
+    assert!(ran.stderr.contains("could not be recorded, so nothing was run"), "{ran:?}");
+    assert!(lines(&witness).is_empty());
+    assert_eq!(fs_err::read(world.home().join("jobs")).unwrap(), b"in the way");
+}
+
+#[test]
+fn a_command_that_cannot_be_started_is_recorded_and_over() {
+    let world = World::new();
+    let text = world.scratch("text");
+    fs_err::write(&text, "no program\n").unwrap();
+    let missing = world.scratch("missing");
+    let tip_shell = "--shell 'TEXT'";
+    let mut cases = vec![
+        (args!["--", "no-such-program-here", "x"].to_vec(), 127, "not_found", "was not found", tip_shell),
+        (args!["--", missing].to_vec(), 127, "not_found", "was not found", tip_shell),
+        (args!["--", ""].to_vec(), 127, "not_found", "the name of the program is empty", tip_shell),
+        (
+            args!["-C", missing, "--", bin("exit-with"), "0"].to_vec(),
+            125,
+            "bad_directory",
+            "missing",
+            "--cwd",
+        ),
+        (args!["-C", text, "--", bin("exit-with"), "0"].to_vec(), 125, "bad_directory", "text", "--cwd"),
+    ];
+    if cfg!(unix) {
+        let tip = "make it executable";
+        let (folder, file) = (world.scratch(""), text.clone());
+        cases.push((args!["--", file].to_vec(), 126, "not_executable", "is not an executable file", tip));
+        cases.push((args!["--", folder].to_vec(), 126, "not_executable", "is not an executable file", tip));
+    }
+    for (command, code, kind, reason, tip) in cases {
+        let launch = [args!["launch", "--session", "owner"].to_vec(), command].concat();
+        let ran = world.run(&launch);
+        assert_eq!(ran.code, Some(code), "{launch:?}: {ran:?}");
+        let id = ran.stdout.trim();
+        assert!(ran.stderr.starts_with(&format!("error: job `{id}` could not be started\n")), "{ran:?}");
+        assert!(ran.stderr.contains(reason), "{reason}: {ran:?}");
+        let told = ran.stderr.lines().last().unwrap();
+        assert!(told.starts_with("tip: ") && told.contains(tip), "{ran:?}");
+
+        let job = world.show(id);
+        assert_eq!(job["state"], "failed");
+        assert_eq!(job["outcome"]["kind"], "failed_to_start", "{job}");
+        assert_eq!(job["outcome"]["error"]["kind"], kind, "{job}");
+        assert!(job["outcome"]["error"]["message"].as_str().unwrap().contains(reason), "{job}");
+        assert_eq!(job["follow_up"]["state"], "consumed", "the caller has been told: {job}");
+        assert!((job.get("pid"), job.get("started_at")) == (None, None), "{job}");
+        // Nothing is owed, so it is out of the way at once.
+        assert!(world.job_dir(id).starts_with(world.home().join("history")));
+        assert_eq!(world.run(["wait", id]).code, Some(code));
+    }
+    let listed = world.json(["list", "--session", "owner", "--json"]);
+    assert_eq!(listed["jobs"].as_array().unwrap().len(), if cfg!(unix) { 7 } else { 5 });
+}
+
+#[test]
+fn the_environment_is_the_callers_with_what_was_asked_for() {
+    let world = World::new();
+    let mut command = world.command(args!["launch", "-e", "NEW=1=2", "-e", "GONE", "--env", "CHANGED=new"]);
+    command.args(["-e", "EMPTY=", "--"]).arg(bin("show-env"));
+    command.args(["HEARBACK_JOB", "HEARBACK_SUPERVISOR", "KEPT", "GONE", "CHANGED", "NEW", "EMPTY"]);
+    command.env("KEPT", "as it was").env("GONE", "x").env("CHANGED", "old");
+    // As seen from inside a job, or from what another supervisor started.
+    command.env("HEARBACK_JOB", "0000000000000000").env("HEARBACK_SUPERVISOR", "0000000000000001");
+    let id = run(command).ok();
+    let mut seen = printed_lines(&world, &id);
+    seen.pop();
+    let job = format!("HEARBACK_JOB={id}");
+    let expected = [
+        &job,
+        "HEARBACK_SUPERVISOR unset",
+        "KEPT=as it was",
+        "GONE unset",
+        "CHANGED=new",
+        "NEW=1=2",
+        "EMPTY=",
+    ];
+    assert_eq!(seen, expected);
+    // Values are secrets: they travel by inheritance and are stored nowhere.
+    for entry in fs_err::read_dir(world.job_dir(&id)).unwrap() {
+        let path = entry.unwrap().path();
+        let text = String::from_utf8_lossy(&fs_err::read(&path).unwrap()).into_owned();
+        let stored = text.contains("1=2") || text.contains("CHANGED");
+        assert!(!stored || path.ends_with("output.log") || text.contains("show-env"), "{}", path.display());
+    }
+    let refused = world.run(args!["launch", "-e", "=x", "--", bin("exit-with"), "0"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{refused:?}");
+}
+
+#[test]
+fn the_directory_is_the_callers_or_the_one_named_from_there() {
+    let world = World::new();
+    let here = world.scratch("here");
+    let below = here.join("be low");
+    fs_err::create_dir_all(&below).unwrap();
+    for (asked, expected) in [(None, &here), (Some(Path::new("be low")), &below), (Some(&below), &below)] {
+        let mut command = world.command(["launch"]);
+        command.current_dir(&here).args(asked.map(|asked| args!["-C", asked]).into_iter().flatten());
+        let id = run_with(command, args!["--", bin("show-env")]);
+        assert_eq!(printed_lines(&world, &id), [format!("cwd={}", expected.display())], "{asked:?}");
+    }
+}
+
+fn run_with(mut command: std::process::Command, args: impl IntoIterator<Item = OsString>) -> String {
+    command.args(args);
+    run(command).ok()
+}
+
+#[test]
+fn launches_under_one_key_are_one_job_whoever_is_first() {
+    let world = World::new();
+    let (go, witness) = (world.scratch("go"), world.scratch("witness"));
+    let launch = args!["launch", "--key", "k", "--", bin("hold"), go, "--witness", witness];
+    let spawn = || world.command(&launch).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let children: Vec<_> = (0..16).map(|_| spawn()).collect();
+    let ended: Vec<Output> = children.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+    let id = String::from_utf8(ended[0].stdout.clone()).unwrap();
+    for output in &ended {
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), id);
+    }
+    let id = id.trim();
+    started(&witness);
+    assert_eq!(lines(&witness).len(), 1);
+    assert_eq!(world.json(["list", "--all", "--json"])["jobs"].as_array().unwrap().len(), 1);
+    // Not even a folder is left of those that came second.
+    assert_eq!(fs_err::read_dir(world.home().join("jobs")).unwrap().count(), 1);
+
+    fs_err::write(&go, "").unwrap();
+    world.run(["wait", id]).ok();
+    assert_eq!(world.run(&launch).ok(), id, "it is the same job when it is over");
+    assert_eq!(lines(&witness).len(), 1);
+}
+
+#[test]
+fn another_command_under_a_taken_key_is_refused_by_name() {
+    let world = World::new();
+    let launch = |key: &[&str], code: &str, folder: &str| {
+        let mut command = world.command(["launch"]);
+        command.args(key).args(["-C", folder, "--"]).arg(bin("exit-with")).arg(code);
+        run(command)
+    };
+    let here = world.scratch("");
+    let here = here.to_str().unwrap();
+    let id = launch(&["--key", "k"], "0", here).ok();
+    for other in [launch(&["--key", "k"], "1", here), launch(&["--key", "k"], "0", "..")] {
+        assert_eq!((other.code, other.stdout.as_str()), (Some(2), ""), "{other:?}");
+        assert!(other.stderr.contains(&format!("key `k` already names job `{id}`")), "{other:?}");
+        assert!(other.stderr.contains("\ntip: "), "{other:?}");
+    }
+    // A key belongs to a session.
+    assert_ne!(launch(&["--key", "k", "--session", "s"], "1", here).ok(), id);
+}
+
+/// Where processes have sessions, descriptors and signals.
+#[cfg(unix)]
+mod unix {
+    use super::*;
+
+    use std::fs::File;
+    use std::io::{BufRead, BufReader, Read};
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use hearback_tests::{KillOnDrop, alive};
+    use nix::sys::signal::{Signal, kill, killpg};
+    use nix::unistd::Pid;
+
+    /// `sh` with a script in which `$HEARBACK` is hearback, `$HOLD` the fixture, and `$1` and so on are `args`.
+    fn sh(world: &World, script: &str, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = Command::new("sh");
+        world.settle(&mut command);
+        command.args(["-c", script, "sh"]).args(args);
+        command.env("HEARBACK", bin("hearback")).env("HOLD", bin("hold"));
+        command
+    }
+
+    fn pid(number: u32) -> Pid {
+        Pid::from_raw(number.try_into().unwrap())
+    }
+
+    fn supervisor(world: &World, id: &str) -> u32 {
+        let begin = fact(world, id, "begin.json");
+        begin["by"]["supervisor"]["pid"].as_u64().unwrap().try_into().unwrap()
+    }
+
+    /// The job runs on, and in the end its code arrives.
+    #[track_caller]
+    fn runs_on(world: &World, id: &str, go: &Path, code: i32) {
+        assert_eq!(world.show(id)["state"], "running");
+        fs_err::write(go, "").unwrap();
+        assert_eq!(world.run(["wait", id]).code, Some(code));
+    }
+
+    #[test]
+    fn scenario_62_a_limit_that_keeps_it_from_being_recorded_leaves_nothing() {
+        let world = World::new();
+        let witness = world.scratch("witness");
+        world.run(["list"]).ok();
+        let before = folders(world.home());
+        // Of no bytes, so that the launcher cannot write the spec; and of too few for the room that the supervisor
+        // sets aside for the end.
+        for blocks in ["0", "4"] {
+            let script = r#"trap '' XFSZ; ulimit -f "$1"; exec "$HEARBACK" launch -- "$2" 0 --witness "$3""#;
+            let ran = run(sh(&world, script, args![blocks, bin("exit-with"), witness]));
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
+            assert!(ran.stderr.contains("could not be recorded, so nothing was run"), "{ran:?}");
+            assert_eq!(folders(world.home()), before);
+        }
+        assert!(lines(&witness).is_empty());
+    }
+
+    /// Everything below a folder, by name.
+    fn folders(folder: &Path) -> Vec<OsString> {
+        let mut names = Vec::new();
+        for entry in fs_err::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                names.extend(folders(&path));
+            }
+            names.push(path.into_os_string());
+        }
+        names.sort();
+        names
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn scenario_62_on_a_full_disk_nothing_is_run_and_nothing_is_left() {
+        let name = "unix::scenario_62_on_a_full_disk_nothing_is_run_and_nothing_is_left";
+        hearback_tests::with_private_mounts(name, || {
+            let world = World::new();
+            let (disk, witness) = (world.scratch("disk"), world.scratch("witness"));
+            fs_err::create_dir(&disk).unwrap();
+            let mut mount = Command::new("mount");
+            mount.args(["-t", "tmpfs", "-o", "size=64k,mode=0700", "none"]).arg(&disk);
+            run(mount).ok();
+            let hearback = |args: &[OsString]| {
+                let mut command = world.command(args);
+                command.env("HEARBACK_HOME", disk.join("home"));
+                run(command)
+            };
+            hearback(&args!["list"]).ok();
+            let before = folders(&disk.join("home"));
+            // Fails when the disk is full, and leaves it so.
+            let filled = fs_err::write(disk.join("filling"), vec![0; 128 * 1024]);
+            assert_eq!(filled.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+            let launch = args!["launch", "--", bin("exit-with"), "0", "--witness", witness];
+            let ran = hearback(&launch);
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
+            assert!(ran.stderr.contains("\ntip: make room"), "{ran:?}");
+            assert!(lines(&witness).is_empty());
+            assert_eq!(folders(&disk.join("home")), before);
+            fs_err::remove_file(disk.join("filling")).unwrap();
+            hearback(&launch).ok();
+            started(&witness);
+        });
+    }
+
+    #[test]
+    fn a_caller_gets_back_every_descriptor_it_had_open() {
+        let world = World::new();
+        let (go, fifos) = (world.scratch("go"), ["seven", "nine"].map(|name| world.scratch(name)));
+        let ends: Vec<_> = fifos.iter().map(|fifo| end_of_file(fifo)).collect();
+        let script = r#"exec 7>"$1" 9>"$2"; id=$("$HEARBACK" launch -- "$HOLD" "$3" --code 4); echo "$id""#;
+        // Until nobody holds its output any more, which includes the job's processes.
+        let id = run(sh(&world, script, args![fifos[0], fifos[1], go])).ok();
+        for end in ends {
+            end.recv_timeout(Duration::from_secs(20)).expect("nobody holds the pipe");
+        }
+        runs_on(&world, &id, &go, 4);
+    }
+
+    /// Makes a pipe with a name, and tells when everybody who had opened it for writing has let go.
+    fn end_of_file(fifo: &Path) -> mpsc::Receiver<()> {
+        nix::unistd::mkfifo(fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let fifo = fifo.to_owned();
+        thread::spawn(move || {
+            File::open(fifo).unwrap().read_to_end(&mut Vec::new()).unwrap();
+            sender.send(())
+        });
+        receiver
+    }
+
+    #[test]
+    fn a_pipe_that_a_launch_is_part_of_ends_while_the_job_runs() {
+        let world = World::new();
+        let go = world.scratch("go");
+        let script = r#""$HEARBACK" launch -- "$HOLD" "$1" --code 4 2>&1 | cat"#;
+        let id = run(sh(&world, script, [&go])).ok();
+        runs_on(&world, &id, &go, 4);
+    }
+
+    #[test]
+    fn a_job_outlives_a_script_that_is_killed_with_everything_in_its_group() {
+        let world = World::new();
+        let (go, witness) = (world.scratch("go"), world.scratch("witness"));
+        let script = r#""$HEARBACK" launch -- "$HOLD" "$1" --code 4; exec "$HOLD" "$2" --witness "$3""#;
+        let mut command = sh(&world, script, args![go, world.scratch("never"), witness]);
+        let mut child = KillOnDrop(command.process_group(0).stdout(Stdio::piped()).spawn().unwrap());
+        let mut id = String::new();
+        BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut id).unwrap();
+        killpg(pid(child.0.id()), Signal::SIGKILL).unwrap();
+        child.0.wait().unwrap();
+        runs_on(&world, id.trim(), &go, 4);
+    }
+
+    #[test]
+    fn a_job_is_launched_from_a_directory_that_is_gone_into_one_that_is_named() {
+        let world = World::new();
+        let gone = world.scratch("gone");
+        fs_err::create_dir(&gone).unwrap();
+        let script = r#"cd "$1" && rmdir "$1" && exec "$HEARBACK" launch -C "$2" -- "$3""#;
+        let id = run(sh(&world, script, args![gone, world.scratch(""), bin("show-env")])).ok();
+        let expected = world.scratch("").components().as_path().to_owned();
+        assert_eq!(printed_lines(&world, &id), [format!("cwd={}", expected.display())]);
+    }
+
+    #[test]
+    fn the_mask_for_new_files_is_the_callers_and_the_record_is_private_all_the_same() {
+        let world = World::new();
+        let witness = world.scratch("witness");
+        let script = r#"umask 027; exec "$HEARBACK" launch -- "$1" 0 --witness "$2""#;
+        let id = run(sh(&world, script, args![bin("exit-with"), witness])).ok();
+        world.run(["wait", &id]).ok();
+        let mode = |path: &Path| fs_err::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&witness), 0o640);
+        assert_eq!(mode(world.home()), 0o700);
+        assert_eq!(mode(&world.job_dir(&id)), 0o700);
+        assert_eq!(mode(&world.job_dir(&id).join("spec.json")), 0o600);
+    }
+
+    #[test]
+    fn what_a_job_leaves_behind_is_ended_with_it() {
+        let world = World::new();
+        let witness = world.scratch("witness");
+        let script = r#""$HOLD" "$1" --witness "$2" & until [ -s "$2" ]; do sleep 0.01; done; exit 3"#;
+        let launch = args!["launch", "--", "sh", "-c", script, "sh", world.scratch("never"), witness];
+        let mut command = world.command(launch);
+        command.env("HOLD", bin("hold"));
+        let id = run(command).ok();
+        assert_eq!(world.run(["wait", &id]).code, Some(3));
+        assert!(!alive(started(&witness)));
+        nothing_is_left(&world, &id, 3);
+    }
+
+    #[test]
+    fn what_a_job_leaves_behind_is_forced_when_it_will_not_end() {
+        let world = World::new();
+        let witness = world.scratch("witness");
+        let script = r#"
+            "$TREE" --depth 1 --breadth 2 --detach setsid --ignore-term --witness "$1" &
+            until [ "$(wc -l 2>/dev/null <"$1")" = 3 ]; do sleep 0.01; done
+            exit 3"#;
+        let mut command = world.command(args!["launch", "--", "sh", "-c", script, "sh", witness]);
+        command.env("TREE", bin("tree"));
+        let id = run(command).ok();
+        eventually("the tree has grown", || (lines(&witness).len() == 3).then_some(()));
+        let grown = Instant::now();
+        assert_eq!(world.run(["wait", &id]).code, Some(3));
+        // They are asked first, and have the whole grace: five seconds, less what passed before we looked.
+        let waited = grown.elapsed();
+        assert!(waited > Duration::from_secs(4) && waited < Duration::from_secs(20), "{waited:?}");
+        for line in lines(&witness) {
+            assert!(!alive(line.split(' ').next().unwrap().parse().unwrap()), "{line}");
+        }
+        nothing_is_left(&world, &id, 3);
+    }
+
+    #[track_caller]
+    fn nothing_is_left(world: &World, id: &str, code: u32) {
+        let job = world.show(id);
+        assert_eq!(job["outcome"], serde_json::json!({"kind": "exited", "code": code}));
+        assert_eq!(job.get("survivors"), None, "{job}");
+        #[cfg(target_os = "linux")]
+        assert_eq!(hearback_tests::carrying(&format!("HEARBACK_JOB={id}")), [0; 0]);
+    }
+
+    #[test]
+    fn a_job_launched_from_inside_a_job_outlives_it() {
+        let world = World::new();
+        let (go, inner) = (world.scratch("go"), world.scratch("inner"));
+        let script = r#""$HEARBACK" launch -- "$HOLD" "$1" --code 4 >"$2""#;
+        let outer = nested(&world, args![script, "sh", go, inner]);
+        assert_eq!(world.run(["wait", &outer]).code, Some(0));
+        runs_on(&world, &lines(&inner)[0], &go, 4);
+    }
+
+    #[test]
+    fn a_job_launched_from_inside_a_job_outlives_the_death_of_its_supervisor() {
+        let world = World::new();
+        let (go, inner, witness) = (world.scratch("go"), world.scratch("inner"), world.scratch("witness"));
+        let script = r#""$HEARBACK" launch -- "$HOLD" "$1" --code 4 >"$2"; "$HOLD" "$3" --witness "$4""#;
+        let outer = nested(&world, args![script, "sh", go, inner, world.scratch("never"), witness]);
+        let left = started(&witness);
+        kill(pid(supervisor(&world, &outer)), Signal::SIGKILL).unwrap();
+        assert_eq!(world.run(["wait", &outer]).code, Some(125));
+        world.run(["reconcile"]).ok();
+        let lost = world.show(&outer);
+        assert_eq!(lost["outcome"], serde_json::json!({"kind": "lost", "reason": "supervisor_died"}));
+        assert!(!alive(left), "the rest of the outer job is ended");
+        runs_on(&world, &lines(&inner)[0], &go, 4);
+    }
+
+    fn nested(world: &World, script: impl IntoIterator<Item = OsString>) -> String {
+        let mut command = world.command(["launch", "--", "sh", "-c"]);
+        command.args(script).env("HEARBACK", bin("hearback")).env("HOLD", bin("hold"));
+        run(command).ok()
+    }
+
+    #[test]
+    fn a_long_argument_arrives_whole() {
+        let world = World::new();
+        let long = "x".repeat(100 * 1024);
+        let id = world.launch(args!["--", bin("show-env"), "--args", long, ""]);
+        assert_eq!(printed_lines(&world, &id)[1..], ["78".repeat(100 * 1024), String::new()]);
+        assert_eq!(world.show(&id)["command"][2], long);
+    }
+
+    #[test]
+    fn arguments_and_values_that_are_no_text_arrive_as_they_are() {
+        let world = World::new();
+        let odd =
+            [&b"\xff\xfe"[..], b"caf\xe9", b"a\nb\tc\x7f\x1b[31m", b"", "日本".as_bytes(), b"--", b"-x"];
+        let mut command = world.command(args!["launch", "-e", OsStr::from_bytes(b"ODD=\xe9"), "--"]);
+        command
+            .arg(bin("show-env"))
+            .args(["ODD", "--args"])
+            .args(odd.iter().map(|arg| OsStr::from_bytes(arg)));
+        let id = run(command).ok();
+        let hex = |bytes: &&[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let printed = printed(&world, &id);
+        let mut seen = printed.split(|byte| *byte == b'\n');
+        assert_eq!(seen.next(), Some(&b"ODD=\xe9"[..]));
+        let seen: Vec<_> = seen.skip(1).map(|line| String::from_utf8(line.to_vec()).unwrap()).collect();
+        assert_eq!(seen[..odd.len()], odd.iter().map(hex).collect::<Vec<_>>());
+
+        let shown = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+            Ok(text) => Value::from(text),
+            Err(_) => serde_json::json!({ "bytes": bytes }),
+        };
+        let expected: Vec<Value> = odd.iter().map(|bytes| shown(bytes)).collect();
+        assert_eq!(world.show(&id)["command"].as_array().unwrap()[3..], expected);
+        assert_eq!(fact(&world, &id, "spec.json")["command"]["argv"].as_array().unwrap()[3..], expected);
+    }
+
+    // Other systems have file systems that take nothing but text for a name.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_directory_whose_name_is_no_text_is_where_the_job_runs() {
+        let world = World::new();
+        let odd = world.scratch(OsStr::from_bytes(b"caf\xe9"));
+        fs_err::create_dir(&odd).unwrap();
+        let mut inherited = world.command(args!["launch", "--", bin("show-env")]);
+        inherited.current_dir(&odd);
+        let mut named = world.command(args!["launch", "-C", odd.file_name().unwrap(), "--", bin("show-env")]);
+        named.current_dir(world.scratch(""));
+        for command in [inherited, named] {
+            let id = run(command).ok();
+            let expected = [b"cwd=", odd.as_os_str().as_bytes(), b"\n"].concat();
+            assert_eq!(OsString::from_vec(printed(&world, &id)), OsString::from_vec(expected));
+            let bytes = serde_json::json!({ "bytes": odd.as_os_str().as_bytes() });
+            assert_eq!(world.show(&id)["cwd"], bytes);
+            assert_eq!(fact(&world, &id, "spec.json")["cwd"], bytes);
+        }
+    }
+}
+
+/// Where `/proc` tells what a process was given, and system calls can be counted.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod linux {
+    use super::*;
+
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+    use std::process::Command;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    use hearback_tests::{Ran, Terminal, alive};
+    use nix::fcntl::OFlag;
+    use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
+    use nix::sys::signal::SigSet;
+    use nix::sys::stat::Mode;
+    use nix::sys::wait::{WaitStatus, waitpid};
+
+    #[test]
+    fn a_job_outlives_the_terminal_it_was_launched_from() {
+        let world = World::new();
+        let (go, told, witness) = (world.scratch("go"), world.scratch("told"), world.scratch("witness"));
+        let script = r#""$HEARBACK" launch -- "$1" "$2" --code 5 >"$3"; "$1" "$4" --witness "$5""#;
+        let hold = bin("hold");
+        let never = world.scratch("never");
+        let args = [&hold, &go, &told, &never, &witness].map(|path| path.as_os_str());
+        let terminal = Terminal::run(&world, script, &args, &[]);
+        let foreground = started(&witness);
+        let id = lines(&told).remove(0);
+        let job: u32 = world.show(&id)["pid"].as_u64().unwrap().try_into().unwrap();
+        assert_ne!(stat(foreground).terminal, 0);
+        assert_eq!(stat(job).terminal, 0);
+
+        terminal.close();
+        eventually("what was in the foreground is gone", || (!alive(foreground)).then_some(()));
+        assert!(alive(job));
+        assert_eq!(world.show(&id)["state"], "running");
+        fs_err::write(&go, "").unwrap();
+        assert_eq!(world.run(["wait", &id]).code, Some(5));
+    }
+
+    /// Where a process belongs.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Stat {
+        group: u32,
+        session: u32,
+        terminal: u32,
+    }
+
+    fn stat(pid: u32) -> Stat {
+        let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        // The name before it stands in parentheses and may contain any of them itself.
+        let (_, rest) = stat.rsplit_once(") ").unwrap();
+        let field = |n: usize| rest.split(' ').nth(n).unwrap().parse().unwrap();
+        Stat { group: field(2), session: field(3), terminal: field(4) }
+    }
+
+    #[test]
+    fn a_target_is_alone_in_its_session_and_its_supervisor_in_another() {
+        let world = World::new();
+        let (go, witness) = (world.scratch("go"), world.scratch("witness"));
+        let id = world.launch(args!["--", bin("hold"), go, "--witness", witness]);
+        let target = started(&witness);
+        assert_eq!(stat(target), Stat { group: target, session: target, terminal: 0 });
+        let supervisor = fact(&world, &id, "begin.json")["by"]["supervisor"]["pid"].as_u64().unwrap();
+        let (supervisor, here) = (stat(supervisor.try_into().unwrap()), stat(std::process::id()));
+        assert_eq!(supervisor.terminal, 0);
+        for (ours, theirs) in [(supervisor.session, target), (supervisor.session, here.session)] {
+            assert_ne!(ours, theirs);
+        }
+        assert_ne!(supervisor.group, target);
+        fs_err::write(&go, "").unwrap();
+    }
+
+    #[test]
+    fn a_target_has_three_descriptors_and_nothing_to_read() {
+        let world = World::new();
+        let stray = world.scratch("stray");
+        fs_err::write(&stray, "").unwrap();
+        let mut command = Command::new("sh");
+        world.settle(&mut command);
+        let script = r#"exec 5<"$1" 7<"$1" 9>&2; echo typed | "$2" launch -- "$3" --fds"#;
+        command.args(["-c", script, "sh"]).args([stray, bin("hearback"), bin("show-env")]);
+        let id = run(command).ok();
+        let seen = printed_lines(&world, &id);
+        let [_, stdin, stdout, stderr] = &seen[..] else { panic!("{seen:?}") };
+        assert_eq!(stdin, "fd 0 -> /dev/null");
+        let pipe = stdout.strip_prefix("fd 1 -> ").unwrap();
+        assert!(pipe.starts_with("pipe:"), "{seen:?}");
+        assert_eq!(stderr, &format!("fd 2 -> {pipe}"), "both streams are one, as they were printed");
+    }
+
+    #[test]
+    fn a_target_obeys_signals_that_its_launcher_ignored_or_blocked() {
+        let world = World::new();
+        let launch = args![bin("hearback"), "launch", "--", bin("show-env"), "--signals"];
+        let mut ignoring = Command::new("sh");
+        world.settle(&mut ignoring);
+        let script = r#"trap '' HUP INT QUIT TERM CHLD USR1; exec "$@""#;
+        ignoring.args(["-c", script, "sh"]).args(&launch);
+        for id in [run(ignoring).ok(), blocking_all_signals(&world, &launch)] {
+            let seen = printed_lines(&world, &id);
+            let mask = |name: &str| {
+                let hex = seen.iter().find_map(|line| line.strip_prefix(name));
+                u64::from_str_radix(hex.unwrap_or_else(|| panic!("{seen:?}")).trim(), 16).unwrap()
+            };
+            assert_eq!(mask("SigBlk:"), 0, "{seen:?}");
+            // The fixture's own runtime ignores SIGPIPE, and whatever glibc has started ignores 32 and 33, which
+            // are its own and cannot be reset.
+            assert_eq!(mask("SigIgn:") & !0x1_8000_1000, 0, "{seen:?}");
+        }
+    }
+
+    /// Runs a launch with every signal blocked, which the standard library would undo, and returns the job's id.
+    fn blocking_all_signals(world: &World, launch: &[OsString]) -> String {
+        let text = |text: &OsStr| CString::new(text.as_bytes()).unwrap();
+        let told = world.scratch("told");
+        let mut actions = PosixSpawnFileActions::init().unwrap();
+        actions.add_open(1, &told, OFlag::O_WRONLY | OFlag::O_CREAT, Mode::S_IRWXU).unwrap();
+        let mut attributes = PosixSpawnAttr::init().unwrap();
+        attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK).unwrap();
+        attributes.set_sigmask(&SigSet::all()).unwrap();
+        let argv: Vec<_> = launch.iter().map(|arg| text(arg)).collect();
+        let home = [OsStr::new("HEARBACK_HOME="), world.home().as_os_str()].map(OsStr::as_bytes).concat();
+        let environment = [CString::new(home).unwrap(), CString::new("PATH=/usr/bin:/bin").unwrap()];
+        let pid = posix_spawn(argv[0].as_c_str(), &actions, &attributes, &argv, &environment).unwrap();
+        assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
+        lines(told).remove(0)
+    }
+
+    fn killat(world: &World, how: &[&str], launch: &[OsString]) -> Ran {
+        let mut command = Command::new(bin("killat"));
+        world.settle(&mut command);
+        command.args(how).arg("--").arg(bin("hearback")).args(launch);
+        run(command)
+    }
+
+    fn keyed(key: &str, witness: &Path) -> [OsString; 8] {
+        args!["launch", "--key", key, "--", bin("exit-with"), "0", "--witness", witness]
+    }
+
+    /// Kills a launch at one call after the other; each is then launched again under the same key, and `check` is
+    /// given the answer of that launch, the job as it ended and how often it was started.
+    ///
+    /// Every third point by default, and with `HEARBACK_TEST_FULL=1` all.
+    fn killed_and_launched_again(how: &[&str], counted: &str, check: impl Fn(usize, &Value, usize) + Sync) {
+        let world = World::new();
+        let count = killat(&world, &["count"], &keyed("count", &world.scratch("count")));
+        let last = count.stdout.lines().find_map(|line| line.strip_prefix(counted)?.parse::<usize>().ok());
+        let last = last.unwrap_or_else(|| panic!("no count in {count:?}"));
+        let stride = if std::env::var_os("HEARBACK_TEST_FULL").is_some() { 1 } else { last.div_ceil(100) };
+        let next = AtomicUsize::new(1);
+        let points = || {
+            loop {
+                let point = next.fetch_add(stride, Ordering::Relaxed);
+                // The last few are for counts that differ from run to run.
+                if point > last + 3 {
+                    return;
+                }
+                let (key, witness) = (format!("k{point}"), world.scratch(format!("witness-{point}")));
+                let launch = keyed(&key, &witness);
+                let at = point.to_string();
+                killat(&world, &[&["kill", &at], how].concat(), &launch);
+                let id = world.run(&launch).ok();
+                assert_eq!(world.run(&launch).ok(), id, "point {point}");
+                world.run(["wait", &id]);
+                let starts = lines(&witness).iter().filter(|line| line.starts_with("start")).count();
+                check(point, &world.show(&id), starts);
+            }
+        };
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..4).map(|_| scope.spawn(points)).collect();
+            for worker in workers {
+                worker.join().unwrap();
+            }
+        });
+    }
+
+    #[test]
+    fn a_launcher_killed_at_any_call_is_finished_under_its_key_and_runs_once() {
+        killed_and_launched_again(&[], "syscalls ", |point, job, starts| {
+            assert_eq!(job["outcome"]["code"], 0, "point {point}: {job}");
+            assert_eq!(starts, 1, "point {point}: {job}");
+        });
+    }
+
+    #[test]
+    fn a_launch_killed_whole_at_any_call_is_finished_under_its_key_or_known_to_be_lost() {
+        killed_and_launched_again(&["--follow", "--whole"], "all ", |point, job, starts| {
+            match job["outcome"]["kind"].as_str() {
+                Some("exited") => assert_eq!(starts, 1, "point {point}: {job}"),
+                // It had begun: nobody may begin again.
+                Some("lost") => {
+                    assert_eq!(job["outcome"]["reason"], "supervisor_died", "point {point}: {job}");
+                    assert!(starts <= 1, "point {point}: {job}");
+                }
+                other => panic!("point {point}: {other:?} in {job}"),
+            }
+        });
+    }
+}

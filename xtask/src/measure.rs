@@ -1,0 +1,124 @@
+//! `cargo xtask measure`: what a release build costs on this machine. The figures in `docs/cost.md` come from here.
+//!
+//! Linux only: it reads what the kernel counts. Everything it starts is a job that ends by itself.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::Workspace;
+
+const SUPERVISORS: usize = 200;
+const WATCHED: Duration = Duration::from_secs(20);
+const LAUNCHES: usize = 100;
+
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    if !cfg!(target_os = "linux") {
+        bail!("measuring reads /proc, which only Linux has");
+    }
+    workspace.cargo(&["build", "--release", "--package", "hearback"])?;
+    let hearback = workspace.root().join("target/release/hearback");
+    let size = fs_err::metadata(&hearback)?.len();
+    println!("program: {:.2} MB", size as f64 / 1e6);
+    // Pages of a program that was just written count as its own until they are on the disk.
+    Command::new("sync").status()?;
+    let home = std::env::temp_dir().join(format!("hearback-measure-{}", std::process::id()));
+    let measured = supervisors(&hearback, &home).and_then(|()| launches(&hearback, &home));
+    fs_err::remove_dir_all(&home)?;
+    measured
+}
+
+/// Memory and wake-ups of many supervisors side by side.
+fn supervisors(hearback: &Path, home: &Path) -> Result<()> {
+    for _ in 0..SUPERVISORS {
+        launch(hearback, home, "power", &["sleep", "45"])?;
+    }
+    let pids = supervisor_pids(home)?;
+    std::thread::sleep(Duration::from_secs(1));
+    let mut pss = Vec::new();
+    for pid in &pids {
+        pss.push(field(&format!("/proc/{pid}/smaps_rollup"), "Pss:")?);
+    }
+    let before = switches(&pids)?;
+    std::thread::sleep(WATCHED);
+    let woken = switches(&pids)? - before;
+    let (most, sum) = (pss.iter().max().copied().unwrap_or(0), pss.iter().sum::<u64>());
+    println!(
+        "supervisors: {} idle, PSS {} KiB on average, {most} KiB at most",
+        pids.len(),
+        sum / pids.len() as u64
+    );
+    println!("wake-ups: {woken} context switches of all of them in {} s", WATCHED.as_secs());
+    Ok(())
+}
+
+/// Time from asking to the answer that the job runs, beside a plain start without any record, turn and turn about.
+fn launches(hearback: &Path, home: &Path) -> Result<()> {
+    let (mut power, mut process, mut plain) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..LAUNCHES {
+        power.push(timed(|| launch(hearback, home, "power", &["true"]))?);
+        process.push(timed(|| launch(hearback, home, "process", &["true"]))?);
+        plain.push(timed(|| {
+            Command::new("sh").args(["-c", "setsid true </dev/null >/dev/null 2>&1 &"]).status()?;
+            Ok(())
+        })?);
+    }
+    let base = median(&mut plain);
+    for (name, times) in [("durability power", &mut power), ("durability process", &mut process)] {
+        let median = median(times);
+        let ratio = median.as_secs_f64() / base.as_secs_f64();
+        println!("launch, {name}: median {median:.1?}, {ratio:.1} times `sh -c 'setsid … &'` ({base:.1?})");
+    }
+    Ok(())
+}
+
+fn launch(hearback: &Path, home: &Path, durability: &str, argv: &[&str]) -> Result<()> {
+    let status = Command::new(hearback)
+        .args(["launch", "--quiet", "--"])
+        .args(argv)
+        .env("HEARBACK_HOME", home)
+        .env("HEARBACK_DURABILITY", durability)
+        .stdout(Stdio::null())
+        .status()?;
+    if status.success() { Ok(()) } else { bail!("a launch failed: {status}") }
+}
+
+fn supervisor_pids(home: &Path) -> Result<Vec<u64>> {
+    let mut pids = Vec::new();
+    for job in fs_err::read_dir(home.join("jobs"))? {
+        let begin: PathBuf = job?.path().join("begin.json");
+        let text = fs_err::read_to_string(begin)?;
+        let pid = text.split("\"pid\":").nth(1).and_then(|rest| rest.split(',').next());
+        pids.push(pid.and_then(|pid| pid.parse().ok()).context("a begin without a pid")?);
+    }
+    Ok(pids)
+}
+
+fn switches(pids: &[u64]) -> Result<u64> {
+    let mut sum = 0;
+    for pid in pids {
+        let status = format!("/proc/{pid}/status");
+        sum += field(&status, "voluntary_ctxt_switches:")? + field(&status, "nonvoluntary_ctxt_switches:")?;
+    }
+    Ok(sum)
+}
+
+fn field(path: &str, name: &str) -> Result<u64> {
+    let text = fs_err::read_to_string(path)?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number.and_then(|number| number.parse().ok()).with_context(|| format!("no {name} in {path}"))
+}
+
+fn timed(run: impl FnOnce() -> Result<()>) -> Result<Duration> {
+    let began = Instant::now();
+    run()?;
+    Ok(began.elapsed())
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}

@@ -445,9 +445,9 @@ fn orphan(world: &World, process: &Value) -> String {
     target["process"] = process.clone();
     fs::write(folder.join("target.json"), target.to_string()).unwrap();
     let mut begin = read(&folder.join("begin.json"));
-    for field in ["pid", "started"] {
-        begin["by"]["supervisor"][field] = process[field].clone();
-    }
+    // Its supervisor's number belongs to the stranger as well; a supervisor that lived would keep the job its own.
+    begin["by"]["supervisor"]["pid"] = process["pid"].clone();
+    begin["by"]["supervisor"]["started"] = json!(1);
     fs::write(folder.join("begin.json"), begin.to_string()).unwrap();
     id
 }

@@ -1,5 +1,6 @@
 //! A store, and everything that can be done with it.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,14 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hearback_core::message::Excerpt;
-use hearback_core::port::clock::Clock;
 use hearback_core::port::disk::{ReadError, ReadSeek};
 use hearback_core::port::record::{RecordStore, StoreError};
 use hearback_core::{
-    CommandLine, Durability, JobId, JobView, Key, NotifyPolicy, Observed, OsText, Session, StateWord,
-    Timestamp,
+    CommandLine, JobId, JobView, LockState, Observed, OsText, Session, StateWord, Timestamp,
 };
-use hearback_monitor::launch::{self, LaunchError, Launched, Launcher};
+use hearback_monitor::launch::{self, LaunchError, Launched, Launcher, Request};
 use hearback_monitor::wait::{Until, WaitError, Waits};
 use hearback_monitor::{Ports, prune, reconcile};
 use hearback_platform::Native;
@@ -46,29 +45,6 @@ pub enum OpenError {
     Store(#[from] StoreError),
 }
 
-/// What to launch. [`Request::argv`] and [`Request::shell`] fill in what most callers want.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// What to run.
-    pub command: CommandLine,
-    /// Where to run it.
-    pub cwd: OsText,
-    /// Its owner.
-    pub session: Option<Session>,
-    /// A name for people.
-    pub label: Option<String>,
-    /// Makes the launch repeatable: the same key of the same session names the same job.
-    pub key: Option<Key>,
-    /// When the owner is told.
-    pub notify: NotifyPolicy,
-    /// Where the follow-up goes.
-    pub sinks: Vec<String>,
-    /// Changes to the environment that the command inherits; no value removes a variable.
-    pub env: Vec<(OsString, Option<OsString>)>,
-    /// What has to survive a power cut; by default what the settings say.
-    pub durability: Option<Durability>,
-}
-
 /// Why a request could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -81,60 +57,32 @@ pub enum RequestError {
     NoDirectory(#[source] io::Error),
 }
 
-impl Request {
-    /// Runs a program as given, without a shell, in this process's working directory.
-    ///
-    /// # Errors
-    ///
-    /// When there is no program, or the working directory has been removed.
-    pub fn argv<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Result<Self, RequestError> {
-        let argv: Vec<_> = argv.into_iter().map(|word| hearback_platform::from_os(&word.into())).collect();
-        if argv.is_empty() {
-            return Err(RequestError::Empty);
-        }
-        Self::here(CommandLine::Argv(argv))
+/// Asks to run a program as given, without a shell, in this process's working directory.
+///
+/// # Errors
+///
+/// When there is no program, or the working directory has been removed.
+pub fn argv<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Result<Request, RequestError> {
+    let argv: Vec<_> = argv.into_iter().map(|word| hearback_platform::from_os(&word.into())).collect();
+    if argv.is_empty() {
+        return Err(RequestError::Empty);
     }
-
-    /// Runs text in a shell, in this process's working directory.
-    ///
-    /// # Errors
-    ///
-    /// When the working directory has been removed.
-    pub fn shell(text: impl Into<String>) -> Result<Self, RequestError> {
-        Self::here(CommandLine::Shell(text.into()))
-    }
-
-    fn here(command: CommandLine) -> Result<Self, RequestError> {
-        let cwd = std::env::current_dir().map_err(RequestError::NoDirectory)?;
-        Ok(Self::new(command, &cwd))
-    }
-
-    /// Runs a command in a directory that has to be absolute: the supervisor is somewhere else.
-    pub fn new(command: CommandLine, directory: &Path) -> Self {
-        Self {
-            command,
-            cwd: hearback_platform::from_os(directory.as_os_str()),
-            session: None,
-            label: None,
-            key: None,
-            notify: NotifyPolicy::default(),
-            sinks: Vec::new(),
-            env: Vec::new(),
-            durability: None,
-        }
-    }
-
-    /// Runs it in `directory`, seen from this process's working directory.
-    #[must_use]
-    pub fn in_directory(mut self, directory: &Path) -> Self {
-        let base = PathBuf::from(hearback_platform::to_os(&self.cwd));
-        self.cwd = hearback_platform::from_os(base.join(directory).as_os_str());
-        self
-    }
+    Ok(Request::new(CommandLine::Argv(argv), here()?))
 }
 
-/// A launch that went well.
-pub type Launch = Launched;
+/// Asks to run text in a shell, in this process's working directory.
+///
+/// # Errors
+///
+/// When the working directory has been removed.
+pub fn shell(text: impl Into<String>) -> Result<Request, RequestError> {
+    Ok(Request::new(CommandLine::Shell { shell: text.into() }, here()?))
+}
+
+fn here() -> Result<OsText, RequestError> {
+    let cwd = std::env::current_dir().map_err(RequestError::NoDirectory)?;
+    Ok(hearback_platform::from_os(cwd.as_os_str()))
+}
 
 /// One job as it was seen.
 #[derive(Debug, Clone)]
@@ -181,6 +129,26 @@ pub struct Listing {
     pub problems: Vec<(JobId, StoreError)>,
 }
 
+impl Listing {
+    /// Adds what was seen, if it is wanted; tells whether it was.
+    fn add(&mut self, id: &JobId, select: &Select, seen: Result<Option<Job>, StoreError>) -> bool {
+        let job = match seen {
+            Ok(Some(job)) => job,
+            Ok(None) => return false,
+            Err(error) => {
+                self.problems.push((id.clone(), error));
+                return false;
+            }
+        };
+        let wanted = select.session.as_ref().is_none_or(|session| job.view.session.as_ref() == Some(session))
+            && select.state.is_none_or(|state| job.view.state == state);
+        if wanted {
+            self.jobs.push(job);
+        }
+        wanted
+    }
+}
+
 /// A store, and everything that can be done with it.
 #[derive(Debug)]
 pub struct Hearback {
@@ -224,7 +192,7 @@ impl Hearback {
 
     /// What the wall clock says.
     pub fn now(&self) -> Timestamp {
-        Native::default().wall()
+        self.ports.clock.wall()
     }
 
     /// Launches a job, and returns when its target runs or it is known why not.
@@ -232,23 +200,20 @@ impl Hearback {
     /// # Errors
     ///
     /// The error says whether anything is left of the job: see [`LaunchError`].
-    pub fn launch(&self, request: &Request) -> Result<Launch, LaunchError> {
+    pub fn launch(&self, request: &Request) -> Result<Launched, LaunchError> {
         let launcher = Launcher {
             program: self.supervisor_program().map_err(LaunchError::Spawn)?,
             home: self.home().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            durability: self.settings.durability,
         };
-        let request = launch::Request {
-            command: request.command.clone(),
-            cwd: request.cwd.clone(),
-            session: request.session.clone(),
-            label: request.label.clone(),
-            key: request.key.clone(),
-            notify: request.notify,
-            sinks: request.sinks.clone(),
-            env: request.env.clone(),
-            durability: request.durability.unwrap_or(self.settings.durability),
-        };
+        let mut request = request.clone();
+        // A relative path would name another store where the job runs.
+        if let Some(set) = std::env::var_os(home::HOME_VARIABLE)
+            && Path::new(&set).is_relative()
+        {
+            request.env.insert(0, (home::HOME_VARIABLE.into(), Some(self.home().into())));
+        }
         launch::launch(&self.ports, &launcher, &request)
     }
 
@@ -284,12 +249,29 @@ impl Hearback {
             Err(error) if !error.is_unwritable() => return Err(error),
             _ => {}
         }
+        self.look(id)
+    }
+
+    /// Shows one job as it is recorded, and changes nothing; nothing when there is no such job.
+    ///
+    /// # Errors
+    ///
+    /// When the job cannot be read.
+    pub fn look(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
         Ok(self.store.observe(id)?.and_then(|seen| self.shown(seen)))
     }
 
-    fn shown(&self, seen: Observed) -> Option<Job> {
+    fn shown(&self, mut seen: Observed) -> Option<Job> {
+        let elsewhere = reconcile::is_elsewhere(&self.ports, &seen);
+        if elsewhere {
+            seen.locks.alive = LockState::Held;
+        }
         let log = hearback_platform::from_os(self.store.log_path(&seen.id).as_os_str());
-        let view = JobView::new(&seen, &self.ports.processes.here(), log)?;
+        let mut view = JobView::new(&seen, &self.ports.here, log)?;
+        if elsewhere {
+            view.notes
+                .push("its supervisor works in another store, of which this is a copy: left alone".into());
+        }
         Some(Job { view, seen })
     }
 
@@ -300,43 +282,30 @@ impl Hearback {
     /// When the store cannot be listed.
     pub fn jobs(&self, select: &Select) -> Result<Listing, StoreError> {
         let mut listing = Listing::default();
-        for id in self.store.open_jobs()?.iter().rev() {
-            self.add(id, select, &mut listing);
+        let mut looked_at = HashSet::new();
+        for id in self.store.open_jobs()? {
+            listing.add(&id, select, self.job(&id));
+            looked_at.insert(id);
         }
         let wanted = select.history_max.unwrap_or(usize::MAX);
         // History is read from its newest end, and further back only while too few of it were wanted.
-        let (mut found, mut read, mut most) = (0, 0, wanted);
-        while found < wanted {
+        let (mut found, mut most) = (0, wanted);
+        loop {
             let past = self.store.past_jobs(most)?;
-            for id in &past[read.min(past.len())..] {
-                let is_new = listing.jobs.iter().all(|job| job.view.id != *id);
-                found += usize::from(is_new && found < wanted && self.add(id, select, &mut listing));
+            let all_of_it = past.len() < most;
+            for id in past {
+                // A job may have moved since it was seen among the open ones. What is in history needs no repair.
+                if found < wanted && looked_at.insert(id.clone()) {
+                    found += usize::from(listing.add(&id, select, self.look(&id)));
+                }
             }
-            if past.len() < most {
+            if all_of_it || found >= wanted {
                 break;
             }
-            read = past.len();
             most = most.saturating_mul(2);
         }
         listing.jobs.sort_by(|a, b| b.view.id.cmp(&a.view.id));
         Ok(listing)
-    }
-
-    fn add(&self, id: &JobId, select: &Select, listing: &mut Listing) -> bool {
-        let job = match self.job(id) {
-            Ok(Some(job)) => job,
-            Ok(None) => return false,
-            Err(error) => {
-                listing.problems.push((id.clone(), error));
-                return false;
-            }
-        };
-        let wanted = select.session.as_ref().is_none_or(|session| job.view.session.as_ref() == Some(session))
-            && select.state.is_none_or(|state| job.view.state == state);
-        if wanted {
-            listing.jobs.push(job);
-        }
-        wanted
     }
 
     /// Opens what a job printed; nothing when it printed nothing yet.

@@ -3,20 +3,20 @@
 //! This crate is the `hearback` program and, with the `cli` feature off, a small front for programs that embed it:
 //!
 //! ```no_run
-//! use hearback::{Hearback, Options, Request};
+//! use hearback::{Hearback, Options, argv};
 //!
 //! // First thing in `main`: the supervisor of a job is this same program, executed again.
 //! hearback::supervise_if_asked();
 //!
 //! let hearback = Hearback::open(Options::default())?;
-//! let launched = hearback.launch(&Request::argv(["make", "all"])?)?;
+//! let launched = hearback.launch(&argv(["make", "all"])?)?;
 //! let job = hearback.wait(launched.id())?;
 //! println!("{}", job.view.outcome.map_or("running".into(), |outcome| outcome.to_string()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The types to know: [`Hearback`] is a store and everything that can be done with it, [`Request`] is what to
-//! launch, and [`Job`] is what is known of it.
+//! launch (made by [`argv`] or [`shell()`]), and [`Job`] is what is known of it.
 
 mod front;
 mod home;
@@ -28,12 +28,12 @@ mod supervisor;
 #[cfg(feature = "cli")]
 pub mod cli;
 
-pub use front::{Hearback, Job, Launch, Listing, OpenError, Options, Request, RequestError, Select};
+pub use front::{Hearback, Job, Listing, OpenError, Options, RequestError, Select, argv, shell};
 pub use hearback_core as core;
-pub use hearback_monitor::launch::LaunchError;
+pub use hearback_monitor::launch::{LaunchError, Launched, Request};
 pub use hearback_monitor::prune::Retention;
 pub use hearback_monitor::wait::{Until, WaitError};
 pub use lookup::FindError;
-pub use session::current_session;
+pub use session::{SessionError, current_session};
 pub use settings::Settings;
 pub use supervisor::supervise_if_asked;

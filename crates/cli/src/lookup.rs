@@ -1,7 +1,7 @@
 //! Finding a job by what somebody typed.
 
 use hearback_core::port::record::{RecordStore, StoreError};
-use hearback_core::{IdPattern, JobId, ParseIdError, Session};
+use hearback_core::{IdPattern, JobId, JobState, ParseIdError, Session, fold};
 
 /// Why no job was found.
 #[derive(Debug, thiserror::Error)]
@@ -55,9 +55,8 @@ pub(crate) fn find(
     let mut visible = Vec::new();
     for id in candidates.drain(..) {
         let Some(seen) = store.observe(&id)? else { continue };
-        let facts = &seen.facts;
-        let is_job = !(facts.spec.is_absent() && facts.begin.is_absent() && facts.end.is_absent());
-        let owner = facts.spec.present().and_then(|spec| spec.session.as_ref());
+        let is_job = fold(&seen.facts, seen.locks).state != JobState::Nothing;
+        let owner = seen.facts.spec.present().and_then(|spec| spec.session.as_ref());
         if is_job && session.is_none_or(|session| owner == Some(session)) {
             visible.push(id);
         }

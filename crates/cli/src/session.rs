@@ -1,6 +1,6 @@
 //! Which session this process belongs to.
 
-use hearback_core::Session;
+use hearback_core::{NameError, Session};
 
 /// Our own variable first, then those that agents set for their children.
 const VARIABLES: [&str; 6] = [
@@ -12,7 +12,28 @@ const VARIABLES: [&str; 6] = [
     "AGENT_SESSION_ID",
 ];
 
+/// A variable that should name a session and cannot.
+///
+/// It is not passed over: without a session a caller sees everybody's jobs.
+#[derive(Debug, thiserror::Error)]
+#[error("{variable} names no session")]
+pub struct SessionError {
+    variable: &'static str,
+    source: NameError,
+}
+
 /// The session that the environment names, if any. An empty variable names none.
-pub fn current_session() -> Option<Session> {
-    VARIABLES.iter().find_map(|name| Session::parse(std::env::var(name).ok()?).ok())
+///
+/// # Errors
+///
+/// When a variable is set to something that can be no session.
+pub fn current_session() -> Result<Option<Session>, SessionError> {
+    let set = VARIABLES
+        .iter()
+        .find_map(|name| Some((*name, std::env::var_os(name).filter(|text| !text.is_empty())?)));
+    let Some((variable, text)) = set else { return Ok(None) };
+    match text.into_string().map_err(|_| NameError::NotText("session")).and_then(Session::parse) {
+        Ok(session) => Ok(Some(session)),
+        Err(source) => Err(SessionError { variable, source }),
+    }
 }

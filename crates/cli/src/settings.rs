@@ -29,6 +29,10 @@ impl Settings {
                 .push(format!("`{}` is not valid TOML and was ignored: {reason}", path.display()));
             toml::Table::new()
         });
+        const KNOWN: [&str; 3] = ["durability", "retention", "max_jobs"];
+        for name in table.keys().filter(|name| !KNOWN.contains(&name.as_str())) {
+            settings.warnings.push(format!("{name} in {} is no setting, and was ignored", path.display()));
+        }
         let mut pick = |name: &str, set: &mut dyn FnMut(&mut Self, &str) -> bool| {
             let variable = format!("HEARBACK_{}", name.to_uppercase());
             let from_env = env(&variable).map(|value| (variable, value));
@@ -100,6 +104,7 @@ mod tests {
         assert_eq!(settings.retention.max_age, Retention::default().max_age);
         assert_eq!(settings.warnings.len(), 2);
         assert!(settings.warnings.iter().any(|warning| warning.contains("HEARBACK_MAX_JOBS")));
+        assert!(merge("max_job = 5", &[]).warnings[0].contains("max_job"));
         assert!(merge("not toml at all [", &[]).warnings[0].contains("config.toml"));
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hearback_core::JobId;
+use hearback_core::port::process::{LaunchAnswer, LauncherLink};
 use hearback_monitor::Ports;
 use hearback_monitor::supervise::Supervisor;
 use hearback_platform::{Native, SUPERVISE_COMMAND, StdioWire};
@@ -37,9 +38,15 @@ fn supervise(id: JobId) -> i32 {
     std::panic::set_hook(Box::new(|_| {}));
     let native = Native::default();
     // The launcher made the store our working directory, so that no variable can lead us elsewhere.
-    let Ok(store) = Store::open(native, Path::new(".")) else { return 125 };
-    let ports = Ports::new(store, native, native);
     let mut wire = StdioWire::default();
+    let store = match Store::open(native, Path::new(".")) {
+        Ok(store) => store,
+        Err(error) => {
+            wire.answer(&LaunchAnswer::Refused { message: error.to_string() });
+            return 125;
+        }
+    };
+    let ports = Ports::new(store, native, native);
     Supervisor::new(&ports, &native, &mut wire, id).run();
     0
 }

@@ -321,6 +321,28 @@ pub enum FactKind {
     Settled,
 }
 
+impl FactKind {
+    /// Those of which there is at most one.
+    pub const SINGLE: [Self; 6] =
+        [Self::Spec, Self::Begin, Self::Target, Self::End, Self::Receipt, Self::Settled];
+}
+
+impl fmt::Display for FactKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spec => f.write_str("spec"),
+            Self::Begin => f.write_str("begin"),
+            Self::Target => f.write_str("target"),
+            Self::Kill(n) => write!(f, "kill.{n}"),
+            Self::End => f.write_str("end"),
+            Self::Lease(n) => write!(f, "lease.{n}"),
+            Self::LeaseResult(n) => write!(f, "result.{n}"),
+            Self::Receipt => f.write_str("receipt"),
+            Self::Settled => f.write_str("settled"),
+        }
+    }
+}
+
 impl Fact {
     /// Which fact it is.
     pub fn kind(&self) -> FactKind {

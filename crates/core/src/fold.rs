@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::KilledBy;
 use crate::{
-    Begin, BegunBy, BootId, End, JobId, Kill, Lease, LeaseResult, LostReason, MachineId, NotifyPolicy,
-    Outcome, Receipt, ReceiptHow, Settled, Spec, Stamp, Target, Verdict,
+    Begin, BegunBy, BootId, End, FactKind, JobId, Kill, Lease, LeaseResult, LostReason, MachineId,
+    NotifyPolicy, Outcome, Receipt, ReceiptHow, Settled, Spec, Stamp, Target,
 };
 
 /// What one file of a job said.
@@ -37,9 +37,13 @@ impl<T> Read<T> {
         matches!(self, Self::Absent)
     }
 
-    /// Whether a newer build wrote it.
-    pub fn is_newer(&self) -> bool {
-        matches!(self, Self::Newer(_))
+    /// What is wrong with it, if it is there.
+    pub fn flaw(&self) -> Option<Flaw<'_>> {
+        match self {
+            Self::Unreadable(why) => Some(Flaw::Unreadable(why)),
+            Self::Newer(format) => Some(Flaw::Newer(*format)),
+            Self::Absent | Self::Present(_) => None,
+        }
     }
 }
 
@@ -74,16 +78,41 @@ pub struct Facts {
 impl Facts {
     /// Whether any of them was written by a newer build.
     pub fn any_newer(&self) -> bool {
-        self.spec.is_newer()
-            || self.begin.is_newer()
-            || self.target.is_newer()
-            || self.end.is_newer()
-            || self.receipt.is_newer()
-            || self.settled.is_newer()
-            || self.kills.iter().any(|(_, kill)| kill.is_newer())
-            || self.leases.iter().any(|(_, lease)| lease.is_newer())
-            || self.results.iter().any(|(_, result)| result.is_newer())
+        self.flaws().iter().any(|(_, flaw)| matches!(flaw, Flaw::Newer(_)))
     }
+
+    /// Those that are there and cannot be relied on, each with what is wrong with it.
+    pub fn flaws(&self) -> Vec<(FactKind, Flaw<'_>)> {
+        fn numbered<T>(
+            list: &[(u32, Read<T>)],
+            kind: fn(u32) -> FactKind,
+        ) -> impl Iterator<Item = (FactKind, Option<Flaw<'_>>)> {
+            list.iter().map(move |(n, read)| (kind(*n), read.flaw()))
+        }
+        [
+            (FactKind::Spec, self.spec.flaw()),
+            (FactKind::Begin, self.begin.flaw()),
+            (FactKind::Target, self.target.flaw()),
+            (FactKind::End, self.end.flaw()),
+            (FactKind::Receipt, self.receipt.flaw()),
+            (FactKind::Settled, self.settled.flaw()),
+        ]
+        .into_iter()
+        .chain(numbered(&self.kills, FactKind::Kill))
+        .chain(numbered(&self.leases, FactKind::Lease))
+        .chain(numbered(&self.results, FactKind::LeaseResult))
+        .filter_map(|(kind, flaw)| Some((kind, flaw?)))
+        .collect()
+    }
+}
+
+/// Why a fact that is there cannot be relied on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw<'a> {
+    /// It cannot be understood.
+    Unreadable(&'a str),
+    /// A newer build wrote it, in this format.
+    Newer(u32),
 }
 
 /// Whether somebody holds a lock.
@@ -283,8 +312,8 @@ fn is_wanted(spec: &Spec, outcome: &Outcome) -> bool {
     match spec.notify {
         NotifyPolicy::Always => true,
         NotifyPolicy::Never => false,
-        NotifyPolicy::Failure => outcome.verdict() == Verdict::Failed,
-        NotifyPolicy::Success => outcome.verdict() == Verdict::Done,
+        NotifyPolicy::Failure => !outcome.is_success(),
+        NotifyPolicy::Success => outcome.is_success(),
         NotifyPolicy::Auto => !matches!(
             outcome,
             Outcome::Killed { by: KilledBy::Session(killer), .. } if Some(killer) == spec.session.as_ref()
@@ -414,7 +443,7 @@ mod tests {
             let abandoned = matches!(facts.begin.present(), Some(Begin { by: BegunBy::Abandoned, .. }));
             prop_assert_eq!(ended, !facts.end.is_absent() || abandoned);
             // Success is said only by an end that says so itself.
-            if let JobState::Ended { outcome, .. } = &fold.state && outcome.verdict() == Verdict::Done {
+            if let JobState::Ended { outcome, .. } = &fold.state && outcome.is_success() {
                 prop_assert_eq!(&facts.end.present().unwrap().outcome, outcome);
             }
             // Nobody is told, and nothing is closed, before the end.

@@ -38,11 +38,11 @@ pub use fold::{
     Facts, Fold, FollowUp, FollowUpState, Here, JobState, LockState, LockView, Observed, Place, Read, fold,
 };
 pub use id::{IdPattern, JobId, ParseIdError, SHORT_ID_MIN};
-pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind, Verdict};
+pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};
 pub use port::process::{BootId, MachineId, ProcessIdentity};
 pub use spec::{CommandLine, Durability, FORMAT, Key, NameError, NotifyPolicy, OsText, Session, Spec};
 pub use time::{Stamp, Timestamp};
-pub use view::{FollowUpView, JobView, OutputView, StateWord, TextView};
+pub use view::{DOCUMENT_FORMAT, FollowUpView, JobView, OutputView, StateWord};
 
 /// Fields that a newer build wrote and this one does not know: kept, so that what is copied loses nothing.
 pub type Extra = std::collections::BTreeMap<String, serde_json::Value>;

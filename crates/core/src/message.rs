@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::view::{JobView, TextView};
+use crate::{CommandLine, JobView};
 
 /// A piece of a job's output, cut to a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +42,10 @@ pub fn result_text(job: &JobView, output: &Excerpt) -> String {
 }
 
 /// Shows a command on one line, quoted where a reader could mistake it.
-pub fn command_text(command: &TextView) -> String {
+pub fn command_text(command: &CommandLine) -> String {
     match command {
-        TextView::Shell { shell } => shell.clone(),
-        TextView::Argv(argv) => {
+        CommandLine::Shell { shell } => shell.clone(),
+        CommandLine::Argv(argv) => {
             argv.iter().map(|argument| quoted(&argument.to_string())).collect::<Vec<_>>().join(" ")
         }
     }
@@ -72,6 +72,7 @@ pub fn clean(text: &str) -> String {
     while let Some(c) = chars.next() {
         match c {
             '\u{1b}' => skip_escape(&mut chars),
+            '\u{9b}' => skip_control_sequence(&mut chars),
             '\r' if chars.peek() == Some(&'\n') => {}
             '\r' => out.push('\n'),
             '\n' | '\t' => out.push(c),
@@ -84,40 +85,40 @@ pub fn clean(text: &str) -> String {
     out
 }
 
+type Rest<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
 /// Swallows the rest of a terminal sequence; one that never ends swallows no more than its line.
-fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    match chars.peek() {
-        Some('[') => {
-            chars.next();
-            while let Some(&c) = chars.peek() {
-                if c == '\n' {
-                    return;
-                }
-                chars.next();
-                if ('\u{40}'..='\u{7e}').contains(&c) {
-                    return;
-                }
-            }
-        }
-        Some(']' | 'P' | '_' | '^') => {
-            while let Some(&c) = chars.peek() {
-                if c == '\n' {
-                    return;
-                }
-                chars.next();
-                if c == '\u{7}' {
-                    return;
-                }
-                if c == '\u{1b}' {
-                    chars.next_if_eq(&'\\');
-                    return;
-                }
-            }
-        }
-        Some(c) if *c != '\n' => {
-            chars.next();
+fn skip_escape(chars: &mut Rest<'_>) {
+    match chars.next_if(|c| *c != '\n') {
+        Some('[') => skip_control_sequence(chars),
+        Some(']' | 'P' | 'X' | '_' | '^') => skip_string(chars),
+        // A few of these, then the one that says what is meant: `ESC ( B` chooses a character set.
+        Some(' '..='/') => {
+            while chars.next_if(|c| (' '..='/').contains(c)).is_some() {}
+            chars.next_if(|c| *c != '\n');
         }
         _ => {}
+    }
+}
+
+fn skip_control_sequence(chars: &mut Rest<'_>) {
+    while let Some(c) = chars.next_if(|c| *c != '\n') {
+        if ('\u{40}'..='\u{7e}').contains(&c) {
+            return;
+        }
+    }
+}
+
+fn skip_string(chars: &mut Rest<'_>) {
+    while let Some(c) = chars.next_if(|c| *c != '\n') {
+        match c {
+            '\u{7}' | '\u{9c}' => return,
+            '\u{1b}' => {
+                chars.next_if_eq(&'\\');
+                return;
+            }
+            _ => {}
+        }
     }
 }
 
@@ -200,5 +201,6 @@ mod tests {
         assert!(!text.contains('\u{1b}'));
         assert_eq!(clean_line("a\nb\u{202e}c\u{1b}[2Jd"), "a⏎bcd");
         assert_eq!(clean("open \u{1b}[12;\nnext"), "open \nnext");
+        assert_eq!(clean("\u{1b}(B\u{1b}[mplain\u{9b}31m red\u{1b}"), "plain red");
     }
 }

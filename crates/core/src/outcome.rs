@@ -144,22 +144,10 @@ pub enum StartErrorKind {
     Other,
 }
 
-/// The three ways in which a job can look to somebody in a hurry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It ended with code 0.
-    Done,
-    /// It ended in any other way.
-    Failed,
-}
-
 impl Outcome {
-    /// Done or failed: derived, never stored.
-    pub fn verdict(&self) -> Verdict {
-        match self {
-            Self::Exited { code: 0 } => Verdict::Done,
-            _ => Verdict::Failed,
-        }
+    /// Whether it ended by itself with code 0: everything else is a failure.
+    pub fn is_success(&self) -> bool {
+        matches!(self, Self::Exited { code: 0 })
     }
 
     /// The exit code with which `hearback wait` passes this outcome on.
@@ -265,7 +253,7 @@ mod tests {
 
     #[test]
     fn only_code_zero_is_done() {
-        assert_eq!(Outcome::Exited { code: 0 }.verdict(), Verdict::Done);
+        assert!(Outcome::Exited { code: 0 }.is_success());
         for failed in [
             Outcome::Exited { code: 259 },
             Outcome::Signaled { signal: 9, core: false },
@@ -274,7 +262,7 @@ mod tests {
             Outcome::Lost { reason: LostReason::SupervisorDied },
             Outcome::Unknown,
         ] {
-            assert_eq!(failed.verdict(), Verdict::Failed, "{failed}");
+            assert!(!failed.is_success(), "{failed}");
             assert_ne!(failed.exit_code(), 0, "{failed}");
         }
     }

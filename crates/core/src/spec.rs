@@ -57,12 +57,16 @@ pub struct Spec {
 
 /// A program with its arguments, or text for a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(untagged)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CommandLine {
     /// Run as given, without a shell; the first is the program.
     Argv(Vec<OsText>),
     /// Handed to a shell as a script file, so that nothing in it can break the bookkeeping.
-    Shell(String),
+    Shell {
+        /// The text.
+        shell: String,
+    },
 }
 
 /// Text as the operating system has it: mostly UTF-8, but bound to nothing.
@@ -109,6 +113,9 @@ pub enum NameError {
     /// Nothing was given.
     #[error("a {0} cannot be empty")]
     Empty(&'static str),
+    /// What was given is not text.
+    #[error("a {0} is text, and this is not UTF-8")]
+    NotText(&'static str),
     /// More was given than anybody means.
     #[error("a {0} has at most {max} bytes", max = MAX_NAME)]
     TooLong(&'static str),

@@ -2,11 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::fold::Here;
+use crate::fold::{Flaw, Here};
 use crate::{
     CommandLine, FollowUpState, JobId, JobState, NotifyPolicy, Observed, OsText, Outcome, Session, Usage,
-    Verdict, fold,
+    fold,
 };
+
+/// The version of every JSON document that hearback prints. It changes for other reasons than the format on disk.
+pub const DOCUMENT_FORMAT: u32 = 1;
 
 /// One job, as `show --json`, `list --json` and `wait --json` print it. Absent means absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,7 +29,7 @@ pub struct JobView {
     pub label: Option<String>,
     /// What it runs; absent when the record of it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<TextView>,
+    pub command: Option<CommandLine>,
     /// Where it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<OsText>,
@@ -98,29 +101,6 @@ impl StateWord {
     }
 }
 
-/// A command as a program reads it: an array of arguments, or the text of a shell script.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum TextView {
-    /// A program and its arguments.
-    Argv(Vec<OsText>),
-    /// Text for a shell.
-    Shell {
-        /// The text.
-        shell: String,
-    },
-}
-
-impl From<&CommandLine> for TextView {
-    fn from(command: &CommandLine) -> Self {
-        match command {
-            CommandLine::Argv(argv) => Self::Argv(argv.clone()),
-            CommandLine::Shell(text) => Self::Shell { shell: text.clone() },
-        }
-    }
-}
-
 /// The message owed to the owner of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -170,10 +150,7 @@ impl JobView {
             JobState::Unclaimed | JobState::Orphaned if foreign => (StateWord::Running, None),
             JobState::Unclaimed | JobState::Orphaned => lost(here.lost_reason(facts)),
             JobState::Ended { outcome, .. } => {
-                let word = match outcome.verdict() {
-                    Verdict::Done => StateWord::Done,
-                    Verdict::Failed => StateWord::Failed,
-                };
+                let word = if outcome.is_success() { StateWord::Done } else { StateWord::Failed };
                 (word, Some(outcome.clone()))
             }
         };
@@ -182,12 +159,12 @@ impl JobView {
         let end = facts.end.present();
         let wanted = folded.follow_up.state != FollowUpState::NotWanted;
         Some(Self {
-            format: crate::FORMAT,
+            format: DOCUMENT_FORMAT,
             id: seen.id.clone(),
             state,
             session: spec.and_then(|spec| spec.session.clone()),
             label: spec.and_then(|spec| spec.label.clone()),
-            command: spec.map(|spec| (&spec.command).into()),
+            command: spec.map(|spec| spec.command.clone()),
             cwd: spec.map(|spec| spec.cwd.clone()),
             launched_at: spec.map(|spec| spec.launched_at_ms.to_string()),
             started_at: target.map(|target| target.at_ms.to_string()),
@@ -214,32 +191,14 @@ impl JobView {
 }
 
 fn notes(seen: &Observed) -> Vec<String> {
-    fn note<T>(notes: &mut Vec<String>, name: &str, read: &crate::Read<T>) {
-        match read {
-            crate::Read::Unreadable(why) => notes.push(format!("{name} cannot be read: {why}")),
-            crate::Read::Newer(format) => {
-                notes.push(format!("{name} has format {format}, written by a newer hearback: left alone"));
-            }
-            crate::Read::Absent | crate::Read::Present(_) => {}
-        }
-    }
     let facts = &seen.facts;
-    let mut notes = Vec::new();
-    note(&mut notes, "spec", &facts.spec);
-    note(&mut notes, "begin", &facts.begin);
-    note(&mut notes, "target", &facts.target);
-    note(&mut notes, "end", &facts.end);
-    note(&mut notes, "receipt", &facts.receipt);
-    note(&mut notes, "settled", &facts.settled);
-    for (n, kill) in &facts.kills {
-        note(&mut notes, &format!("kill.{n}"), kill);
-    }
-    for (n, lease) in &facts.leases {
-        note(&mut notes, &format!("lease.{n}"), lease);
-    }
-    for (n, result) in &facts.results {
-        note(&mut notes, &format!("result.{n}"), result);
-    }
+    let flaws = facts.flaws().into_iter().map(|(kind, flaw)| match flaw {
+        Flaw::Unreadable(why) => format!("{kind} cannot be read: {why}"),
+        Flaw::Newer(format) => {
+            format!("{kind} has format {format}, written by a newer hearback: left alone")
+        }
+    });
+    let mut notes: Vec<_> = flaws.collect();
     if let Some(words) = facts.end.present().and_then(|end| end.note.clone()) {
         notes.push(words);
     }

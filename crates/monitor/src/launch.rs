@@ -8,8 +8,8 @@ use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
 use hearback_core::port::process::{Heard, LaunchAnswer, SupervisorRequest, Word};
 use hearback_core::port::record::{JobLock, KeyClaim, StoreError};
 use hearback_core::{
-    Begin, BegunBy, CommandLine, Durability, Extra, FORMAT, Fact, JobId, Key, LockState, LockView,
-    NotifyPolicy, Observed, OsText, Read, Receipt, ReceiptHow, Session, Spec, StartError,
+    Begin, BegunBy, CommandLine, Durability, Extra, FORMAT, Fact, JobId, JobState, Key, LockState, LockView,
+    NotifyPolicy, Observed, OsText, Outcome, Read, Receipt, ReceiptHow, Session, Spec, StartError, fold,
 };
 
 use crate::{Ports, reconcile};
@@ -38,8 +38,25 @@ pub struct Request {
     pub sinks: Vec<String>,
     /// Changes to the environment that the target inherits.
     pub env: Vec<(OsString, Option<OsString>)>,
-    /// What has to survive a power cut.
-    pub durability: Durability,
+    /// What has to survive a power cut; by default what the launcher says.
+    pub durability: Option<Durability>,
+}
+
+impl Request {
+    /// Asks to run `command` in `cwd`, which has to be absolute, and for nothing else.
+    pub fn new(command: CommandLine, cwd: OsText) -> Self {
+        Self {
+            command,
+            cwd,
+            session: None,
+            label: None,
+            key: None,
+            notify: NotifyPolicy::default(),
+            sinks: Vec::new(),
+            env: Vec::new(),
+            durability: None,
+        }
+    }
 }
 
 /// Who launches, and what becomes the supervisor.
@@ -51,6 +68,8 @@ pub struct Launcher {
     pub home: PathBuf,
     /// The version that is written into every spec.
     pub version: String,
+    /// What has to survive a power cut, when a request does not say.
+    pub durability: Durability,
 }
 
 /// A launch that went well.
@@ -93,7 +112,7 @@ pub enum LaunchError {
     #[error("the job could not be recorded, so nothing was run: {0}")]
     Refused(String),
     /// The key names a job that does something else.
-    #[error("key `{key}` already names job `{id}`, which runs a different command")]
+    #[error("key `{key}` already names job `{id}`, which runs another command or in another directory")]
     KeyTaken {
         /// The key.
         key: Key,
@@ -146,8 +165,7 @@ pub fn launch(ports: &Ports, launcher: &Launcher, request: &Request) -> Result<L
         }
         Ok(KeyClaim::Ours) => start(ports, launcher, request, claim),
         Ok(KeyClaim::Taken(other)) => {
-            drop(claim.launching);
-            ports.store.discard(&claim.id)?;
+            clean_up(ports, claim);
             match adopt(ports, request, key, other)? {
                 Adopted::Known(id) => Ok(Launched::Known { id }),
                 Adopted::Unfinished(claim) => start(ports, launcher, request, claim),
@@ -196,7 +214,7 @@ enum Reached {
 }
 
 /// Finds the job that a key names, and waits for whoever is launching it at this moment.
-fn adopt(ports: &Ports, request: &Request, key: &Key, id: JobId) -> Result<Adopted, LaunchError> {
+fn adopt(ports: &Ports, request: &Request, key: &Key, mut id: JobId) -> Result<Adopted, LaunchError> {
     for _ in 0..TRIES {
         let waited = ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block)?;
         drop(waited);
@@ -215,7 +233,16 @@ fn adopt(ports: &Ports, request: &Request, key: &Key, id: JobId) -> Result<Adopt
             Reached::Begun => return Ok(Adopted::Known(id)),
             reached => reached == Reached::Recorded,
         };
-        return Ok(Adopted::Unfinished(Claim { id, launching, recorded }));
+        let claim = Claim { id: id.clone(), launching, recorded };
+        // The job may have been pruned, and its key given to another, since we read what the key says. Who prunes
+        // gives the key back under the lock that we hold now.
+        match ports.store.claim_key(request.session.as_ref(), key, &id)? {
+            KeyClaim::Ours => return Ok(Adopted::Unfinished(claim)),
+            KeyClaim::Taken(other) => {
+                clean_up(ports, claim);
+                id = other;
+            }
+        }
     }
     Err(LaunchError::Refused("its folder was removed again and again".into()))
 }
@@ -227,7 +254,7 @@ fn reached(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Re
         Read::Present(spec) if (&spec.command, &spec.cwd) == (&request.command, &request.cwd) => {
             // The launch lock may be ours, and says nothing then.
             let locks = LockView { launch: LockState::Free, ..seen.locks };
-            let step = reconcile::plan(&Observed { locks, ..seen }, &ports.processes.here());
+            let step = reconcile::plan(&Observed { locks, ..seen }, &ports.here);
             Ok(if step == Some(reconcile::Step::Abandon) { Reached::Recorded } else { Reached::Begun })
         }
         // One that cannot be read cannot be shown to be the same either.
@@ -242,6 +269,7 @@ fn start(
     claim: Claim,
 ) -> Result<Launched, LaunchError> {
     let id = claim.id.clone();
+    let durability = request.durability.unwrap_or(launcher.durability);
     let supervisor = SupervisorRequest {
         job: id.clone(),
         program: launcher.program.clone(),
@@ -258,12 +286,11 @@ fn start(
     };
     let recorded = if claim.recorded {
         // Whoever recorded it may have died before it was flushed.
-        let flushed =
-            if request.durability == Durability::Power { ports.store.flush_spec(&id) } else { Ok(()) };
+        let flushed = if durability == Durability::Power { ports.store.flush_spec(&id) } else { Ok(()) };
         flushed.map(|()| Publish::New)
     } else {
         let spec = Fact::Spec(Box::new(spec(ports, launcher, request, &id)));
-        ports.store.publish(&id, &spec, request.durability)
+        ports.store.publish(&id, &spec, durability)
     };
     match recorded {
         Ok(Publish::New) => {}
@@ -273,6 +300,8 @@ fn start(
         }
         Err(error) => {
             let _ = link.tell(Word::Failed); // Gone is as good as told.
+            // It may be making room for the end at this moment, in a folder that could then not be removed.
+            let _ = link.hear(CONFIRM_WITHIN);
             clean_up(ports, claim);
             return Err(error.into());
         }
@@ -282,7 +311,7 @@ fn start(
     match link.hear(CONFIRM_WITHIN) {
         Heard::Answer(LaunchAnswer::Started { pid }) => Ok(Launched::Started { id, pid }),
         Heard::Answer(LaunchAnswer::FailedToStart { error }) => {
-            settle_failed_start(ports, claim, request.durability);
+            settle_failed_start(ports, claim, durability);
             Err(LaunchError::FailedToStart { id, error })
         }
         Heard::Answer(LaunchAnswer::Refused { message }) => {
@@ -290,19 +319,37 @@ fn start(
             Err(LaunchError::Refused(message))
         }
         Heard::Silence => Err(LaunchError::Unconfirmed { id }),
-        Heard::Gone | Heard::Answer(LaunchAnswer::Abandoned) => {
-            let abandoned = Fact::Begin(Begin::new(BegunBy::Abandoned, ports.clock.wall()));
-            // If it had begun, that stands, and reconcile finds out that it died.
-            let _ = ports.store.publish(&id, &abandoned, request.durability)?;
+        Heard::Gone | Heard::Answer(LaunchAnswer::Taken) => unanswered(ports, claim, durability),
+    }
+}
+
+/// The supervisor has nothing to say: it died, or somebody else's has the job. The record tells which.
+fn unanswered(ports: &Ports, claim: Claim, durability: Durability) -> Result<Launched, LaunchError> {
+    let id = claim.id.clone();
+    let abandoned = Fact::Begin(Begin::new(BegunBy::Abandoned, ports.clock.wall()));
+    // If somebody had begun, that stands. What cannot be recorded now, the next look records.
+    let _ = ports.store.publish(&id, &abandoned, durability);
+    let seen = ports.store.observe(&id).ok().flatten();
+    let outcome = seen.as_ref().map(|seen| fold(&seen.facts, seen.locks).state);
+    match outcome {
+        Some(JobState::Ended { outcome: Outcome::FailedToStart { error }, .. }) => {
+            settle_failed_start(ports, claim, durability);
+            Err(LaunchError::FailedToStart { id, error })
+        }
+        Some(JobState::Running) => Ok(Launched::Known { id }),
+        Some(JobState::Ended { outcome, .. }) if !matches!(outcome, Outcome::Lost { .. }) => {
+            Ok(Launched::Known { id })
+        }
+        _ => {
             drop(claim);
-            reconcile::job(ports, &id)?;
+            let _ = reconcile::job(ports, &id);
             Err(LaunchError::SupervisorDied { id })
         }
     }
 }
 
 fn spec(ports: &Ports, launcher: &Launcher, request: &Request, id: &JobId) -> Spec {
-    let here = ports.processes.here();
+    let here = ports.here.clone();
     Spec {
         format: FORMAT,
         id: id.clone(),
@@ -313,7 +360,7 @@ fn spec(ports: &Ports, launcher: &Launcher, request: &Request, id: &JobId) -> Sp
         key: request.key.clone(),
         notify: request.notify,
         sinks: request.sinks.clone(),
-        durability: request.durability,
+        durability: request.durability.unwrap_or(launcher.durability),
         launched_at_ms: ports.clock.wall(),
         boot: here.boot,
         machine: here.machine,
@@ -324,9 +371,17 @@ fn spec(ports: &Ports, launcher: &Launcher, request: &Request, id: &JobId) -> Sp
 
 /// Removes a job that never ran. Its supervisor was told so, or is dead.
 fn clean_up(ports: &Ports, claim: Claim) {
-    drop(claim.launching);
+    let Claim { id, launching, recorded } = claim;
+    drop(launching);
+    // One that an earlier launcher recorded is not ours to remove: somebody may have been told of it. The next look
+    // finds that nobody began.
+    if recorded {
+        return;
+    }
+    // A supervisor that could not be executed was a copy of this process for a moment, with the lock open as well.
+    drop(ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block));
     // The caller learns why the launch failed; a folder that cannot be removed as well is found by tidying.
-    let _ = ports.store.prune(&claim.id);
+    let _ = ports.store.prune(&id);
 }
 
 /// The caller is told at once, so nobody has to be told later.
@@ -341,9 +396,9 @@ fn settle_failed_start(ports: &Ports, claim: Claim, durability: Durability) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::StartErrorKind;
     use hearback_core::port::record::RecordStore;
     use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
-    use hearback_core::{JobState, LockView, StartErrorKind, fold};
 
     struct World {
         store: FakeStore,
@@ -368,12 +423,17 @@ mod tests {
             notify: NotifyPolicy::Auto,
             sinks: vec![],
             env: vec![],
-            durability: Durability::Power,
+            durability: None,
         }
     }
 
     fn launcher() -> Launcher {
-        Launcher { program: "hearback".into(), home: "/home".into(), version: "0".into() }
+        Launcher {
+            program: "hearback".into(),
+            home: "/home".into(),
+            version: "0".into(),
+            durability: Durability::Power,
+        }
     }
 
     const STARTED: Heard = Heard::Answer(LaunchAnswer::Started { pid: 7 });
@@ -444,7 +504,8 @@ mod tests {
         let _ = world.store.publish(&id, &Fact::Begin(sample::begin()), Durability::Power).unwrap();
         let again = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap();
         assert_eq!(again, Launched::Known { id: id.clone() });
-        let different = Request { command: CommandLine::Shell("make".into()), ..request(Some("k")) };
+        let different =
+            Request { command: CommandLine::Shell { shell: "make".into() }, ..request(Some("k")) };
         assert!(matches!(
             launch(&world.ports, &launcher(), &different),
             Err(LaunchError::KeyTaken { id: taken, .. }) if taken == id

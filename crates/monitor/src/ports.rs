@@ -1,5 +1,6 @@
 //! The world as the monitor sees it.
 
+use hearback_core::Here;
 use hearback_core::port::clock::Clock;
 use hearback_core::port::process::ProcessControl;
 use hearback_core::port::record::RecordStore;
@@ -12,6 +13,8 @@ pub struct Ports {
     pub processes: Box<dyn ProcessControl>,
     /// The time.
     pub clock: Box<dyn Clock>,
+    /// This machine and this boot: they do not change under a process.
+    pub here: Here,
 }
 
 impl Ports {
@@ -21,7 +24,8 @@ impl Ports {
         processes: impl ProcessControl + 'static,
         clock: impl Clock + 'static,
     ) -> Self {
-        Self { store: Box::new(store), processes: Box::new(processes), clock: Box::new(clock) }
+        let here = processes.here();
+        Self { store: Box::new(store), processes: Box::new(processes), clock: Box::new(clock), here }
     }
 }
 

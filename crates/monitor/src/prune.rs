@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use hearback_core::port::record::StoreError;
-use hearback_core::{JobId, Observed, Stamp, fold};
+use hearback_core::{JobId, JobState, Observed, Place, Stamp, fold};
 
-use crate::Ports;
+use crate::{Ports, reconcile};
 
 /// How long settled jobs are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,9 @@ pub fn plan(settled: &[(JobId, Stamp)], retention: Retention, now: &Stamp) -> Ve
 /// When history cannot be listed.
 pub fn plan_all(ports: &Ports, retention: Retention) -> Result<Vec<JobId>, StoreError> {
     let mut settled = Vec::new();
-    for id in ports.store.past_jobs(usize::MAX)? {
+    // An ended job that owes nothing may be unable to leave the open ones: on a full disk, which pruning is to free.
+    let open = ports.store.open_jobs()?;
+    for id in ports.store.past_jobs(usize::MAX)?.into_iter().chain(open) {
         // One that cannot be looked at is not old enough to go: it may be worth looking at.
         let seen = ports.store.observe(&id).ok().flatten();
         settled.extend(seen.and_then(|seen| Some((id, settled_at(&seen)?))));
@@ -48,13 +50,20 @@ pub fn plan_all(ports: &Ports, retention: Retention) -> Result<Vec<JobId>, Store
 
 fn settled_at(seen: &Observed) -> Option<Stamp> {
     let folded = fold(&seen.facts, seen.locks);
+    let is_over = seen.place == Place::History || matches!(folded.state, JobState::Ended { .. });
     // What a damaged record leaves owed, somebody has to look at first.
-    if folded.frozen || !folded.follow_up.state.is_closed() {
+    if folded.frozen || !is_over || !folded.follow_up.state.is_closed() {
         return None;
     }
     // The settled fact is not flushed; after a power cut the end still tells the time.
     let ended = || Some(Stamp { wall_ms: seen.facts.end.present()?.at_ms, boot: None, since_boot_ms: 0 });
-    folded.settled.cloned().or_else(ended)
+    // One that was never begun has no end either, if the record of that was lost in the same way. One whose end
+    // cannot be read is worth a look.
+    let launched = || {
+        let spec = seen.facts.spec.present().filter(|_| seen.facts.end.is_absent())?;
+        Some(Stamp { wall_ms: spec.launched_at_ms, boot: None, since_boot_ms: 0 })
+    };
+    folded.settled.cloned().or_else(ended).or_else(launched)
 }
 
 /// What a prune did.
@@ -75,6 +84,8 @@ pub struct Report {
 /// When history cannot be listed.
 pub fn all(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
     let mut report = Report::default();
+    // What is settled but not moved out of the way yet counts as well.
+    let _ = reconcile::all(ports);
     for id in plan_all(ports, retention)? {
         match ports.store.prune(&id) {
             Ok(true) => report.pruned.push(id),

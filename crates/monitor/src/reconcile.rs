@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use hearback_core::port::disk::{LockMode, Wait};
+use hearback_core::port::disk::{LockMode, Publish, Wait};
+use hearback_core::port::process::Presence;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{
     Begin, BegunBy, End, EndAuthor, Extra, FORMAT, Fact, Facts, Here, JobId, JobState, LostReason, Observed,
@@ -14,8 +15,8 @@ use crate::Ports;
 
 /// How long a sweep may take before what is left is named as surviving.
 pub const SWEEP_WITHIN: Duration = Duration::from_secs(2);
-/// No job needs more steps than this; a bound, so that two who disagree cannot argue for ever.
-const STEPS_MAX: usize = 8;
+/// No job needs more tries than this; a bound, so that two who disagree cannot argue for ever.
+const STEPS_MAX: usize = 16;
 
 /// What has to happen to a job now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,22 +62,36 @@ pub fn plan(seen: &Observed, here: &Here) -> Option<Step> {
     }
 }
 
+/// Whether the supervisor of a job is alive although its lock is free: then this is not the store that it works in,
+/// but a copy, or somebody replaced the lock. Nothing here says anything about the job.
+pub fn is_elsewhere(ports: &Ports, seen: &Observed) -> bool {
+    let supervisor = match seen.facts.begin.present().map(|begin| &begin.by) {
+        Some(BegunBy::Supervisor(supervisor)) => supervisor,
+        _ => return false,
+    };
+    fold(&seen.facts, seen.locks).state == JobState::Orphaned
+        && ports.processes.presence(supervisor) == Presence::Same
+}
+
 /// Brings one job up to date, and tells what was done.
 ///
 /// # Errors
 ///
 /// When the store cannot be read or written. What was done before stays done.
 pub fn job(ports: &Ports, id: &JobId) -> Result<Vec<Step>, StoreError> {
-    let here = ports.processes.here();
-    let (mut done, mut tries) = (Vec::new(), 0);
-    while done.len() < STEPS_MAX {
+    let mut done = Vec::new();
+    for tried in 1..=STEPS_MAX {
         let Some(seen) = ports.store.observe(id)? else { break };
-        let Some(step) = plan(&seen, &here) else { break };
-        match apply(ports, &seen, step, &here) {
-            Ok(true) => done.push(step),
-            Ok(false) => break,
+        let Some(step) = plan(&seen, &ports.here) else { break };
+        if is_elsewhere(ports, &seen) {
+            break;
+        }
+        match apply(ports, &seen, step) {
+            Ok(Applied::Done) => done.push(step),
+            Ok(Applied::Overtaken) => {}
+            Ok(Applied::NotNow) => break,
             // Somebody else was quicker, and the job is no longer where we saw it.
-            Err(error) if error.is_gone() && tries < STEPS_MAX => tries += 1,
+            Err(error) if error.is_gone() && tried < STEPS_MAX => {}
             Err(error) => return Err(error),
         }
     }
@@ -92,7 +107,7 @@ pub fn all(ports: &Ports) -> Result<Report, StoreError> {
     let mut report = Report::default();
     for id in ports.store.open_jobs()? {
         match job(ports, &id) {
-            Ok(steps) => report.done.extend(steps.into_iter().map(|step| (id.clone(), step))),
+            Ok(steps) => report.steps.extend(steps.into_iter().map(|step| (id.clone(), step))),
             Err(error) => report.failed.push((id, error)),
         }
     }
@@ -105,11 +120,13 @@ pub fn all(ports: &Ports) -> Result<Report, StoreError> {
 ///
 /// When the open jobs cannot be listed.
 pub fn plan_all(ports: &Ports) -> Result<Report, StoreError> {
-    let here = ports.processes.here();
     let mut report = Report::default();
     for id in ports.store.open_jobs()? {
         match ports.store.observe(&id) {
-            Ok(seen) => report.done.extend(seen.and_then(|seen| Some((id, plan(&seen, &here)?)))),
+            Ok(seen) => {
+                let seen = seen.filter(|seen| !is_elsewhere(ports, seen));
+                report.steps.extend(seen.and_then(|seen| Some((id, plan(&seen, &ports.here)?))));
+            }
             Err(error) => report.failed.push((id, error)),
         }
     }
@@ -120,21 +137,39 @@ pub fn plan_all(ports: &Ports) -> Result<Report, StoreError> {
 #[derive(Debug, Default)]
 pub struct Report {
     /// Steps, in order.
-    pub done: Vec<(JobId, Step)>,
+    pub steps: Vec<(JobId, Step)>,
     /// Jobs that could not be brought up to date.
     pub failed: Vec<(JobId, StoreError)>,
 }
 
-/// Carries one step out; tells whether anything has changed.
-fn apply(ports: &Ports, seen: &Observed, step: Step, here: &Here) -> Result<bool, StoreError> {
+/// What became of a step.
+#[derive(Debug, PartialEq, Eq)]
+enum Applied {
+    /// It was carried out, by us.
+    Done,
+    /// Somebody else was quicker: look again.
+    Overtaken,
+    /// Somebody needs the job as it is: a later look finds it.
+    NotNow,
+}
+
+impl From<Publish> for Applied {
+    fn from(published: Publish) -> Self {
+        match published {
+            Publish::New => Self::Done,
+            Publish::Exists => Self::Overtaken,
+        }
+    }
+}
+
+/// Carries one step out.
+fn apply(ports: &Ports, seen: &Observed, step: Step) -> Result<Applied, StoreError> {
     match step {
         Step::Abandon => {
             let begin = Begin::new(BegunBy::Abandoned, ports.clock.wall());
-            // Who loses this race obeys: the job was begun after all.
-            let _ = publish(ports, seen, &Fact::Begin(begin))?;
-            Ok(true)
+            Ok(publish(ports, seen, &Fact::Begin(begin))?.into())
         }
-        Step::Lose(_) => lose(ports, &seen.id, here),
+        Step::Lose(_) => lose(ports, &seen.id),
         Step::Settle => {
             let facts = Facts { settled: Read::Absent, ..seen.facts.clone() };
             let settled = Settled {
@@ -143,24 +178,21 @@ fn apply(ports: &Ports, seen: &Observed, step: Step, here: &Here) -> Result<bool
                 facts: Box::new(facts),
                 extra: Extra::new(),
             };
-            let _ = publish(ports, seen, &Fact::Settled(settled))?;
-            Ok(true)
+            Ok(publish(ports, seen, &Fact::Settled(settled))?.into())
         }
-        Step::Archive => ports.store.archive(&seen.id),
+        Step::Archive => Ok(if ports.store.archive(&seen.id)? { Applied::Done } else { Applied::NotNow }),
     }
 }
 
 /// Ends what a dead supervisor left behind and records that nobody knows how the job ended.
-fn lose(ports: &Ports, id: &JobId, here: &Here) -> Result<bool, StoreError> {
+fn lose(ports: &Ports, id: &JobId) -> Result<Applied, StoreError> {
     // No supervisor can come any more, so whoever holds this lets go soon: a probe, a wait, another reconciler.
-    let Some(_alive) = ports.store.lock(id, JobLock::Alive, LockMode::Exclusive, Wait::Block)? else {
-        return Ok(false);
-    };
+    let _alive = ports.store.lock(id, JobLock::Alive, LockMode::Exclusive, Wait::Block)?;
     // Looked at again under the lock: a supervisor that ended between the two published its own outcome, and that
     // one must win over ours. The lock we hold ourselves says nothing.
-    let Some(seen) = ports.store.observe(id)? else { return Ok(false) };
+    let Some(seen) = ports.store.observe(id)? else { return Ok(Applied::Overtaken) };
     let seen = Observed { locks: hearback_core::LockView::FREE, ..seen };
-    let Some(Step::Lose(reason)) = plan(&seen, here) else { return Ok(false) };
+    let Some(Step::Lose(reason)) = plan(&seen, &ports.here) else { return Ok(Applied::Overtaken) };
     let target = seen.facts.target.present().map(|target| &target.process);
     let survivors = match reason {
         LostReason::Reboot => Vec::new(),
@@ -172,15 +204,10 @@ fn lose(ports: &Ports, id: &JobId, here: &Here) -> Result<bool, StoreError> {
         survivors,
         ..End::new(Outcome::Lost { reason }, ports.clock.wall())
     };
-    let _ = publish(ports, &seen, &Fact::End(Box::new(end)))?;
-    Ok(true)
+    Ok(publish(ports, &seen, &Fact::End(Box::new(end)))?.into())
 }
 
-fn publish(
-    ports: &Ports,
-    seen: &Observed,
-    fact: &Fact,
-) -> Result<hearback_core::port::disk::Publish, StoreError> {
+fn publish(ports: &Ports, seen: &Observed, fact: &Fact) -> Result<Publish, StoreError> {
     let durability = seen.facts.spec.present().map(|spec| spec.durability).unwrap_or_default();
     ports.store.publish(&seen.id, fact, durability)
 }
@@ -216,8 +243,8 @@ mod tests {
         let _held = store.lock(&b, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap();
         let report = all(&ports).unwrap();
         let lost = Step::Lose(LostReason::SupervisorDied);
-        assert_eq!(report.done, [(a.clone(), lost), (a.clone(), Step::Settle), (a.clone(), Step::Archive)]);
-        assert!(all(&ports).unwrap().done.is_empty());
+        assert_eq!(report.steps, [(a.clone(), lost), (a.clone(), Step::Settle), (a.clone(), Step::Archive)]);
+        assert!(all(&ports).unwrap().steps.is_empty());
         assert!(store.facts(&b).end.is_absent(), "a job whose supervisor lives is left alone");
     }
 
@@ -271,6 +298,19 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_of_a_store_says_nothing_about_jobs_that_run_in_the_original() {
+        let (store, processes) = (FakeStore::default(), FakeProcesses::default());
+        let ports = Ports::new(store.clone(), processes.clone(), FakeClock::default());
+        let id = sample::id(1);
+        store.put(&id, begun(&id));
+        // Nobody holds the lock here, and yet the supervisor is alive.
+        processes.spawn(sample::process(100));
+        assert_eq!(job(&ports, &id).unwrap(), []);
+        assert!(processes.sweeps().is_empty());
+        assert!(plan_all(&ports).unwrap().steps.is_empty());
+    }
+
+    #[test]
     fn an_end_that_appears_before_the_loss_is_recorded_wins() {
         let (store, ports) = world();
         let id = sample::id(1);
@@ -279,7 +319,7 @@ mod tests {
         let end = Fact::End(Box::new(sample::end(0)));
         let _ = store.publish(&id, &end, hearback_core::Durability::Power).unwrap();
         let lost = Step::Lose(LostReason::SupervisorDied);
-        assert!(!apply(&ports, &orphan, lost, &ports.processes.here()).unwrap());
+        assert_eq!(apply(&ports, &orphan, lost).unwrap(), Applied::Overtaken);
         assert_eq!(store.facts(&id).end.present(), Some(&sample::end(0)));
     }
 
@@ -324,7 +364,7 @@ mod tests {
             let id = sample::id(1);
             store.put(&id, facts);
             let done = job(&ports, &id).unwrap();
-            prop_assert!(done.len() < STEPS_MAX);
+            prop_assert!(done.len() < 4);
             prop_assert_eq!(job(&ports, &id).unwrap(), []);
         }
     }

@@ -1,13 +1,14 @@
 //! Waiting for jobs without polling: the kernel wakes whoever waits for a lock when its holder is gone.
 
 use std::collections::{BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::record::{JobLock, StoreError};
-use hearback_core::{JobId, JobState, Observed, fold};
+use hearback_core::{JobId, JobState, LockView, Observed, fold};
 
 use crate::{Ports, reconcile};
 
@@ -19,7 +20,9 @@ pub enum WaitError {
     #[error("job `{0}` is gone")]
     Gone(JobId),
     /// It cannot be told from here when the job ends.
-    #[error("job `{0}` cannot be waited for here: it is from another machine or a newer hearback")]
+    #[error(
+        "job `{0}` cannot be waited for here: it belongs to another machine, another store or a newer hearback"
+    )]
     Elsewhere(JobId),
     /// The store failed.
     #[error("job `{id}` cannot be waited for: {message}")]
@@ -50,12 +53,23 @@ pub fn until_over(ports: &Ports, id: &JobId) -> Result<Observed, WaitError> {
             // While we hold both, nobody launches and nobody supervises, so what we see now is final. Only a lock
             // file that is not there yet cannot be held: then a late supervisor may have begun, and we wait for it.
             let seen = observe()?;
-            let here = ports.processes.here();
-            if let Some(over) = over(seen.clone()) {
-                return Ok(over);
-            }
-            if fold(&seen.facts, seen.locks).frozen || here.is_foreign(&seen.facts) {
-                return Err(WaitError::Elsewhere(id.clone()));
+            let folded = fold(&seen.facts, seen.locks);
+            match folded.state {
+                JobState::Ended { .. } => return Ok(seen),
+                JobState::Nothing => return Err(WaitError::Gone(id.clone())),
+                _ if folded.frozen
+                    || ports.here.is_foreign(&seen.facts)
+                    || reconcile::is_elsewhere(ports, &seen) =>
+                {
+                    return Err(WaitError::Elsewhere(id.clone()));
+                }
+                // Nobody is there, and nothing can be done about it: that is how it ended.
+                _ if reconcile::plan(&Observed { locks: LockView::FREE, ..seen.clone() }, &ports.here)
+                    .is_none() =>
+                {
+                    return Ok(seen);
+                }
+                _ => {}
             }
         }
         // Nobody else has recorded the loss, so we do; after that, or after whoever is quicker, there is an end.
@@ -79,8 +93,21 @@ fn over(seen: Observed) -> Option<Observed> {
 }
 
 type Answer = Result<Observed, WaitError>;
-/// Who waits for which job.
-type Parked = HashMap<JobId, Vec<Sender<(JobId, Answer)>>>;
+
+/// Somebody who waits for a job.
+#[derive(Debug)]
+struct Waiting {
+    /// Which of the waits it is.
+    wait: u64,
+    sender: Sender<(JobId, Answer)>,
+}
+
+/// Who waits for which job, and how many waits there have been.
+#[derive(Debug, Default)]
+struct Parked {
+    jobs: HashMap<JobId, Vec<Waiting>>,
+    waits: u64,
+}
 
 /// Waits with a deadline, and for several jobs at once.
 ///
@@ -89,6 +116,10 @@ type Parked = HashMap<JobId, Vec<Sender<(JobId, Answer)>>>;
 #[derive(Debug, Default)]
 pub struct Waits {
     parked: Arc<Mutex<Parked>>,
+}
+
+fn lock(parked: &Mutex<Parked>) -> MutexGuard<'_, Parked> {
+    parked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// When a wait for several jobs is over.
@@ -129,42 +160,78 @@ impl Waits {
             }
         }
         let (sender, receiver) = channel();
+        let wait = {
+            let mut parked = lock(&self.parked);
+            parked.waits += 1;
+            parked.waits
+        };
         for id in &left {
-            self.park(ports, id, sender.clone());
+            self.park(ports, id, Waiting { wait, sender: sender.clone() });
         }
         drop(sender);
-        let deadline = within.map(|within| ports.clock.awake() + within);
+        // A deadline beyond the end of the clock is none.
+        let deadline = within.and_then(|within| ports.clock.awake().checked_add(within));
+        let mut in_time = true;
         while !left.is_empty() {
             let next = match deadline {
                 None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(deadline) => receiver.recv_timeout(deadline.saturating_sub(ports.clock.awake())),
             };
-            let Ok((id, answer)) = next else { return false };
+            let Ok((id, answer)) = next else {
+                in_time = false;
+                break;
+            };
             left.retain(|waited| **waited != id);
             each(&id, answer);
             if until == Until::Any {
-                return true;
+                break;
             }
         }
-        true
+        self.leave(wait, &left);
+        in_time
     }
 
-    fn park(&self, ports: &Arc<Ports>, id: &JobId, sender: Sender<(JobId, Answer)>) {
-        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = parked.entry(id.clone()).or_default();
-        waiting.push(sender);
-        if waiting.len() > 1 {
+    /// Forgets a wait; the thread that sleeps for it stays for the next.
+    fn leave(&self, wait: u64, ids: &[&JobId]) {
+        let mut parked = lock(&self.parked);
+        for id in ids {
+            if let Some(waiting) = parked.jobs.get_mut(*id) {
+                waiting.retain(|waiting| waiting.wait != wait);
+            }
+        }
+    }
+
+    fn park(&self, ports: &Arc<Ports>, id: &JobId, waiting: Waiting) {
+        let mut parked = lock(&self.parked);
+        if let Some(sleeping) = parked.jobs.get_mut(id) {
+            sleeping.push(waiting);
             return;
         }
-        let (ports, id, parked) = (Arc::clone(ports), id.clone(), Arc::clone(&self.parked));
-        std::thread::spawn(move || {
-            let answer = until_over(&ports, &id);
-            let waiting = parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-            for sender in waiting.into_iter().flatten() {
-                let _ = sender.send((id.clone(), answer.clone())); // They may have given up.
+        parked.jobs.insert(id.clone(), vec![waiting]);
+        drop(parked);
+        let sleep = {
+            let (ports, id, parked) = (Arc::clone(ports), id.clone(), Arc::clone(&self.parked));
+            move || {
+                // Told even if the sleep itself fails, so that nobody waits for a thread that is gone.
+                let answer = catch_unwind(AssertUnwindSafe(|| until_over(&ports, &id)));
+                tell(&parked, &id, &answer.unwrap_or_else(|_| Err(cannot_wait(&id, "the wait failed"))));
             }
-        });
+        };
+        if let Err(error) = std::thread::Builder::new().spawn(sleep) {
+            tell(&self.parked, id, &Err(cannot_wait(id, &error.to_string())));
+        }
     }
+}
+
+fn tell(parked: &Mutex<Parked>, id: &JobId, answer: &Answer) {
+    let waiting = lock(parked).jobs.remove(id);
+    for waiting in waiting.into_iter().flatten() {
+        let _ = waiting.sender.send((id.clone(), answer.clone())); // They may have given up.
+    }
+}
+
+fn cannot_wait(id: &JobId, message: &str) -> WaitError {
+    WaitError::Store { id: id.clone(), message: message.to_owned() }
 }
 
 #[cfg(test)]
@@ -202,7 +269,9 @@ mod tests {
                     .wait(&ports, std::slice::from_ref(&id), Until::All, brief, |_, _| panic!("it runs on"))
             );
         }
-        assert_eq!(waits.parked.lock().unwrap()[&id].len(), 3, "one thread, three who wait");
+        let parked = lock(&waits.parked);
+        assert_eq!((parked.jobs.len(), parked.jobs[&id].len()), (1, 0), "one thread, and nobody who gave up");
+        drop(parked);
         let end = Fact::End(Box::new(sample::end(3)));
         let _ =
             hearback_core::port::record::RecordStore::publish(&store, &id, &end, Durability::Power).unwrap();
@@ -253,5 +322,10 @@ mod tests {
         let facts = Facts { target: Read::Newer(2), ..store.facts(&id) };
         store.put(&id, facts);
         assert!(matches!(until_over(&ports, &id), Err(WaitError::Elsewhere(_))));
+        store.put(&id, Facts::default());
+        assert!(
+            matches!(until_over(&ports, &id), Err(WaitError::Gone(_))),
+            "a folder without spec is no job"
+        );
     }
 }

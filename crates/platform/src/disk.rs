@@ -57,18 +57,6 @@ impl Disk for Native {
         published
     }
 
-    fn reserve(&self, reserve: &Path, size: usize) -> io::Result<()> {
-        let (folder, name) = split(reserve)?;
-        let folder = Folder::open(folder)?;
-        // Written and not merely allocated, so that no file system finds out later that it has no room.
-        let file = folder.create_new(name)?;
-        let written = fill(file, &vec![b' '; size], Flush::No);
-        if written.is_err() {
-            let _ = folder.remove(name);
-        }
-        written
-    }
-
     fn publish_reserved(
         &self,
         reserve: &Path,
@@ -79,12 +67,9 @@ impl Disk for Native {
         let (folder, name) = split(path)?;
         let (_, reserve) = split(reserve)?;
         let folder = Folder::open(folder)?;
-        let file = match folder.open_to_overwrite(reserve) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return self.publish_new(path, bytes, flush);
-            }
-            Err(error) => return Err(error),
+        let Ok(file) = folder.open_to_overwrite(reserve) else {
+            // Somebody took it away, or put something else in its place: then there is no room set aside.
+            return self.publish_new(path, bytes, flush);
         };
         let room = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         if bytes.len() > room {

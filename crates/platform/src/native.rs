@@ -29,6 +29,13 @@ pub struct Native {
     pub(crate) naming: Naming,
 }
 
+impl Native {
+    /// Lets a write beyond a file-size limit fail in this process, so that it can be reported, instead of ending it.
+    pub fn survive_size_limits(&self) {
+        sys::detach::survive_size_limits();
+    }
+}
+
 impl Clock for Native {
     #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else takes")]
     fn wall(&self) -> Timestamp {

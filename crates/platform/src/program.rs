@@ -38,7 +38,7 @@ pub(crate) fn resolve(
             let name = argv.next().ok_or_else(|| not_found("there is nothing to run".into()))?;
             Ok(Invocation { program: find(&name, cwd)?, name, arguments: argv.collect() })
         }
-        CommandLine::Shell(_) => {
+        CommandLine::Shell { .. } => {
             let script = script.ok_or_else(|| StartError {
                 kind: StartErrorKind::Other,
                 message: "the text for the shell was not written".into(),

@@ -21,15 +21,15 @@ pub(crate) struct PipeLink<W> {
 
 impl<W: Write> PipeLink<W> {
     /// Takes both pipes. A thread waits for the answer, so that the wait can have an end on every system.
-    pub(crate) fn new(down: W, up: impl Read + Send + 'static) -> Self {
+    pub(crate) fn new(down: W, up: impl Read + Send + 'static) -> io::Result<Self> {
         let (sender, receiver) = channel();
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             let mut line = String::new();
             let read = BufReader::new(up.take(MAX_ANSWER)).read_line(&mut line);
             let answer = read.ok().and_then(|_| LaunchAnswer::from_line(&line));
             let _ = sender.send(answer); // Nobody may be waiting any more.
-        });
-        Self { down: Some(down), up: receiver }
+        })?;
+        Ok(Self { down: Some(down), up: receiver })
     }
 }
 

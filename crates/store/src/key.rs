@@ -27,16 +27,18 @@ pub(crate) fn claim(
 ) -> Result<KeyClaim, StoreError> {
     let path = path(layout, session, key);
     let record = KeyRecord { format: FORMAT, session: session.cloned(), key: key.clone(), job: id.clone() };
-    if disk.publish_new(&path, &serde_json::to_vec(&record)?, Flush::Power)? == Publish::New {
-        return Ok(KeyClaim::Ours);
-    }
-    match read::fact::<KeyRecord>(disk, &path)? {
-        Read::Present(found) if (&found.session, &found.key) == (&record.session, &record.key) => {
-            Ok(if found.job == *id { KeyClaim::Ours } else { KeyClaim::Taken(found.job) })
+    loop {
+        if disk.publish_new(&path, &serde_json::to_vec(&record)?, Flush::Power)? == Publish::New {
+            return Ok(KeyClaim::Ours);
         }
-        // Given back between the two looks: it is free, and the next try gets it.
-        Read::Absent => claim(disk, layout, session, key, id),
-        _ => Err(StoreError::Damaged { name: path.display().to_string() }),
+        return match read::fact::<KeyRecord>(disk, &path)? {
+            Read::Present(found) if (&found.session, &found.key) == (&record.session, &record.key) => {
+                Ok(if found.job == *id { KeyClaim::Ours } else { KeyClaim::Taken(found.job) })
+            }
+            // Given back between the two looks: it is free again.
+            Read::Absent => continue,
+            _ => Err(StoreError::Damaged { name: path.display().to_string() }),
+        };
     }
 }
 

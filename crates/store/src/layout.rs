@@ -128,3 +128,15 @@ pub(crate) fn script(folder: &Path) -> PathBuf {
 pub(crate) fn unfinished_since(name: &str) -> Option<i64> {
     name.strip_prefix("tmp.")?.split('.').next()?.parse().ok()
 }
+
+/// A name for what is being removed.
+pub(crate) fn trash_name(id: &JobId, nonce: u64) -> String {
+    format!("{id}.{nonce:016x}")
+}
+
+/// Recognises a name that [`trash_name`] made.
+pub(crate) fn is_trash(name: &str) -> bool {
+    name.split_once('.').is_some_and(|(id, nonce)| {
+        JobId::parse(id).is_ok() && nonce.len() == 16 && nonce.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}

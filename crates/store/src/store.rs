@@ -14,6 +14,8 @@ use crate::{key, read};
 
 /// Room for an end: one block of every file system that we know.
 const END_RESERVE_BYTES: usize = 4096;
+/// How often to move a job whose era is taken away under it.
+const MOVES: usize = 8;
 /// More than anybody writes by hand.
 const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 /// A file that was begun longer ago than this will not be finished.
@@ -42,8 +44,20 @@ impl<D: Disk> Store<D> {
         let layout = Layout::new(home);
         let mut fresh = false;
         for folder in layout.folders() {
-            if !disk.is_dir(&folder)? {
-                fresh |= disk.make_dir(&folder)? == Publish::New;
+            if disk.is_dir(&folder)? {
+                continue;
+            }
+            match disk.make_dir(&folder)? {
+                Publish::New => fresh = true,
+                Publish::Exists if disk.is_dir(&folder)? => {}
+                // A link would lead us to files that are none of ours.
+                Publish::Exists => {
+                    let why = format!("`{}` is not a directory", folder.display());
+                    return Err(StoreError::Unsafe(std::io::Error::new(
+                        std::io::ErrorKind::NotADirectory,
+                        why,
+                    )));
+                }
             }
         }
         if fresh {
@@ -150,16 +164,14 @@ impl<D: Disk> Store<D> {
 
     /// Whether no fact was ever recorded here. One whose spec was lost is a job all the same.
     fn is_blank(&self, folder: &Path) -> Result<bool, StoreError> {
-        use FactKind::{Begin, End, Receipt, Spec, Target};
-        let facts =
-            [Spec, Begin, Target, End, Receipt, FactKind::Settled].map(|kind| layout::fact(folder, kind));
+        let facts = FactKind::SINGLE.map(|kind| layout::fact(folder, kind));
         let is_fact =
             |name: &String| facts.iter().any(|fact| fact.ends_with(name)) || layout::numbered(name).is_some();
         Ok(!self.disk.list(folder)?.iter().any(is_fact))
     }
 
     fn to_trash(&self, folder: &Path, id: &JobId) -> Result<(), StoreError> {
-        let trash = self.layout.trash().join(format!("{id}.{:016x}", self.disk.nonce()));
+        let trash = self.layout.trash().join(layout::trash_name(id, self.disk.nonce()));
         if self.disk.move_dir(folder, &trash)? == Publish::New {
             // What cannot be removed now, tidying finds; the job is gone either way.
             let _ = self.disk.remove(&trash);
@@ -237,11 +249,11 @@ impl<D: Disk> RecordStore for Store<D> {
     }
 
     fn reserve_end(&self, id: &JobId) -> Result<(), StoreError> {
-        match self.disk.reserve(&layout::end_reserve(&self.layout.job(id)), END_RESERVE_BYTES) {
-            // An earlier launch under the same key got as far as this.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            other => Ok(other?),
-        }
+        // Written and not merely allocated, so that no file system finds out later that it has no room. One that is
+        // there is from an earlier launch under the same key.
+        let reserve = layout::end_reserve(&self.layout.job(id));
+        let _ = self.disk.publish_new(&reserve, &[b' '; END_RESERVE_BYTES], Flush::No)?;
+        Ok(())
     }
 
     fn write_script(&self, id: &JobId, text: &str) -> Result<PathBuf, StoreError> {
@@ -322,16 +334,22 @@ impl<D: Disk> RecordStore for Store<D> {
                 self.disk.remove(&folder.join(name))?;
             }
         }
-        let _ = self.disk.make_dir(&self.layout.era(id.era()))?;
-        match self.disk.move_dir(&folder, &past) {
-            Ok(Publish::New) => Ok(true),
-            Ok(Publish::Exists) => Ok(false),
-            // Somebody else moved it, or prune took the empty era away: the next look tells.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(self.disk.is_dir(&past)?),
-            // Where an open file holds its folder in place, somebody is reading: there is time.
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(false),
-            Err(error) => Err(error.into()),
+        for _ in 0..MOVES {
+            let _ = self.disk.make_dir(&self.layout.era(id.era()))?;
+            match self.disk.move_dir(&folder, &past) {
+                Ok(published) => return Ok(published == Publish::New),
+                // Prune took the empty era away under us, or somebody else has moved it.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    if self.disk.is_dir(&past)? {
+                        return Ok(true);
+                    }
+                }
+                // Where an open file holds its folder in place, somebody is reading: there is time.
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
         }
+        Ok(false)
     }
 
     fn prune(&self, id: &JobId) -> Result<bool, StoreError> {
@@ -340,12 +358,21 @@ impl<D: Disk> RecordStore for Store<D> {
             return Ok(false);
         }
         let spec: Read<Spec> = read::fact(&self.disk, &layout::fact(&folder, FactKind::Spec))?;
-        self.to_trash(&folder, id)?;
+        if let Read::Present(Spec { session, key: Some(key), .. }) = spec {
+            // Whoever launches under this key at the moment holds the lock, and keeps key and job.
+            let launch = layout::lock(&folder, JobLock::Launch);
+            let Some(_launching) = self.disk.lock(&launch, LockMode::Exclusive, Wait::Try)? else {
+                return Ok(false);
+            };
+            key::release(&self.disk, &self.layout, session.as_ref(), &key, id)?;
+        }
+        match self.to_trash(&folder, id) {
+            // Somebody else pruned it.
+            Err(error) if error.is_gone() => {}
+            other => other?,
+        }
         if place == Place::History {
             self.disk.remove_if_empty(&self.layout.era(id.era()))?;
-        }
-        if let Read::Present(Spec { session, key: Some(key), .. }) = spec {
-            key::release(&self.disk, &self.layout, session.as_ref(), &key, id)?;
         }
         Ok(true)
     }
@@ -375,11 +402,17 @@ impl<D: Disk> RecordStore for Store<D> {
     fn tidy(&self, now: Timestamp) -> Result<usize, StoreError> {
         let mut removed = 0;
         for name in self.disk.list(&self.layout.trash())? {
+            // What we did not put there is not ours to remove.
+            if !layout::is_trash(&name) {
+                continue;
+            }
             // One file that somebody holds open must not keep the rest.
             removed += usize::from(self.disk.remove(&self.layout.trash().join(name)).is_ok());
         }
         for name in self.disk.list(&self.layout.keys())? {
-            if layout::unfinished_since(&name).is_some_and(|since| now.as_millis() - since > UNFINISHED_MS) {
+            if layout::unfinished_since(&name)
+                .is_some_and(|since| now.as_millis().saturating_sub(since) > UNFINISHED_MS)
+            {
                 removed += usize::from(self.disk.remove(&self.layout.keys().join(name)).is_ok());
             }
         }
@@ -512,7 +545,8 @@ mod tests {
         let launching = store.create(sample::at()).unwrap();
         let held = store.lock(&launching, JobLock::Launch, LockMode::Exclusive, Wait::Try).unwrap();
         let now = sample::at();
-        disk.plant(Path::new("/home/trash/x"), b"");
+        disk.plant(&PathBuf::from(format!("/home/trash/{}", layout::trash_name(&job, 7))), b"");
+        disk.plant(Path::new("/home/trash/photos"), b"");
         disk.plant(
             &PathBuf::from(format!("/home/keys/tmp.{}.1.2", now.as_millis() - 2 * UNFINISHED_MS)),
             b"",

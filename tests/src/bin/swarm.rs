@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hearback::{Hearback, Options, Request};
+use hearback::{Hearback, Options};
 
 fn main() {
     let mut args = std::env::args_os().skip(1);
@@ -28,7 +28,7 @@ fn main() {
                     }
                     let code = n % 256;
                     let argv = [program.clone(), code.to_string().into()];
-                    let request = Request::argv(argv).expect("there is a working directory");
+                    let request = hearback::argv(argv).expect("there is a working directory");
                     let launched = hearback.launch(&request).expect("it is launched");
                     told.lock().expect("nobody panicked").push(format!("{} {code}", launched.id()));
                 }

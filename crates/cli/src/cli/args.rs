@@ -10,8 +10,8 @@ use hearback_core::{Key, NotifyPolicy, Session, StateWord};
 const AFTER_HELP: &str = "\
 A job may be named by its id, or by at least four characters of either end of it.
 
-Exit codes of `wait` and `launch --wait`: the job's own code; 124 its time limit; 75 the wait's own deadline (the job
-runs on); 125 hearback failed or the outcome is lost; 126 not executable; 127 not found; 128+n signal n. Elsewhere:
+Exit codes of `wait` and `launch --wait`: the job's own code; 124 its time limit; 75 the wait's own deadline (the job \
+runs on); 125 hearback failed or the outcome is lost; 126 not executable; 127 not found; 128+n signal n. Elsewhere: \
 0 fine; 1 no such job; 2 usage; 125 hearback failed. With --json the cause is stated.";
 
 /// Run it in the background. Always hear back.
@@ -61,9 +61,12 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "hearback launch [OPTIONS] [--] PROG [ARG…]\n       hearback launch [OPTIONS] --shell TEXT"
+)]
 pub(crate) struct LaunchArgs {
     /// The program and its arguments, run as given, without a shell.
-    #[arg(last = true, value_name = "PROG [ARG…]", required_unless_present = "shell")]
+    #[arg(trailing_var_arg = true, value_name = "PROG [ARG…]", required_unless_present = "shell")]
     pub(crate) argv: Vec<OsString>,
 
     /// Run shell text instead of a program; `-` reads it from standard input.

@@ -1,6 +1,6 @@
 //! The JSON documents besides the job itself. They are a contract: see `hearback schema`.
 
-use hearback_core::{FORMAT, JobId, JobView};
+use hearback_core::{JobId, JobView};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,6 +38,8 @@ pub(crate) struct LogDocument {
     pub(crate) end: u64,
     /// How much the job has printed so far.
     pub(crate) bytes: u64,
+    /// How much of that could not be kept.
+    pub(crate) dropped: u64,
     /// What it printed there; bytes that are not UTF-8 become replacement characters.
     pub(crate) text: String,
 }
@@ -95,5 +97,3 @@ pub(crate) struct Documents {
     /// `prune`.
     pub(crate) prune: PruneDocument,
 }
-
-pub(crate) const DOCUMENT_FORMAT: u32 = FORMAT;

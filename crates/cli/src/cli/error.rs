@@ -6,7 +6,7 @@ use hearback_core::port::disk::ReadError;
 use hearback_core::port::record::StoreError;
 use hearback_core::{JobId, StartErrorKind};
 
-use crate::{FindError, LaunchError, OpenError, RequestError, WaitError};
+use crate::{FindError, LaunchError, OpenError, RequestError, SessionError, WaitError};
 
 /// Every error that a command can end with.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,8 @@ pub(crate) enum CliError {
     Launch(#[from] LaunchError),
     #[error(transparent)]
     Request(#[from] RequestError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
     #[error(transparent)]
     Find(#[from] FindError),
     #[error(transparent)]
@@ -47,7 +49,7 @@ impl CliError {
             Self::Closed => 0,
             Self::Find(FindError::Store(_)) => 125,
             Self::Find(_) | Self::Wait(WaitError::Gone(_)) => 1,
-            Self::Usage(_) | Self::Request(RequestError::Empty) => 2,
+            Self::Session(_) | Self::Usage(_) | Self::Request(RequestError::Empty) => 2,
             Self::Launch(LaunchError::KeyTaken { .. }) => 2,
             Self::Launch(LaunchError::FailedToStart { error, .. }) => error.kind.exit_code(),
             Self::Open(_)
@@ -66,8 +68,9 @@ impl CliError {
     /// Says which job was launched, when what could not be printed is all that names it.
     pub(crate) fn about(self, id: &JobId) -> Self {
         match self {
+            Self::Closed => Self::Closed,
             Self::Output(source) => Self::Untold { id: id.clone(), source },
-            other => other,
+            other => Self::Untold { id: id.clone(), source: io::Error::other(other) },
         }
     }
 

@@ -18,6 +18,7 @@ use output::Output;
 
 /// Parses the command line, carries it out, and tells how to exit.
 pub fn run() -> ExitCode {
+    hearback_platform::Native::default().survive_size_limits();
     let arguments = Arguments::parse();
     let output = Output::new(arguments.color, arguments.json);
     match dispatch(arguments.command, &output) {

@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use anstyle::Style;
 use hearback_core::message::{clean_line, command_text};
-use hearback_core::{FollowUpState, Outcome, StateWord, Timestamp};
+use hearback_core::{FollowUpState, Outcome, OutputView, StateWord, Timestamp};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::output::{BAD, BUSY, FAINT, GOOD};
 use crate::Job;
+
+/// The most of a command that is printed where nobody watches: a script may have megabytes of it.
+const UNWATCHED_MAX: usize = 500;
 
 /// One line a job under a heading; the command is cut to `width`.
 pub(crate) fn jobs(jobs: &[Job], now: Timestamp, width: Option<usize>) -> String {
@@ -21,7 +24,7 @@ pub(crate) fn jobs(jobs: &[Job], now: Timestamp, width: Option<usize>) -> String
         }
     }
     let before_command: usize = widths[..6].iter().map(|width| width + 2).sum();
-    let command_width = width.map_or(usize::MAX, |width| width.saturating_sub(before_command).max(20));
+    let command_width = width.map_or(UNWATCHED_MAX, |width| width.saturating_sub(before_command).max(20));
     let mut text = line(&headings, &widths, command_width, FAINT, FAINT);
     for (row, job) in rows.iter().zip(jobs) {
         text.push_str(&line(row, &widths, command_width, state_style(job.view.state), Style::new()));
@@ -142,6 +145,14 @@ pub(crate) fn duration(duration: Duration) -> String {
         s @ 10..60 => format!("{s} s"),
         s @ 60..3600 => format!("{} min {:02} s", s / 60, s % 60),
         s => format!("{} h {:02} min", s / 3600, s / 60 % 60),
+    }
+}
+
+/// How much was printed, and how much of it could not be kept.
+pub(crate) fn output(output: &OutputView) -> String {
+    match output.dropped {
+        0 => bytes(output.bytes),
+        dropped => format!("{} ({} of them lost)", bytes(output.bytes), bytes(dropped)),
     }
 }
 

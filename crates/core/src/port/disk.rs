@@ -101,10 +101,8 @@ pub trait Disk: Send + Sync {
     /// failed: then it is there, and only its flush is in doubt.
     fn publish_new(&self, path: &Path, bytes: &[u8], flush: Flush) -> io::Result<Publish>;
 
-    /// Sets `size` bytes aside under the name `reserve`, so that they can be written when the disk is full.
-    fn reserve(&self, reserve: &Path, size: usize) -> io::Result<()>;
-
-    /// Like [`Disk::publish_new`], but in the room set aside by [`Disk::reserve`], which is used up.
+    /// Like [`Disk::publish_new`], but in the room that the file `reserve` takes up, which is used up: what is
+    /// published there fits on a full disk.
     ///
     /// Only one process may use a reserve at a time; callers hold a lock. Without a reserve, or for bytes that it
     /// cannot hold, this is `publish_new`.

@@ -90,8 +90,8 @@ pub enum LaunchAnswer {
         /// Why.
         message: String,
     },
-    /// Somebody declared the launch abandoned; nothing runs.
-    Abandoned,
+    /// Somebody else had decided already: the job is abandoned, or another supervisor's. This one runs nothing.
+    Taken,
 }
 
 impl LaunchAnswer {

@@ -165,14 +165,6 @@ impl Disk for FakeDisk {
         Ok(Publish::New)
     }
 
-    fn reserve(&self, reserve: &Path, size: usize) -> io::Result<()> {
-        let mut tree = self.tree();
-        tree.parent_must_exist(reserve)?;
-        tree.change()?;
-        tree.nodes.insert(reserve.to_owned(), Node::file(&vec![b' '; size], Flush::No));
-        Ok(())
-    }
-
     fn publish_reserved(
         &self,
         reserve: &Path,

@@ -165,8 +165,8 @@ impl<'a> Supervisor<'a> {
                 self.wire.answer(&LaunchAnswer::Refused { message });
                 None
             }
-            Action::AnswerAbandoned => {
-                self.wire.answer(&LaunchAnswer::Abandoned);
+            Action::AnswerTaken => {
+                self.wire.answer(&LaunchAnswer::Taken);
                 None
             }
         }
@@ -199,7 +199,7 @@ impl<'a> Supervisor<'a> {
         let spec = self.spec.as_ref().expect("a job that was claimed has a spec");
         let script = match &spec.command {
             CommandLine::Argv(_) => None,
-            CommandLine::Shell(text) => {
+            CommandLine::Shell { shell: text } => {
                 let written = self.ports.store.write_script(&self.id, text);
                 Some(written.map_err(|error| StartError {
                     kind: StartErrorKind::Other,
@@ -237,15 +237,24 @@ impl<'a> Supervisor<'a> {
 
     /// Records the end, however long it takes: the result and the lock are kept until the disk takes it.
     fn record_end(&mut self, ending: Ending, note: Option<String>) {
-        let output = self.running.as_mut().map(|running| running.drain()).unwrap_or_default();
-        let end = self.end(ending, output, note);
+        // Whatever becomes of the output, how the job ended is recorded.
+        let drained = catch_unwind(AssertUnwindSafe(|| self.running.as_mut().map(|running| running.drain())));
+        let end = self.end(ending, drained.ok().flatten().unwrap_or_default(), note);
         let mut pause = RETRY_FIRST;
+        let mut noted = String::new();
         loop {
             match self.ports.store.publish(&self.id, &Fact::End(Box::new(end.clone())), self.durability()) {
                 Ok(Publish::New | Publish::Exists) => return,
                 // Somebody removed the folder: there is nothing left to record it in.
                 Err(error) if error.is_gone() => return,
-                Err(error) => self.note(&format!("the end could not be recorded, trying again: {error}")),
+                Err(error) => {
+                    let line = format!("the end could not be recorded, trying again: {error}");
+                    // Said once, and not every few seconds for as long as a disk is full.
+                    if line != noted {
+                        self.note(&line);
+                        noted = line;
+                    }
+                }
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(RETRY_MOST);
@@ -272,16 +281,11 @@ impl<'a> Supervisor<'a> {
             self.wire.answer(&LaunchAnswer::Refused { message: why });
             return;
         }
-        let survivors = match self.running.take() {
-            // A target that caused the failure may cause it again.
-            Some(mut running) => catch_unwind(AssertUnwindSafe(|| {
-                let survivors = running.force(SWEEP_WITHIN);
-                self.running = Some(running);
-                survivors
-            }))
-            .unwrap_or_default(),
-            None => Vec::new(),
-        };
+        let survivors = self.running.as_mut().map_or_else(Vec::new, |running| {
+            let target = running.process().clone();
+            // A target that caused the failure may cause it again; then it is not known to be gone.
+            catch_unwind(AssertUnwindSafe(|| running.force(SWEEP_WITHIN))).unwrap_or_else(|_| vec![target])
+        });
         let unseen = || Ending::of(Outcome::Lost { reason: LostReason::SupervisorDied });
         let ending = self.state.known_ending().cloned().unwrap_or_else(unseen);
         self.record_end(Ending { survivors, ..ending }, Some(why));
@@ -381,7 +385,7 @@ mod tests {
             ..Facts::default()
         };
         // One whose launcher is gone has nobody to answer.
-        for (word, told) in [(Word::Durable, vec![LaunchAnswer::Abandoned]), (Word::Gone, vec![])] {
+        for (word, told) in [(Word::Durable, vec![LaunchAnswer::Taken]), (Word::Gone, vec![])] {
             let (_, executor, answers) = supervise(word, exits(0), Some(facts.clone()));
             assert_eq!(answers, told);
             assert!(executor.0.lock().unwrap().calls.is_empty());

@@ -120,8 +120,8 @@ pub enum Action {
     AnswerFailed(StartError),
     /// Answer that nothing runs, because hearback could not do its part.
     Refuse(String),
-    /// Answer that nothing runs, because somebody declared the job abandoned.
-    AnswerAbandoned,
+    /// Answer that somebody else had decided about the job already.
+    AnswerTaken,
 }
 
 /// How long leftovers have between being asked and being forced.
@@ -138,7 +138,7 @@ pub fn step(state: State, event: Event) -> (State, Vec<Action>) {
         (State::Waiting | State::Claiming, Event::Unable(why)) => (State::Over, vec![Action::Refuse(why)]),
 
         (State::Claiming, Event::Claimed(Publish::New)) => (State::Starting, vec![Action::Start]),
-        (State::Claiming, Event::Claimed(Publish::Exists)) => (State::Over, vec![Action::AnswerAbandoned]),
+        (State::Claiming, Event::Claimed(Publish::Exists)) => (State::Over, vec![Action::AnswerTaken]),
 
         (State::Starting, Event::Started { at, pid }) => {
             (State::Running { since: at }, vec![Action::Announce { pid }])

@@ -30,10 +30,11 @@ pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dy
     unsafe { command.pre_exec(leave) };
     let mut child = command.spawn()?;
     let (down, up) = (child.stdin.take(), child.stdout.take());
-    // The child was only the middle of a double fork and is gone by now.
-    child.wait()?;
+    // The child was only the middle of a double fork and is gone by now. Where children are not to be waited for,
+    // because a caller ignores their signal, the system has reaped it already.
+    let _ = child.wait();
     match (down, up) {
-        (Some(down), Some(up)) => Ok(Box::new(PipeLink::new(down, up))),
+        (Some(down), Some(up)) => Ok(Box::new(PipeLink::new(down, up)?)),
         _ => Err(io::Error::other("the wire to the supervisor was not made")),
     }
 }
@@ -53,7 +54,7 @@ fn leave() -> io::Result<()> {
     }
     signals::reset();
     // From its first write on, and handed on by exec; the target's own dispositions are reset again.
-    signals::survive_size_limits();
+    survive_size_limits();
     close_on_exec_from_3();
     Ok(())
 }
@@ -79,6 +80,8 @@ fn close_on_exec_from_3() {
         unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
 }
+
+pub(crate) use super::signals::survive_size_limits;
 
 /// Lets go of the wire: standard input and output become the null device.
 pub(crate) fn close_standard_streams() {

@@ -26,6 +26,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
     let cwd = PathBuf::from(text::to_os(request.cwd));
     program::check_directory(&cwd)?;
+    if let Err(error) = nix::unistd::access(&cwd, nix::unistd::AccessFlags::X_OK) {
+        let message = format!("cannot enter the working directory `{}`: {}", cwd.display(), error.desc());
+        return Err(StartError { kind: StartErrorKind::BadDirectory, message });
+    }
     let invocation = program::resolve(request.command, &cwd, request.script)?;
     let prepared = prepare(request.log).map_err(|error| other("cannot prepare to run", &error))?;
     let (pump, writer, watch) = prepared;

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
@@ -50,10 +51,13 @@ impl Drop for ChildWatch {
 }
 
 extern "C" fn child_changed(_signal: libc::c_int) {
+    // Whoever was interrupted may be about to read it.
+    let errno = Errno::last_raw();
     let byte = 0_u8;
     // SAFETY: write is async-signal-safe, the byte outlives the call, and a descriptor of -1 is merely refused.
     // The pipe does not block; when it is full, the reader has been woken already.
     unsafe { libc::write(WAKE.load(Ordering::SeqCst), (&raw const byte).cast(), 1) };
+    Errno::set_raw(errno);
 }
 
 #[cfg(not(target_os = "macos"))]

@@ -183,7 +183,7 @@ mod tests {
     fn process(pid: u32, parent: u32, group: u32, mark: &str) -> Process {
         let text =
             format!("{pid} (x) S {parent} {group} {group} {} {}", "0 ".repeat(15), u64::from(pid) * 10);
-        let stat = Stat::parse(pid, &text).unwrap();
+        let stat = Stat::parse(pid, text.as_bytes()).unwrap();
         let (kind, n) = mark.split_at(mark.len().min(1));
         let name = n.parse().ok().map(|n| sample::id(n).to_string());
         let (job, supervises) = match kind {

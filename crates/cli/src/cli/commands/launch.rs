@@ -9,7 +9,7 @@ use hearback_core::{CommandLine, FollowUpState, JobId};
 use crate::cli::args::LaunchArgs;
 use crate::cli::error::CliError;
 use crate::cli::output::{Output, unless_closed};
-use crate::{Hearback, Launch, LaunchError, Request, RequestError};
+use crate::{FindError, Hearback, LaunchError, Launched, Request, RequestError};
 
 pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Result<u32, CliError> {
     let (wait, quiet) = (args.wait, args.quiet);
@@ -46,15 +46,19 @@ fn request(args: LaunchArgs) -> Result<Request, CliError> {
         Some(dash) if dash == "-" => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(CliError::Stdin)?;
-            CommandLine::Shell(text)
+            CommandLine::Shell { shell: text }
         }
-        Some(text) => CommandLine::Shell(text),
+        Some(text) => CommandLine::Shell { shell: text },
     };
-    let mut request = Request::new(command, &directory(args.cwd)?);
+    let directory = directory(args.cwd)?;
+    let mut request = Request::new(command, hearback_platform::from_os(directory.as_os_str()));
     for setting in args.env {
         request.env.push(variable(&setting)?);
     }
-    request.session = args.session.or_else(crate::current_session);
+    request.session = match args.session {
+        Some(session) => Some(session),
+        None => crate::current_session()?,
+    };
     request.label = args.label;
     request.key = args.key;
     request.notify = args.notify.into();
@@ -96,18 +100,19 @@ fn print_id(hearback: &Hearback, id: &JobId, output: &Output) -> Result<(), CliE
     if !output.is_json() {
         return output.line(id.as_str());
     }
-    match hearback.job(id)? {
+    // Only looked at: a supervisor that has not answered yet must not be taken for one that never came.
+    match hearback.look(id)? {
         Some(job) => output.document(&job.view),
-        None => Ok(()),
+        None => Err(FindError::NotFound(id.to_string()).into()),
     }
 }
 
-fn tell_what_is_next(hearback: &Hearback, launched: &Launch, output: &Output) {
+fn tell_what_is_next(hearback: &Hearback, launched: &Launched, output: &Output) {
     let id = launched.id();
     let short = id.short();
     match launched {
-        Launch::Started { pid, .. } => output.hint(&format!("started in the background as process {pid}")),
-        Launch::Known { .. } => output.hint("launched before, under the same key"),
+        Launched::Started { pid, .. } => output.hint(&format!("started in the background as process {pid}")),
+        Launched::Known { .. } => output.hint("launched before, under the same key"),
     }
     let state = hearback.job(id).ok().flatten().map(|job| job.view.follow_up.state);
     output.hint(match state {

@@ -3,18 +3,19 @@
 use hearback_core::message::clean_line;
 
 use crate::cli::args::ListArgs;
-use crate::cli::documents::{DOCUMENT_FORMAT, ListDocument};
+use crate::cli::documents::ListDocument;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::cli::table;
 use crate::{Hearback, Select};
+use hearback_core::DOCUMENT_FORMAT;
 
 /// How much of history is shown without `--all`.
 const NEWEST: usize = 20;
 
 pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Result<u32, CliError> {
     let select = Select {
-        session: super::scope(&args.scope),
+        session: super::scope(&args.scope)?,
         state: args.state.map(Into::into),
         history_max: (!args.all).then_some(NEWEST),
     };

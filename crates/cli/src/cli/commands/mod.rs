@@ -14,10 +14,15 @@ use hearback_core::{JobId, Session};
 
 use super::args::ScopeArgs;
 use super::documents::Problem;
+use crate::SessionError;
 
 /// The session whose jobs a command may see; nothing for all.
-fn scope(args: &ScopeArgs) -> Option<Session> {
-    if args.all_sessions { None } else { args.session.clone().or_else(crate::current_session) }
+fn scope(args: &ScopeArgs) -> Result<Option<Session>, SessionError> {
+    match &args.session {
+        _ if args.all_sessions => Ok(None),
+        Some(session) => Ok(Some(session.clone())),
+        None => crate::current_session(),
+    }
 }
 
 fn problems<E: std::fmt::Display>(failed: Vec<(JobId, E)>) -> Vec<Problem> {

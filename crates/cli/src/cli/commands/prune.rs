@@ -1,10 +1,11 @@
 //! `hearback prune`
 
 use crate::cli::args::PruneArgs;
-use crate::cli::documents::{DOCUMENT_FORMAT, PruneDocument};
+use crate::cli::documents::PruneDocument;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::{Hearback, Retention};
+use hearback_core::DOCUMENT_FORMAT;
 
 pub(crate) fn run(hearback: &Hearback, args: &PruneArgs, output: &Output) -> Result<u32, CliError> {
     let set = hearback.settings().retention;

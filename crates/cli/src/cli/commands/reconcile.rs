@@ -4,16 +4,17 @@ use hearback_monitor::reconcile::Step;
 
 use crate::Hearback;
 use crate::cli::args::DryRunArgs;
-use crate::cli::documents::{DOCUMENT_FORMAT, ReconcileDocument, StepDocument};
+use crate::cli::documents::{ReconcileDocument, StepDocument};
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
+use hearback_core::DOCUMENT_FORMAT;
 
 pub(crate) fn run(hearback: &Hearback, args: &DryRunArgs, output: &Output) -> Result<u32, CliError> {
     let report = hearback.reconcile(args.dry_run)?;
     let failed = !report.failed.is_empty();
     if output.is_json() {
         let steps = report
-            .done
+            .steps
             .into_iter()
             .map(|(id, step)| StepDocument { id, step: word(step).to_owned() })
             .collect();
@@ -24,13 +25,13 @@ pub(crate) fn run(hearback: &Hearback, args: &DryRunArgs, output: &Output) -> Re
             problems: super::problems(report.failed),
         })?;
     } else {
-        for (id, step) in &report.done {
+        for (id, step) in &report.steps {
             output.line(&format!("{id} {step}"))?;
         }
         for (id, error) in &report.failed {
             output.warn(&format!("job `{id}` could not be brought up to date: {error}"));
         }
-        if report.done.is_empty() && !failed {
+        if report.steps.is_empty() && !failed {
             output.hint("everything is up to date");
         }
     }

@@ -12,9 +12,10 @@ use crate::{FindError, Hearback, Job};
 
 /// How much of the log a card shows.
 const TAIL_BYTES: u64 = 2000;
+const TAIL_LINES: usize = 20;
 
 pub(crate) fn run(hearback: &Hearback, args: &JobArgs, output: &Output) -> Result<u32, CliError> {
-    let id = hearback.find(&args.job, super::scope(&args.scope).as_ref())?;
+    let id = hearback.find(&args.job, super::scope(&args.scope)?.as_ref())?;
     let job = hearback.job(&id)?.ok_or_else(|| FindError::NotFound(args.job.clone()))?;
     if output.is_json() {
         output.document(&job.view)?;
@@ -63,7 +64,7 @@ fn card(hearback: &Hearback, job: &Job, log: &[u8], omitted: u64) -> String {
     for note in &view.notes {
         row("note", clean_line(note));
     }
-    row("output", table::bytes(view.output.bytes));
+    row("output", table::output(&view.output));
     push_log(&mut text, log, omitted);
     let next = if view.state.is_over() { "logs" } else { "wait" };
     let _ = writeln!(text, "{FAINT}next: hearback {next} {}{FAINT:#}", view.id.short());
@@ -74,7 +75,13 @@ fn push_log(text: &mut String, log: &[u8], omitted: u64) {
     if omitted > 0 {
         let _ = writeln!(text, "{FAINT}[{} before this]{FAINT:#}", table::bytes(omitted));
     }
-    for line in clean(&String::from_utf8_lossy(log)).lines() {
+    let shown = clean(&String::from_utf8_lossy(log));
+    let lines: Vec<_> = shown.lines().collect();
+    let hidden = lines.len().saturating_sub(TAIL_LINES);
+    if hidden > 0 {
+        let _ = writeln!(text, "{FAINT}[{hidden} lines before this]{FAINT:#}");
+    }
+    for line in &lines[hidden..] {
         let _ = writeln!(text, "{FAINT}│{FAINT:#} {line}");
     }
 }

@@ -15,7 +15,7 @@ use crate::{Hearback, Job, Until};
 const DEADLINE: u32 = 75;
 
 pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Result<u32, CliError> {
-    let scope = super::scope(&args.scope);
+    let scope = super::scope(&args.scope)?;
     let mut ids = Vec::new();
     for text in &args.jobs {
         ids.push(hearback.find(text, scope.as_ref())?);
@@ -33,7 +33,7 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
     // Nobody listens any more, but the code still says how it went.
     unless_closed(failure.map_or(Ok(()), Err))?;
     if !in_time {
-        output.hint("the wait is over, the rest runs on");
+        output.say("the wait is over, and what has not ended runs on");
         return Ok(DEADLINE);
     }
     Ok(ids.iter().filter_map(|id| codes.get(id)).copied().find(|code| *code != 0).unwrap_or(0))
@@ -66,7 +66,7 @@ fn summary(job: &Job) -> String {
     let ran = job.view.ran_ms.map_or_else(String::new, |ran| {
         format!(" after {}", table::duration(std::time::Duration::from_millis(ran)))
     });
-    format!("{}{ran}, {} of output", clean_line(&ending), table::bytes(job.view.output.bytes))
+    format!("{}{ran}, {} of output", clean_line(&ending), table::output(&job.view.output))
 }
 
 fn code(job: &Job) -> u32 {

@@ -27,19 +27,18 @@ fn publishing(disk: &dyn Disk, home: &Path) {
     }
 
     let reserve = home.join("reserve");
-    disk.reserve(&reserve, 64).unwrap();
-    assert_eq!(disk.size(&reserve).unwrap(), 64, "the room is there");
+    assert_eq!(disk.publish_new(&reserve, &[b' '; 64], Flush::No).unwrap(), Publish::New);
     assert_eq!(disk.publish_reserved(&reserve, &fact, b"{\"a\":1}", Flush::Power).unwrap(), Publish::New);
     let text = String::from_utf8(disk.read(&fact, 100).unwrap().unwrap()).unwrap();
     assert_eq!(text.trim_end(), "{\"a\":1}");
     assert_eq!(disk.list(home).unwrap(), ["fact"], "a reserve is used up");
-    disk.reserve(&reserve, 64).unwrap();
+    assert_eq!(disk.publish_new(&reserve, &[b' '; 64], Flush::No).unwrap(), Publish::New);
     assert_eq!(disk.publish_reserved(&reserve, &fact, b"{}", Flush::No).unwrap(), Publish::Exists);
     disk.remove(&reserve).unwrap();
     disk.remove(&fact).unwrap();
 
     let long = vec![b'x'; 100];
-    disk.reserve(&reserve, 64).unwrap();
+    assert_eq!(disk.publish_new(&reserve, &[b' '; 64], Flush::No).unwrap(), Publish::New);
     assert_eq!(disk.publish_reserved(&reserve, &fact, &long, Flush::No).unwrap(), Publish::New);
     assert_eq!(disk.read(&fact, 100).unwrap().unwrap(), long, "what does not fit is published all the same");
     disk.remove(&fact).unwrap();

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::Process;
+use crate::SUPERVISE_COMMAND;
 use crate::mark::{JOB_MARK, SUPERVISOR_MARK};
 
 /// What hearback reads of a process's stat file.
@@ -20,8 +21,8 @@ pub(crate) struct Stat {
 impl Stat {
     /// Reads one process; nothing when there is none.
     pub(crate) fn read(pid: u32) -> io::Result<Option<Self>> {
-        match std::fs::File::open(format!("/proc/{pid}/stat")).and_then(io::read_to_string) {
-            Ok(text) => Self::parse(pid, &text)
+        match std::fs::File::open(format!("/proc/{pid}/stat")).and_then(read_all) {
+            Ok(bytes) => Self::parse(pid, &bytes)
                 .map(Some)
                 .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the stat file makes no sense")),
             Err(error) if is_no_process(&error) => Ok(None),
@@ -29,9 +30,10 @@ impl Stat {
         }
     }
 
-    pub(crate) fn parse(pid: u32, text: &str) -> Option<Self> {
-        // The name in brackets may hold anything, brackets and line ends among it; the last one closes it.
-        let (_, rest) = text.rsplit_once(')')?;
+    pub(crate) fn parse(pid: u32, bytes: &[u8]) -> Option<Self> {
+        // The name in brackets may hold anything: brackets, line ends, half a character. The last bracket closes it.
+        let closed = bytes.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(&bytes[closed + 1..]).ok()?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         // proc(5) counts from 1 and two fields lie before the bracket: field n is at n - 3.
         let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
@@ -65,6 +67,8 @@ pub(crate) fn processes() -> io::Result<Vec<Process>> {
         // One that cannot be read is somebody else's, and must not keep the others from being found.
         let Some(stat) = Stat::read(pid).ok().flatten().filter(|stat| !stat.is_dead()) else { continue };
         let (job, supervises) = marks(pid);
+        // Anybody can set a variable; who is executed as a supervisor has the id on its command line, too.
+        let supervises = supervises.filter(|id| is_supervisor_of(pid, id));
         found.push(Process { stat, job, supervises });
     }
     Ok(found)
@@ -83,6 +87,12 @@ fn marks(pid: u32) -> (Option<String>, Option<String>) {
     (value(JOB_MARK), value(SUPERVISOR_MARK))
 }
 
+fn is_supervisor_of(pid: u32, id: &str) -> bool {
+    let command = std::fs::File::open(format!("/proc/{pid}/cmdline")).and_then(read_all).unwrap_or_default();
+    let mut arguments = command.split(|byte| *byte == 0).skip(1);
+    arguments.next() == Some(SUPERVISE_COMMAND.as_bytes()) && arguments.next() == Some(id.as_bytes())
+}
+
 fn read_all(mut file: std::fs::File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     io::Read::read_to_end(&mut file, &mut bytes)?;
@@ -95,10 +105,10 @@ mod tests {
 
     #[test]
     fn a_name_full_of_brackets_does_not_hide_the_fields() {
-        let text = "7 (a) S 9 (b\n) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20\n";
+        let text = b"7 (a) S 9 (b\n\xd0) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20\n";
         let stat = Stat::parse(7, text).unwrap();
         assert_eq!((stat.parent, stat.group, stat.session, stat.started), (1, 2, 3, 4242));
         assert!(!stat.is_dead());
-        assert!(Stat::parse(7, "7 (x) R 1").is_none());
+        assert!(Stat::parse(7, b"7 (x) R 1").is_none());
     }
 }

@@ -22,13 +22,17 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Variables through which the tests' own surroundings could choose a session or change what is printed.
-const STRAY_VARIABLES: [&str; 6] = [
+const STRAY_VARIABLES: [&str; 9] = [
     "CLAUDE_CODE_SESSION_ID",
     "CODEX_THREAD_ID",
     "QWEN_CODE_SESSION_ID",
     "GEMINI_SESSION_ID",
     "AGENT_SESSION_ID",
     "NO_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    // Where it is set, even a dumb terminal is taken to show colours.
+    "CI",
 ];
 
 const EVENTUALLY: Duration = Duration::from_secs(20);

@@ -16,7 +16,12 @@ pub(crate) struct Stat {
     /// Clock ticks between boot and start.
     pub(crate) started: u64,
     state: u8,
+    flags: u64,
 }
+
+/// Set in the kernel's flags of a process from the beginning of its end. Its locks are let go some time after that,
+/// and only then does it become a zombie: whoever is woken by such a lock would still find it running.
+const PF_EXITING: u64 = 0x4;
 
 impl Stat {
     /// Reads one process; nothing when there is none.
@@ -45,12 +50,13 @@ impl Stat {
             session: small(6)?,
             started: number(22)?,
             state: *fields.first()?.as_bytes().first()?,
+            flags: number(9)?,
         })
     }
 
-    /// A process that has ended and only waits to be reaped is none.
+    /// A process that is ending, or has ended and only waits to be reaped, is none.
     pub(crate) fn is_dead(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x')
+        matches!(self.state, b'Z' | b'X' | b'x') || self.flags & PF_EXITING != 0
     }
 }
 
@@ -105,10 +111,12 @@ mod tests {
 
     #[test]
     fn a_name_full_of_brackets_does_not_hide_the_fields() {
-        let text = b"7 (a) S 9 (b\n\xd0) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20\n";
+        let text = b"7 (a) S 9 (b\n\xd0) R 1 2 3 4 5 64 7 8 9 10 11 12 13 14 15 16 17 18 4242 20\n";
         let stat = Stat::parse(7, text).unwrap();
         assert_eq!((stat.parent, stat.group, stat.session, stat.started), (1, 2, 3, 4242));
         assert!(!stat.is_dead());
+        let ending = b"7 (x) R 1 2 3 4 5 4194564 7 8 9 10 11 12 13 14 15 16 17 18 4242 20\n";
+        assert!(Stat::parse(7, ending).unwrap().is_dead(), "it holds no lock any more");
         assert!(Stat::parse(7, b"7 (x) R 1").is_none());
     }
 }

@@ -444,7 +444,8 @@ fn every_command_explains_itself() {
         run(command)
     };
     same_as_stored!(&world, &[], "help", help(&["--help"]).ok());
-    let commands = ["launch", "list", "show", "logs", "wait", "reconcile", "prune", "schema", "completions"];
+    let commands =
+        ["launch", "list", "show", "logs", "wait", "kill", "reconcile", "prune", "schema", "completions"];
     for command in commands {
         let long = help(&[command, "--help"]).ok();
         same_as_stored!(&world, &[], format!("help_{command}"), &long);

@@ -59,8 +59,10 @@ fn image(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
             if path.is_dir() {
                 found.insert(path.clone(), Vec::new());
                 folders.push(path);
-            } else {
+            } else if path.is_file() {
                 found.insert(path.clone(), fs_err::read(&path).unwrap());
+            } else {
+                found.insert(path.clone(), b"a bell".to_vec());
             }
         }
     }

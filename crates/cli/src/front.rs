@@ -11,8 +11,9 @@ use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{ReadError, ReadSeek};
 use hearback_core::port::record::{RecordStore, StoreError};
 use hearback_core::{
-    CommandLine, JobId, JobView, LockState, Observed, OsText, Session, StateWord, Timestamp,
+    CommandLine, JobId, JobView, LockState, Observed, OsText, ProcessIdentity, Session, StateWord, Timestamp,
 };
+use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::launch::{self, LaunchError, Launched, Launcher, Request};
 use hearback_monitor::wait::{Until, WaitError, Waits};
 use hearback_monitor::{Ports, prune, reconcile};
@@ -107,6 +108,17 @@ impl Job {
         let started = self.seen.facts.target.present()?.at_ms;
         Some(Duration::from_millis(now.millis_since(started)))
     }
+}
+
+/// What became of a job that was to be ended.
+#[derive(Debug, Clone)]
+pub struct Killed {
+    /// The job as it is now: over.
+    pub job: Job,
+    /// It was over before anybody asked.
+    pub was_over: bool,
+    /// Who would not end.
+    pub survivors: Vec<ProcessIdentity>,
 }
 
 /// Which jobs to list.
@@ -236,6 +248,26 @@ impl Hearback {
     /// When there is none, or more than one.
     pub fn find(&self, text: &str, session: Option<&Session>) -> Result<JobId, FindError> {
         lookup::find(&self.store, text, session)
+    }
+
+    /// Finds the job that `text` names among those that still run; one that is over only if none of them is meant.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or more than one.
+    pub fn find_to_kill(&self, text: &str, session: Option<&Session>) -> Result<JobId, FindError> {
+        lookup::find_open_first(&self.store, text, session)
+    }
+
+    /// Ends a job and everything that it started. Safe to repeat: a job that is over is only looked at.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be shown that the job is over.
+    pub fn kill(&self, id: &JobId, request: &KillRequest) -> Result<Killed, KillError> {
+        let report = kill::kill(&self.ports, &self.waits, id, request)?;
+        let job = self.shown(report.seen).ok_or_else(|| WaitError::Gone(id.clone()))?;
+        Ok(Killed { job, was_over: report.was_over, survivors: report.survivors })
     }
 
     /// Brings one job up to date and shows it; nothing when there is no such job.

@@ -33,6 +33,21 @@ fn list(ids: &[JobId]) -> String {
     if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
+/// Finds a job among the open ones, and only if none of them is meant, among all: what is typed to end something
+/// must not be ambiguous because of what is long over.
+pub(crate) fn find_open_first(
+    store: &dyn RecordStore,
+    text: &str,
+    session: Option<&Session>,
+) -> Result<JobId, FindError> {
+    let pattern = IdPattern::parse(text)?;
+    let open = store.open_jobs()?.into_iter().filter(|id| pattern.matches(id)).collect();
+    match pick(store, text, session, open) {
+        Err(FindError::NotFound(_)) => find(store, text, session),
+        other => other,
+    }
+}
+
 /// Finds the one job that `text` names among those that `session` may see; without a session, among all.
 pub(crate) fn find(
     store: &dyn RecordStore,
@@ -40,7 +55,7 @@ pub(crate) fn find(
     session: Option<&Session>,
 ) -> Result<JobId, FindError> {
     let pattern = IdPattern::parse(text)?;
-    let mut candidates = match pattern.whole() {
+    let candidates = match pattern.whole() {
         Some(id) => vec![id],
         None => {
             let mut ids = store.open_jobs()?;
@@ -52,8 +67,18 @@ pub(crate) fn find(
             ids
         }
     };
+    pick(store, text, session, candidates)
+}
+
+/// The one of `candidates` that is a job and may be seen.
+fn pick(
+    store: &dyn RecordStore,
+    text: &str,
+    session: Option<&Session>,
+    candidates: Vec<JobId>,
+) -> Result<JobId, FindError> {
     let mut visible = Vec::new();
-    for id in candidates.drain(..) {
+    for id in candidates {
         let Some(seen) = store.observe(&id)? else { continue };
         let is_job = fold(&seen.facts, seen.locks).state != JobState::Nothing;
         let owner = seen.facts.spec.present().and_then(|spec| spec.session.as_ref());

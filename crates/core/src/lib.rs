@@ -40,7 +40,9 @@ pub use fold::{
 pub use id::{IdPattern, JobId, ParseIdError, SHORT_ID_MIN};
 pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};
 pub use port::process::{BootId, MachineId, ProcessIdentity};
-pub use spec::{CommandLine, Durability, FORMAT, Key, NameError, NotifyPolicy, OsText, Session, Spec};
+pub use spec::{
+    CommandLine, Durability, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy, OsText, Session, Spec,
+};
 pub use time::{Stamp, Timestamp};
 pub use view::{DOCUMENT_FORMAT, FollowUpView, JobView, OutputView, StateWord};
 

@@ -37,6 +37,9 @@ pub struct Spec {
     /// Where the follow-up goes, in this order; fixed at launch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<String>,
+    /// When and how it is ended.
+    #[serde(default)]
+    pub limits: Limits,
     /// What has to survive a power cut.
     #[serde(default)]
     pub durability: Durability,
@@ -191,6 +194,48 @@ impl NotifyPolicy {
     fn before_there_was_a_choice() -> Self {
         Self::Never
     }
+}
+
+/// When and how a job is ended. All times are awake time: they stand still while the machine sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// The longest it may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The longest it may print nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_timeout_ms: Option<u64>,
+    /// Between asking a process to end and forcing it.
+    #[serde(default = "Limits::default_grace_ms")]
+    pub grace_ms: u64,
+    /// What becomes of processes that outlive the main one.
+    #[serde(default)]
+    pub leftovers: Leftovers,
+}
+
+impl Limits {
+    const fn default_grace_ms() -> u64 {
+        5_000
+    }
+}
+
+/// A record from before there were limits has none.
+impl Default for Limits {
+    fn default() -> Self {
+        let grace_ms = Self::default_grace_ms();
+        Self { timeout_ms: None, idle_timeout_ms: None, grace_ms, leftovers: Leftovers::default() }
+    }
+}
+
+/// What becomes of processes that outlive the main one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leftovers {
+    /// They are ended with the job.
+    #[default]
+    Kill,
+    /// They live on; what they print is still kept.
+    Keep,
 }
 
 /// What has to survive a power cut.

@@ -48,6 +48,12 @@ pub struct JobView {
     /// Its process, for people; a pid alone is never good enough to signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// The longest it may run, in milliseconds awake; absent when there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The longest it may print nothing, in milliseconds awake; absent when there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_timeout_ms: Option<u64>,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -61,7 +67,7 @@ pub struct JobView {
     /// What it lives through.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub survives: Vec<String>,
-    /// Pids of processes that could not be ended with it.
+    /// Pids of processes that could not be ended with it, or were kept.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub survivors: Vec<u32>,
     /// What keeps this from being the whole truth: a fact that cannot be read, a newer format, another machine.
@@ -171,6 +177,8 @@ impl JobView {
             ended_at: end.map(|end| end.at_ms.to_string()),
             ran_ms: end.and_then(|end| end.ran_ms),
             pid: target.map(|target| target.process.pid),
+            timeout_ms: spec.and_then(|spec| spec.limits.timeout_ms),
+            idle_timeout_ms: spec.and_then(|spec| spec.limits.idle_timeout_ms),
             outcome,
             usage: end.and_then(|end| end.usage),
             follow_up: FollowUpView {
@@ -179,7 +187,8 @@ impl JobView {
                 delivery: wanted.then(|| format!("{}.end", seen.id)),
             },
             output: OutputView {
-                bytes: end.map_or(seen.output_bytes, |end| end.output.bytes),
+                // What was kept may go on printing after the end.
+                bytes: end.map_or(0, |end| end.output.bytes).max(seen.output_bytes),
                 path: Some(log),
                 dropped: end.map_or(0, |end| end.output.dropped),
             },

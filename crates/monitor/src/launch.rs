@@ -8,8 +8,9 @@ use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
 use hearback_core::port::process::{Heard, LaunchAnswer, SupervisorRequest, Word};
 use hearback_core::port::record::{JobLock, KeyClaim, StoreError};
 use hearback_core::{
-    Begin, BegunBy, CommandLine, Durability, Extra, FORMAT, Fact, JobId, JobState, Key, LockState, LockView,
-    NotifyPolicy, Observed, OsText, Outcome, Read, Receipt, ReceiptHow, Session, Spec, StartError, fold,
+    Begin, BegunBy, CommandLine, Durability, Extra, FORMAT, Fact, JobId, JobState, Key, Limits, LockState,
+    LockView, NotifyPolicy, Observed, OsText, Outcome, Read, Receipt, ReceiptHow, Session, Spec, StartError,
+    fold,
 };
 
 use crate::{Ports, reconcile};
@@ -18,6 +19,9 @@ use crate::{Ports, reconcile};
 const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
 /// How often a launch begins anew because somebody pruned its folder under it.
 const TRIES: usize = 16;
+
+/// How long a job may run when nothing else is said.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// What to launch.
 #[derive(Debug, Clone)]
@@ -38,6 +42,8 @@ pub struct Request {
     pub sinks: Vec<String>,
     /// Changes to the environment that the target inherits.
     pub env: Vec<(OsString, Option<OsString>)>,
+    /// When and how it is ended; by default after [`DEFAULT_TIMEOUT`].
+    pub limits: Limits,
     /// What has to survive a power cut; by default what the launcher says.
     pub durability: Option<Durability>,
 }
@@ -54,6 +60,7 @@ impl Request {
             notify: NotifyPolicy::default(),
             sinks: Vec::new(),
             env: Vec::new(),
+            limits: Limits { timeout_ms: Some(DEFAULT_TIMEOUT.as_secs() * 1000), ..Limits::default() },
             durability: None,
         }
     }
@@ -360,6 +367,7 @@ fn spec(ports: &Ports, launcher: &Launcher, request: &Request, id: &JobId) -> Sp
         key: request.key.clone(),
         notify: request.notify,
         sinks: request.sinks.clone(),
+        limits: request.limits,
         durability: request.durability.unwrap_or(launcher.durability),
         launched_at_ms: ports.clock.wall(),
         boot: here.boot,
@@ -423,6 +431,7 @@ mod tests {
             notify: NotifyPolicy::Auto,
             sinks: vec![],
             env: vec![],
+            limits: Limits::default(),
             durability: None,
         }
     }

@@ -25,6 +25,7 @@
 
 mod ports;
 
+pub mod kill;
 pub mod launch;
 pub mod prune;
 pub mod reconcile;

@@ -1,6 +1,7 @@
 //! The machine that this process runs on: every port, handed to `sys`.
 
 use std::io;
+use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use hearback_core::port::clock::Clock;
@@ -92,6 +93,17 @@ impl ProcessControl for Native {
 
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
         sys::detach::spawn_supervisor(request)
+    }
+
+    fn ring(&self, bell: &Path) -> io::Result<bool> {
+        sys::bell::ring(bell)
+    }
+
+    fn end_by_force(&self, who: &ProcessIdentity) -> io::Result<()> {
+        match self.presence(who) {
+            Presence::Same => sys::tree::end_by_force(who),
+            Presence::Gone | Presence::Unproved => Ok(()),
+        }
     }
 
     fn sweep(

@@ -114,6 +114,11 @@ pub(crate) fn supervisor_log(folder: &Path) -> PathBuf {
     folder.join("supervisor.log")
 }
 
+/// What others ring when they have something to say to the supervisor.
+pub(crate) fn bell(folder: &Path) -> PathBuf {
+    folder.join("bell")
+}
+
 /// Room for the end.
 pub(crate) fn end_reserve(folder: &Path) -> PathBuf {
     folder.join("end.reserve")

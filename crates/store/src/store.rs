@@ -267,6 +267,10 @@ impl<D: Disk> RecordStore for Store<D> {
         layout::log(&place.map_or_else(|| self.layout.job(id), |(folder, _)| folder))
     }
 
+    fn bell_path(&self, id: &JobId) -> PathBuf {
+        layout::bell(&self.layout.job(id))
+    }
+
     fn note(&self, id: &JobId, line: &str) -> Result<(), StoreError> {
         let path = layout::supervisor_log(&self.layout.job(id));
         Ok(self.disk.append(&path, format!("{line}\n").as_bytes())?)
@@ -330,8 +334,10 @@ impl<D: Disk> RecordStore for Store<D> {
             return Ok(false);
         }
         for name in self.disk.list(&folder)? {
-            if layout::unfinished_since(&name).is_some() {
-                self.disk.remove(&folder.join(name))?;
+            let path = folder.join(&name);
+            // What crashes left unfinished, and the bell of a supervisor that died.
+            if layout::unfinished_since(&name).is_some() || path == layout::bell(&folder) {
+                self.disk.remove(&path)?;
             }
         }
         for _ in 0..MOVES {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use hearback_core::{Key, NotifyPolicy, Session, StateWord};
+use hearback_core::{Key, Leftovers, NotifyPolicy, Session, StateWord};
 
 const AFTER_HELP: &str = "\
 A job may be named by its id, or by at least four characters of either end of it.
@@ -22,11 +22,11 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 
     /// Print JSON for programs instead of text for people.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 900)]
     pub(crate) json: bool,
 
     /// When to use colour.
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", display_order = 901)]
     pub(crate) color: Color,
 }
 
@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Logs(LogsArgs),
     /// Sleep until jobs are over, and exit with their code.
     Wait(WaitArgs),
+    /// End jobs and every process they started.
+    Kill(KillArgs),
     /// Bring the records up to date after anything died. Every other command does so for the jobs it looks at.
     Reconcile(DryRunArgs),
     /// Remove jobs that were settled long enough ago.
@@ -76,6 +78,22 @@ pub(crate) struct LaunchArgs {
     /// Who owns the job [default: $HEARBACK_SESSION, else the agent's own variable, else nobody].
     #[arg(short, long, value_name = "S", value_parser = parse_session)]
     pub(crate) session: Option<Session>,
+
+    /// The longest it may run, such as `90m`, or `none`. Time asleep does not count.
+    #[arg(short, long, value_name = "TIME", default_value = "1h", value_parser = parse_limit, allow_hyphen_values = true)]
+    pub(crate) timeout: Limit,
+
+    /// The longest it may print nothing, such as `5m`.
+    #[arg(long, value_name = "TIME", default_value = "none", value_parser = parse_limit, allow_hyphen_values = true)]
+    pub(crate) idle_timeout: Limit,
+
+    /// Between asking a process to end and forcing it.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_grace, allow_hyphen_values = true)]
+    pub(crate) grace: Duration,
+
+    /// What becomes of processes that outlive the main one.
+    #[arg(long, value_name = "WHAT", default_value = "kill")]
+    pub(crate) leftovers: LeftoversArg,
 
     /// When the owner is told that it is over.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
@@ -134,6 +152,70 @@ impl From<Notify> for NotifyPolicy {
             Notify::Never => Self::Never,
         }
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LeftoversArg {
+    /// They are ended with the job.
+    Kill,
+    /// They live on, and what they print is still kept.
+    Keep,
+}
+
+impl From<LeftoversArg> for Leftovers {
+    fn from(leftovers: LeftoversArg) -> Self {
+        match leftovers {
+            LeftoversArg::Kill => Self::Kill,
+            LeftoversArg::Keep => Self::Keep,
+        }
+    }
+}
+
+/// A limit, or none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit(Option<Duration>);
+
+impl Limit {
+    pub(crate) fn millis(self) -> Option<u64> {
+        self.0.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+fn parse_limit(text: &str) -> Result<Limit, String> {
+    match text {
+        "none" => Ok(Limit(None)),
+        _ => match humantime::parse_duration(text) {
+            Ok(limit) if !limit.is_zero() => Ok(Limit(Some(limit))),
+            Ok(_) => Err("a limit of no time would run nothing; say `none` for no limit".into()),
+            Err(error) => Err(format!("{error}; give a time such as `90m`, or `none`")),
+        },
+    }
+}
+
+fn parse_grace(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; give a time such as `5s`"))
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KillArgs {
+    /// The jobs.
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+
+    /// Why, for whoever reads how it ended.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+
+    /// Between asking and forcing [default: what the job was launched with].
+    #[arg(long, value_name = "TIME", value_parser = parse_grace, allow_hyphen_values = true, conflicts_with = "force")]
+    pub(crate) grace: Option<Duration>,
+
+    /// Do not ask, and end a supervisor that does not answer, too.
+    #[arg(short, long)]
+    pub(crate) force: bool,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
 }
 
 /// Whose jobs are seen.

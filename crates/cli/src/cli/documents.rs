@@ -1,6 +1,6 @@
 //! The JSON documents besides the job itself. They are a contract: see `hearback schema`.
 
-use hearback_core::{JobId, JobView};
+use hearback_core::{JobId, JobView, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,6 +42,23 @@ pub(crate) struct LogDocument {
     pub(crate) dropped: u64,
     /// What it printed there; bytes that are not UTF-8 become replacement characters.
     pub(crate) text: String,
+}
+
+/// What `kill --json` prints for each job.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct KillDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// The job.
+    pub(crate) id: JobId,
+    /// Whether it was over before anybody asked.
+    pub(crate) was_over: bool,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<Outcome>,
+    /// Pids of processes that could not be ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) survivors: Vec<u32>,
 }
 
 /// What `reconcile --json` prints.
@@ -92,6 +109,8 @@ pub(crate) struct Documents {
     pub(crate) list: ListDocument,
     /// `logs`.
     pub(crate) logs: LogDocument,
+    /// Each line of `kill`.
+    pub(crate) kill: KillDocument,
     /// `reconcile`.
     pub(crate) reconcile: ReconcileDocument,
     /// `prune`.

@@ -6,7 +6,7 @@ use hearback_core::port::disk::ReadError;
 use hearback_core::port::record::StoreError;
 use hearback_core::{JobId, StartErrorKind};
 
-use crate::{FindError, LaunchError, OpenError, RequestError, SessionError, WaitError};
+use crate::{FindError, KillError, LaunchError, OpenError, RequestError, SessionError, WaitError};
 
 /// Every error that a command can end with.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,8 @@ pub(crate) enum CliError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Wait(#[from] WaitError),
+    #[error(transparent)]
+    Kill(#[from] KillError),
     #[error("the log of job `{id}` cannot be read")]
     Log { id: JobId, source: ReadError },
     #[error("standard input cannot be read")]
@@ -48,7 +50,7 @@ impl CliError {
         match self {
             Self::Closed => 0,
             Self::Find(FindError::Store(_)) => 125,
-            Self::Find(_) | Self::Wait(WaitError::Gone(_)) => 1,
+            Self::Find(_) | Self::Kill(_) | Self::Wait(WaitError::Gone(_)) => 1,
             Self::Session(_) | Self::Usage(_) | Self::Request(RequestError::Empty) => 2,
             Self::Launch(LaunchError::KeyTaken { .. }) => 2,
             Self::Launch(LaunchError::FailedToStart { error, .. }) => error.kind.exit_code(),
@@ -104,6 +106,7 @@ impl CliError {
                 _ => return None,
             },
             Self::Launch(LaunchError::Store(error)) | Self::Store(error) => storage_tip(error)?.into(),
+            Self::Kill(KillError::Unanswered(id)) => format!("hearback kill --force {id}"),
             Self::Wait(WaitError::Elsewhere(id)) => format!("hearback show {id}"),
             Self::Request(RequestError::NoDirectory(_)) => "choose another directory with `--cwd DIR`".into(),
             _ => return None,

@@ -46,6 +46,7 @@ fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
         Command::Show(args) => commands::show::run(&hearback, &args, output),
         Command::Logs(args) => commands::logs::run(&hearback, &args, output),
         Command::Wait(args) => commands::wait::run(&hearback, &args, output),
+        Command::Kill(args) => commands::kill::run(&hearback, &args, output),
         Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
         Command::Completions(_) | Command::Schema => unreachable!("handled before a store was opened"),

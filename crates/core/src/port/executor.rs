@@ -18,6 +18,8 @@ pub struct StartRequest<'a> {
     pub log: &'a Path,
     /// Where the text of a shell command has been written.
     pub script: Option<&'a Path>,
+    /// What others ring when they have something to say; made here.
+    pub bell: &'a Path,
 }
 
 /// Something that can run a target.
@@ -38,6 +40,10 @@ pub enum RunEvent {
     },
     /// After the main process ended: nothing of its tree is left. Said once.
     Emptied,
+    /// Somebody rang the bell.
+    Bell,
+    /// The system asks this process to end, as it does on its way down.
+    Stop,
     /// The deadline passed.
     Deadline,
 }
@@ -58,6 +64,9 @@ pub trait Running {
 
     /// Ends every process of the tree by force, within `within`, and tells who would not end.
     fn force(&mut self, within: Duration) -> Vec<ProcessIdentity>;
+
+    /// When it last printed anything, on the awake clock; when it was started, if it never did.
+    fn last_output(&self) -> Duration;
 
     /// What is left of the tree.
     fn members(&mut self) -> Vec<ProcessIdentity>;

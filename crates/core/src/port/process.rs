@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -171,6 +171,12 @@ pub trait ProcessControl: Send + Sync {
 
     /// Starts a supervisor that outlives us, holding no descriptor of ours but the wire.
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>>;
+
+    /// Rings the bell of a supervisor; tells whether anybody was there to hear it.
+    fn ring(&self, bell: &Path) -> io::Result<bool>;
+
+    /// Ends one process by force. Nothing happens to a process that is not the one meant.
+    fn end_by_force(&self, who: &ProcessIdentity) -> io::Result<()>;
 
     /// Ends by force what a dead supervisor left behind, within `within`.
     ///

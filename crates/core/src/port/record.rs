@@ -87,6 +87,9 @@ pub trait RecordStore: Send + Sync {
     /// Where the output of a job goes.
     fn log_path(&self, id: &JobId) -> PathBuf;
 
+    /// Where the bell of a job is.
+    fn bell_path(&self, id: &JobId) -> PathBuf;
+
     /// Adds a line to what the supervisor has to say about itself.
     fn note(&self, id: &JobId, line: &str) -> Result<(), StoreError>;
 

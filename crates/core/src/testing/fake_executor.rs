@@ -18,6 +18,8 @@ pub struct Script {
     pub leftovers: Vec<ProcessIdentity>,
     /// Whether leftovers end when they are forced.
     pub force_works: bool,
+    /// When it last printed.
+    pub last_output: Duration,
     /// Every call, by name.
     pub calls: Vec<&'static str>,
 }
@@ -68,6 +70,9 @@ impl Running for FakeRunning {
             script.leftovers.clear();
         }
         script.leftovers.clone()
+    }
+    fn last_output(&self) -> Duration {
+        self.script.lock().unwrap().last_output
     }
     fn members(&mut self) -> Vec<ProcessIdentity> {
         self.script.lock().unwrap().leftovers.clone()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -82,6 +83,15 @@ impl ProcessControl for FakeProcesses {
     fn spawn_supervisor(&self, _request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
         let heard = self.heard.lock().unwrap().pop().unwrap_or(Heard::Gone);
         Ok(Box::new(FakeLink { told: Arc::clone(&self.told), heard }))
+    }
+    fn ring(&self, _bell: &Path) -> io::Result<bool> {
+        Ok(true)
+    }
+    fn end_by_force(&self, who: &ProcessIdentity) -> io::Result<()> {
+        if self.presence(who) == Presence::Same {
+            self.alive.lock().unwrap().remove(&who.pid);
+        }
+        Ok(())
     }
     fn sweep(
         &self,

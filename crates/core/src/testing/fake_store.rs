@@ -142,6 +142,10 @@ impl RecordStore for FakeStore {
         PathBuf::from(format!("/fake/{id}/log"))
     }
 
+    fn bell_path(&self, id: &JobId) -> PathBuf {
+        PathBuf::from(format!("/fake/{id}/bell"))
+    }
+
     fn note(&self, _id: &JobId, line: &str) -> Result<(), StoreError> {
         self.records().notes.push(line.to_owned());
         Ok(())

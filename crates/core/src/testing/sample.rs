@@ -3,8 +3,8 @@
 use crate::fold::Here;
 use crate::{
     Begin, BegunBy, BootId, CommandLine, Durability, End, Extra, FORMAT, Facts, JobId, JobView, Kill,
-    KilledBy, Lease, LeaseResult, LockView, NotifyPolicy, Observed, Outcome, Place, ProcessIdentity, Read,
-    Receipt, ReceiptHow, Session, Spec, Stamp, Target, Timestamp,
+    KilledBy, Lease, LeaseResult, Limits, LockView, NotifyPolicy, Observed, Outcome, Place, ProcessIdentity,
+    Read, Receipt, ReceiptHow, Session, Spec, Stamp, Target, Timestamp,
 };
 
 /// The `n`-th of a row of ids.
@@ -24,6 +24,7 @@ pub fn spec(session: &str) -> Spec {
         key: None,
         notify: NotifyPolicy::Auto,
         sinks: Vec::new(),
+        limits: Limits::default(),
         durability: Durability::Power,
         launched_at_ms: at(),
         boot: Some(BootId::new("boot-1")),

@@ -1,6 +1,7 @@
 //! Doing what [`step()`] says, until the job is over and recorded.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -9,11 +10,11 @@ use hearback_core::port::executor::{Executor, RunEvent, Running, StartRequest};
 use hearback_core::port::process::{LaunchAnswer, LauncherLink, Word};
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{
-    Begin, BegunBy, CommandLine, Durability, End, Extra, FORMAT, Fact, JobId, LostReason, Outcome, Output,
-    Read, Spec, StartError, StartErrorKind, Target,
+    Begin, BegunBy, CommandLine, Durability, End, Extra, FORMAT, Fact, JobId, Kill, KilledBy, Leftovers,
+    Limits, LostReason, Outcome, Output, Read, Spec, StartError, StartErrorKind, Target,
 };
 
-use super::step::{Action, Ending, Event, State, step};
+use super::step::{Action, Cause, Ending, Event, Seen, State, step};
 use crate::reconcile::SWEEP_WITHIN;
 use crate::{Ports, reconcile};
 
@@ -33,6 +34,12 @@ pub struct Supervisor<'a> {
     /// Held from before the begin until the end is durable.
     alive: Option<Lock>,
     running: Option<Box<dyn Running>>,
+    /// Held while what was left behind is kept.
+    keeper: Option<Lock>,
+    /// Requests to end the job that were heard.
+    heard: u32,
+    /// What happened and was not decided on yet.
+    events: VecDeque<Event>,
     state: State,
 }
 
@@ -44,8 +51,20 @@ impl<'a> Supervisor<'a> {
         wire: &'a mut dyn LauncherLink,
         id: JobId,
     ) -> Self {
-        let (spec, launching, alive, running) = (None, None, None, None);
-        Self { ports, executor, wire, id, spec, launching, alive, running, state: State::Waiting }
+        Self {
+            ports,
+            executor,
+            wire,
+            id,
+            spec: None,
+            launching: None,
+            alive: None,
+            running: None,
+            keeper: None,
+            heard: 0,
+            events: VecDeque::new(),
+            state: State::Waiting,
+        }
     }
 
     /// Runs the job. Returns when its end is recorded, or when it is somebody else's.
@@ -57,6 +76,7 @@ impl<'a> Supervisor<'a> {
             self.fail(&panic_text(&*panic));
         }
         self.running = None;
+        self.keeper = None;
         // Only now may others conclude that there is nothing more to come.
         self.alive = None;
         self.retire();
@@ -65,13 +85,12 @@ impl<'a> Supervisor<'a> {
     fn drive(&mut self) {
         let mut event = self.first_event();
         loop {
-            let (state, actions) = step(std::mem::replace(&mut self.state, State::Over), event);
+            let limits = self.limits();
+            let (state, actions) = step(&limits, std::mem::replace(&mut self.state, State::Over), event);
             self.state = state;
-            let mut followed_by = None;
-            for action in actions {
-                followed_by = self.act(action);
-            }
-            event = match (followed_by, &self.state) {
+            let followed_by: Vec<_> = actions.into_iter().filter_map(|action| self.act(action)).collect();
+            self.events.extend(followed_by);
+            event = match (self.events.pop_front(), &self.state) {
                 (Some(event), _) => event,
                 (None, State::Over) => return,
                 (None, _) => self.next_event(),
@@ -139,6 +158,8 @@ impl<'a> Supervisor<'a> {
             Action::Announce { pid } => {
                 self.record_target();
                 self.wire.answer(&LaunchAnswer::Started { pid });
+                // Somebody may have asked before there was a bell to ring.
+                self.hear();
                 None
             }
             Action::Ask => {
@@ -146,11 +167,27 @@ impl<'a> Supervisor<'a> {
                 None
             }
             Action::Force => {
-                let survivors = self.running.as_mut()?.force(SWEEP_WITHIN);
-                Some(Event::Forced { survivors })
+                let running = self.running.as_mut()?;
+                let survivors = running.force(SWEEP_WITHIN);
+                // Force has reaped whatever it ended; that is told at once or not at all.
+                let seen = match running.next(Some(Duration::ZERO)) {
+                    RunEvent::Exited { exit, usage } => {
+                        Some(Seen { exit, usage, at: self.ports.clock.awake() })
+                    }
+                    _ => None,
+                };
+                Some(Event::Forced { seen, survivors })
             }
             Action::End(ending) => {
                 self.record_end(ending, None);
+                None
+            }
+            Action::Keep => {
+                self.keep();
+                None
+            }
+            Action::Drain => {
+                self.running.as_mut()?.drain();
                 None
             }
             Action::AnswerFailed(error) => {
@@ -173,16 +210,57 @@ impl<'a> Supervisor<'a> {
     }
 
     fn next_event(&mut self) -> Event {
-        let deadline = self.state.deadline();
-        let running = self.running.as_mut().expect("a state that waits has a target");
-        match running.next(deadline) {
-            RunEvent::Exited { exit, usage } => {
-                let alone = running.members().is_empty();
-                Event::Exited { exit, usage, at: self.ports.clock.awake(), alone }
+        let limits = self.limits();
+        loop {
+            let running = self.running.as_mut().expect("a state that waits has a target");
+            let deadline = self.state.deadline(&limits, running.last_output());
+            let happened = running.next(deadline);
+            let at = self.ports.clock.awake();
+            match happened {
+                RunEvent::Exited { exit, usage } => {
+                    let left = running.members();
+                    return Event::Exited { seen: Seen { exit, usage, at }, left };
+                }
+                RunEvent::Emptied => return Event::Emptied,
+                RunEvent::Deadline => return Event::Deadline { at, last_output: running.last_output() },
+                RunEvent::Stop => {
+                    let cause = Cause::Kill { by: KilledBy::System, reason: None };
+                    return Event::Asked { cause, grace: Duration::from_millis(limits.grace_ms), at };
+                }
+                RunEvent::Bell => self.hear(),
             }
-            RunEvent::Emptied => Event::Emptied,
-            RunEvent::Deadline => Event::Deadline,
+            if let Some(event) = self.events.pop_front() {
+                return event;
+            }
         }
+    }
+
+    /// Reads what was asked since the bell was last rung.
+    fn hear(&mut self) {
+        let kills = match self.ports.store.observe(&self.id) {
+            Ok(seen) => seen.map(|seen| seen.facts.kills).unwrap_or_default(),
+            Err(error) => return self.note(&format!("what was asked cannot be read: {error}")),
+        };
+        let at = self.ports.clock.awake();
+        for (n, kill) in kills {
+            if n <= self.heard {
+                continue;
+            }
+            self.heard = n;
+            if let Read::Present(Kill { by, reason, grace_ms, .. }) = kill {
+                let grace = Duration::from_millis(grace_ms);
+                self.events.push_back(Event::Asked { cause: Cause::Kill { by, reason }, grace, at });
+            }
+        }
+    }
+
+    /// The end is recorded; from here on others may settle the job, but not move it.
+    fn keep(&mut self) {
+        let lock = |mode| self.ports.store.lock(&self.id, JobLock::Keeper, mode, Wait::Block).ok().flatten();
+        // Taking it alone makes the lock; then it is shared with those who deliver.
+        drop(lock(LockMode::Exclusive));
+        self.keeper = lock(LockMode::Shared);
+        self.alive = None;
     }
 
     fn claim(&mut self) -> Result<Publish, StoreError> {
@@ -214,6 +292,7 @@ impl<'a> Supervisor<'a> {
             cwd: &spec.cwd,
             log: &log,
             script: script.as_deref(),
+            bell: &self.ports.store.bell_path(&self.id),
         })?;
         let pid = running.process().pid;
         self.running = Some(running);
@@ -263,12 +342,21 @@ impl<'a> Supervisor<'a> {
 
     fn end(&self, ending: Ending, output: Output, note: Option<String>) -> End {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let what_became = match self.limits().leftovers {
+            Leftovers::Kill => "ended with it",
+            Leftovers::Keep => "kept",
+        };
+        let left_behind = match ending.left_behind {
+            0 => None,
+            1 => Some(format!("1 process that it left behind was {what_became}")),
+            n => Some(format!("{n} processes that it left behind were {what_became}")),
+        };
         End {
             ran_ms: ending.ran.map(millis),
             usage: ending.usage,
             output,
             survivors: ending.survivors,
-            note,
+            note: note.or(left_behind),
             ..End::new(ending.outcome, self.ports.clock.wall())
         }
     }
@@ -287,7 +375,7 @@ impl<'a> Supervisor<'a> {
             catch_unwind(AssertUnwindSafe(|| running.force(SWEEP_WITHIN))).unwrap_or_else(|_| vec![target])
         });
         let unseen = || Ending::of(Outcome::Lost { reason: LostReason::SupervisorDied });
-        let ending = self.state.known_ending().cloned().unwrap_or_else(unseen);
+        let ending = self.state.known_ending().unwrap_or_else(unseen);
         self.record_end(Ending { survivors, ..ending }, Some(why));
     }
 
@@ -301,6 +389,10 @@ impl<'a> Supervisor<'a> {
         drop(waited);
         // Best effort: whatever is left undone, every later command does.
         let _ = reconcile::job(self.ports, &self.id);
+    }
+
+    fn limits(&self) -> Limits {
+        self.spec.as_ref().map(|spec| spec.limits).unwrap_or_default()
     }
 
     fn durability(&self) -> Durability {

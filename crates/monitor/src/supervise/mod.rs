@@ -6,4 +6,4 @@ mod drive;
 mod step;
 
 pub use drive::Supervisor;
-pub use step::{Action, Ending, Event, State, step};
+pub use step::{Action, Cause, Ending, Event, Known, Seen, State, step};

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use hearback_core::port::disk::Publish;
 use hearback_core::port::process::Word;
-use hearback_core::{Exit, Outcome, ProcessIdentity, StartError, Usage};
+use hearback_core::{
+    Exit, KilledBy, Leftovers, Limits, LostReason, Outcome, ProcessIdentity, StartError, Usage,
+};
 
 /// How far a supervisor is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,20 +22,89 @@ pub enum State {
         /// When it was started, on the awake clock.
         since: Duration,
     },
-    /// The main process has ended, and what it left behind has been asked to follow.
-    Clearing {
-        /// How the job ended.
-        ending: Ending,
+    /// The tree has been asked to end: for a cause, or because its main process is gone.
+    Ending {
+        /// What is known so far.
+        end: Known,
         /// When asking turns into forcing, on the awake clock.
         deadline: Duration,
     },
-    /// Leftovers are being forced.
+    /// The tree is being forced.
     Forcing {
-        /// How the job ended.
-        ending: Ending,
+        /// What is known so far.
+        end: Known,
     },
+    /// The end is recorded, and what was left behind is kept: only its output is still taken.
+    Keeping,
     /// Nothing is left to do.
     Over,
+}
+
+/// Why a job was ended that did not end by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// It ran longer than this.
+    Timeout {
+        /// The limit.
+        limit_ms: u64,
+    },
+    /// It printed nothing for this long.
+    Idle {
+        /// The limit.
+        limit_ms: u64,
+    },
+    /// Somebody asked.
+    Kill {
+        /// Who.
+        by: KilledBy,
+        /// In their words.
+        reason: Option<String>,
+    },
+}
+
+/// How the main process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// How.
+    pub exit: Exit,
+    /// What it used.
+    pub usage: Option<Usage>,
+    /// When, on the awake clock.
+    pub at: Duration,
+}
+
+/// What is known about an end that is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// When the target was started, on the awake clock.
+    since: Duration,
+    /// Nothing when it ended by itself.
+    cause: Option<Cause>,
+    /// Nothing while the main process is there.
+    seen: Option<Seen>,
+    /// How many processes the main one left behind when it ended by itself.
+    left_behind: usize,
+}
+
+impl Known {
+    /// The cause is what was acted on, and what was then seen is kept beside it.
+    fn ending(self, survivors: Vec<ProcessIdentity>) -> Ending {
+        let exit = self.seen.map(|seen| seen.exit);
+        let outcome = match (self.cause, exit) {
+            (Some(Cause::Timeout { limit_ms }), exit) => Outcome::TimedOut { limit_ms, exit },
+            (Some(Cause::Idle { limit_ms }), exit) => Outcome::IdleTimedOut { limit_ms, exit },
+            (Some(Cause::Kill { by, reason }), exit) => Outcome::Killed { by, reason, exit },
+            (None, Some(exit)) => exit.into(),
+            (None, None) => Outcome::Lost { reason: LostReason::SupervisorDied },
+        };
+        Ending {
+            outcome,
+            usage: self.seen.and_then(|seen| seen.usage),
+            ran: self.seen.map(|seen| seen.at.saturating_sub(self.since)),
+            survivors,
+            left_behind: self.left_behind,
+        }
+    }
 }
 
 /// What is known about the end of a job before it is recorded.
@@ -45,14 +116,16 @@ pub struct Ending {
     pub usage: Option<Usage>,
     /// How long it ran.
     pub ran: Option<Duration>,
-    /// Who would not end.
+    /// Who would not end, or was kept.
     pub survivors: Vec<ProcessIdentity>,
+    /// How many processes the main one left behind.
+    pub left_behind: usize,
 }
 
 impl Ending {
     /// An ending of which only the outcome is known.
     pub fn of(outcome: Outcome) -> Self {
-        Self { outcome, usage: None, ran: None, survivors: Vec::new() }
+        Self { outcome, usage: None, ran: None, survivors: Vec::new(), left_behind: 0 }
     }
 }
 
@@ -77,20 +150,32 @@ pub enum Event {
     /// The main process ended.
     Exited {
         /// How.
-        exit: Exit,
-        /// What it used.
-        usage: Option<Usage>,
+        seen: Seen,
+        /// What it left behind.
+        left: Vec<ProcessIdentity>,
+    },
+    /// Somebody asked for the end.
+    Asked {
+        /// Who and why.
+        cause: Cause,
+        /// How long the tree has between being asked and being forced.
+        grace: Duration,
         /// When, on the awake clock.
         at: Duration,
-        /// Whether it left nothing behind.
-        alone: bool,
     },
     /// Nothing is left of the tree.
     Emptied,
     /// The deadline of the state passed.
-    Deadline,
+    Deadline {
+        /// When, on the awake clock.
+        at: Duration,
+        /// When the job last printed anything, on the awake clock.
+        last_output: Duration,
+    },
     /// Force was used.
     Forced {
+        /// How the main process ended, if that was not known before.
+        seen: Option<Seen>,
         /// Who would not end.
         survivors: Vec<ProcessIdentity>,
     },
@@ -110,12 +195,16 @@ pub enum Action {
         /// Its pid, for people.
         pid: u32,
     },
-    /// Ask what is left of the tree to end.
+    /// Ask the tree to end.
     Ask,
     /// End it by force.
     Force,
     /// Record the end.
     End(Ending),
+    /// Go on taking the output of what was left behind.
+    Keep,
+    /// Take the last of that output.
+    Drain,
     /// Answer that the target could not be started; its end is recorded.
     AnswerFailed(StartError),
     /// Answer that nothing runs, because hearback could not do its part.
@@ -124,11 +213,8 @@ pub enum Action {
     AnswerTaken,
 }
 
-/// How long leftovers have between being asked and being forced.
-const GRACE: Duration = Duration::from_secs(5);
-
 /// Decides. An event that makes no sense in a state changes nothing.
-pub fn step(state: State, event: Event) -> (State, Vec<Action>) {
+pub fn step(limits: &Limits, state: State, event: Event) -> (State, Vec<Action>) {
     match (state, event) {
         (State::Waiting, Event::Word(Word::Durable)) => (State::Claiming, vec![Action::Claim]),
         (State::Waiting, Event::Word(Word::Gone)) => {
@@ -148,40 +234,105 @@ pub fn step(state: State, event: Event) -> (State, Vec<Action>) {
             (State::Over, vec![Action::End(ending), Action::AnswerFailed(error)])
         }
 
-        (State::Running { since }, Event::Exited { exit, usage, at, alone }) => {
-            let ran = Some(at.saturating_sub(since));
-            let ending = Ending { outcome: exit.into(), usage, ran, survivors: Vec::new() };
-            if alone {
-                (State::Over, vec![Action::End(ending)])
-            } else {
-                (State::Clearing { ending, deadline: at + GRACE }, vec![Action::Ask])
+        (State::Running { since }, Event::Exited { seen, left }) => {
+            exited(limits, Known { since, cause: None, seen: Some(seen), left_behind: left.len() }, left)
+        }
+        (State::Running { since }, Event::Asked { cause, grace, at }) => {
+            ask(Known { since, cause: Some(cause), seen: None, left_behind: 0 }, grace, at)
+        }
+        (State::Running { since }, Event::Deadline { at, last_output }) => {
+            match limits.exceeded(since, last_output, at) {
+                Some(cause) => {
+                    let grace = Duration::from_millis(limits.grace_ms);
+                    ask(Known { since, cause: Some(cause), seen: None, left_behind: 0 }, grace, at)
+                }
+                None => (State::Running { since }, vec![]),
             }
         }
 
-        (State::Clearing { ending, .. }, Event::Emptied) => (State::Over, vec![Action::End(ending)]),
-        (State::Clearing { ending, .. }, Event::Deadline) => (State::Forcing { ending }, vec![Action::Force]),
-
-        (State::Forcing { ending }, Event::Forced { survivors }) => {
-            (State::Over, vec![Action::End(Ending { survivors, ..ending })])
+        (State::Ending { end, deadline }, Event::Exited { seen, left }) => {
+            let end = Known { seen: Some(seen), ..end };
+            if left.is_empty() {
+                (State::Over, vec![Action::End(end.ending(left))])
+            } else {
+                (State::Ending { end, deadline }, vec![])
+            }
         }
+        // The first names the cause, later ones are only more urgent.
+        (State::Ending { end, deadline }, Event::Asked { grace, at, .. }) => {
+            (State::Ending { end, deadline: deadline.min(at + grace) }, vec![])
+        }
+        (State::Ending { end, .. }, Event::Emptied) => (State::Over, vec![Action::End(end.ending(vec![]))]),
+        (State::Ending { end, .. }, Event::Deadline { .. }) => (State::Forcing { end }, vec![Action::Force]),
+
+        (State::Forcing { end }, Event::Forced { seen, survivors }) => {
+            let end = Known { seen: end.seen.or(seen), ..end };
+            (State::Over, vec![Action::End(end.ending(survivors))])
+        }
+
+        (State::Keeping, Event::Emptied) => (State::Over, vec![Action::Drain]),
 
         (state, _) => (state, vec![]),
     }
 }
 
+/// The main process has ended by itself.
+fn exited(limits: &Limits, end: Known, left: Vec<ProcessIdentity>) -> (State, Vec<Action>) {
+    match limits.leftovers {
+        _ if left.is_empty() => (State::Over, vec![Action::End(end.ending(left))]),
+        Leftovers::Keep => (State::Keeping, vec![Action::End(end.ending(left)), Action::Keep]),
+        Leftovers::Kill => {
+            let at = end.seen.map_or(end.since, |seen| seen.at);
+            ask(end, Duration::from_millis(limits.grace_ms), at)
+        }
+    }
+}
+
+fn ask(end: Known, grace: Duration, at: Duration) -> (State, Vec<Action>) {
+    if grace.is_zero() {
+        return (State::Forcing { end }, vec![Action::Force]);
+    }
+    (State::Ending { end, deadline: at + grace }, vec![Action::Ask])
+}
+
+/// Limits on the awake clock.
+trait Exceeded {
+    fn deadline(&self, since: Duration, last_output: Duration) -> Option<Duration>;
+    fn exceeded(&self, since: Duration, last_output: Duration, at: Duration) -> Option<Cause>;
+}
+
+impl Exceeded for Limits {
+    fn deadline(&self, since: Duration, last_output: Duration) -> Option<Duration> {
+        let hard = self.timeout_ms.map(|limit| since.saturating_add(Duration::from_millis(limit)));
+        let idle = self.idle_timeout_ms.map(|limit| last_output.saturating_add(Duration::from_millis(limit)));
+        hard.into_iter().chain(idle).min()
+    }
+
+    fn exceeded(&self, since: Duration, last_output: Duration, at: Duration) -> Option<Cause> {
+        let over = |limit: Option<u64>, from: Duration| {
+            limit.filter(|limit| at >= from.saturating_add(Duration::from_millis(*limit)))
+        };
+        if let Some(limit_ms) = over(self.timeout_ms, since) {
+            return Some(Cause::Timeout { limit_ms });
+        }
+        over(self.idle_timeout_ms, last_output).map(|limit_ms| Cause::Idle { limit_ms })
+    }
+}
+
 impl State {
-    /// When the state has to be left, whatever happens; nothing when it may last.
-    pub fn deadline(&self) -> Option<Duration> {
+    /// When the state has to be looked at again, whatever happens; nothing when it may last.
+    pub fn deadline(&self, limits: &Limits, last_output: Duration) -> Option<Duration> {
         match self {
-            Self::Clearing { deadline, .. } => Some(*deadline),
+            Self::Running { since } => limits.deadline(*since, last_output),
+            Self::Ending { deadline, .. } => Some(*deadline),
             _ => None,
         }
     }
 
     /// What would have to be recorded if the supervisor failed now: never an exit that was not seen.
-    pub fn known_ending(&self) -> Option<&Ending> {
+    pub fn known_ending(&self) -> Option<Ending> {
         match self {
-            Self::Clearing { ending, .. } | Self::Forcing { ending } => Some(ending),
+            Self::Ending { end, .. } | Self::Forcing { end } => Some(end.clone().ending(Vec::new())),
             _ => None,
         }
     }
@@ -193,34 +344,69 @@ mod tests {
     use hearback_core::StartErrorKind;
     use hearback_core::testing::sample;
 
-    fn run(events: impl IntoIterator<Item = Event>) -> (State, Vec<Action>) {
+    const NONE: Limits =
+        Limits { timeout_ms: None, idle_timeout_ms: None, grace_ms: 5_000, leftovers: Leftovers::Kill };
+
+    fn run_with(limits: &Limits, events: impl IntoIterator<Item = Event>) -> (State, Vec<Action>) {
         let mut all = Vec::new();
         let mut state = State::Waiting;
         for event in events {
-            let (next, actions) = step(state, event);
+            let (next, actions) = step(limits, state, event);
             state = next;
             all.extend(actions);
         }
         (state, all)
     }
 
-    fn exited(alone: bool) -> Event {
-        Event::Exited { exit: Exit::Exited { code: 3 }, usage: None, at: Duration::from_secs(12), alone }
+    fn run(events: impl IntoIterator<Item = Event>) -> (State, Vec<Action>) {
+        run_with(&NONE, events)
+    }
+
+    fn seconds(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    fn seen(at: u64) -> Seen {
+        Seen { exit: Exit::Exited { code: 3 }, usage: None, at: seconds(at) }
+    }
+
+    fn exited(left: Vec<ProcessIdentity>) -> Event {
+        Event::Exited { seen: seen(12), left }
+    }
+
+    fn asked(grace: u64, at: u64) -> Event {
+        let cause = Cause::Kill { by: KilledBy::Person, reason: None };
+        Event::Asked { cause, grace: seconds(grace), at: seconds(at) }
+    }
+
+    fn killed(exit: Option<Exit>) -> Outcome {
+        Outcome::Killed { by: KilledBy::Person, reason: None, exit }
     }
 
     fn until_running() -> [Event; 3] {
         [
             Event::Word(Word::Durable),
             Event::Claimed(Publish::New),
-            Event::Started { at: Duration::from_secs(2), pid: 101 },
+            Event::Started { at: seconds(2), pid: 101 },
         ]
+    }
+
+    fn after_start(limits: &Limits, events: impl IntoIterator<Item = Event>) -> (State, Vec<Action>) {
+        let (state, mut actions) = run_with(limits, until_running().into_iter().chain(events));
+        actions.drain(..3);
+        (state, actions)
+    }
+
+    fn the_end(actions: &[Action]) -> &Ending {
+        let [Action::End(ending)] = actions else { panic!("{actions:?}") };
+        ending
     }
 
     #[test]
     fn the_plain_life_of_a_job() {
-        let (state, actions) = run(until_running().into_iter().chain([exited(true)]));
+        let (state, actions) = run(until_running().into_iter().chain([exited(vec![])]));
         assert_eq!(state, State::Over);
-        let ending = Ending { ran: Some(Duration::from_secs(10)), ..Ending::of(Outcome::Exited { code: 3 }) };
+        let ending = Ending { ran: Some(seconds(10)), ..Ending::of(Outcome::Exited { code: 3 }) };
         assert_eq!(
             actions,
             [Action::Claim, Action::Start, Action::Announce { pid: 101 }, Action::End(ending)]
@@ -252,42 +438,111 @@ mod tests {
 
     #[test]
     fn leftovers_are_asked_then_forced_then_named() {
-        let (state, actions) = run(until_running().into_iter().chain([exited(false)]));
-        assert_eq!(actions.last(), Some(&Action::Ask));
-        assert_eq!(state.deadline(), Some(Duration::from_secs(17)));
+        let (state, actions) = after_start(&NONE, [exited(vec![sample::process(7)])]);
+        assert_eq!(actions, [Action::Ask]);
+        assert_eq!(state.deadline(&NONE, Duration::ZERO), Some(seconds(17)));
 
-        let (over, actions) = step(state.clone(), Event::Emptied);
+        let (over, actions) = step(&NONE, state.clone(), Event::Emptied);
         assert_eq!(over, State::Over);
-        assert!(matches!(&actions[..], [Action::End(ending)] if ending.survivors.is_empty()));
+        assert_eq!(the_end(&actions).survivors, []);
 
-        let (forcing, actions) = step(state, Event::Deadline);
+        let deadline = Event::Deadline { at: seconds(17), last_output: Duration::ZERO };
+        let (forcing, actions) = step(&NONE, state, deadline);
         assert_eq!(actions, [Action::Force]);
         let survivors = vec![sample::process(7)];
-        let (_, actions) = step(forcing, Event::Forced { survivors: survivors.clone() });
-        assert!(matches!(&actions[..], [Action::End(ending)]
-            if ending.survivors == survivors && ending.outcome == Outcome::Exited { code: 3 }));
+        let (_, actions) = step(&NONE, forcing, Event::Forced { seen: None, survivors: survivors.clone() });
+        assert_eq!(the_end(&actions).survivors, survivors);
+        assert_eq!(the_end(&actions).outcome, Outcome::Exited { code: 3 }, "leftovers change no outcome");
+    }
+
+    #[test]
+    fn kept_leftovers_are_named_and_watched_to_their_end() {
+        let keep = Limits { leftovers: Leftovers::Keep, ..NONE };
+        let (state, actions) = after_start(&keep, [exited(vec![sample::process(7)])]);
+        assert_eq!(state, State::Keeping);
+        assert!(matches!(&actions[..], [Action::End(ending), Action::Keep] if ending.survivors.len() == 1));
+        assert_eq!(step(&keep, state, Event::Emptied), (State::Over, vec![Action::Drain]));
+    }
+
+    #[test]
+    fn a_kill_asks_then_forces_and_keeps_what_was_seen() {
+        let (state, actions) = after_start(&NONE, [asked(5, 10)]);
+        assert_eq!(actions, [Action::Ask]);
+        assert_eq!(state.deadline(&NONE, Duration::ZERO), Some(seconds(15)));
+        // A second request is only more urgent.
+        let (state, actions) = step(&NONE, state, asked(1, 11));
+        assert_eq!((state.deadline(&NONE, Duration::ZERO), actions), (Some(seconds(12)), vec![]));
+
+        let (_, actions) = step(&NONE, state.clone(), exited(vec![]));
+        assert_eq!(the_end(&actions).outcome, killed(Some(Exit::Exited { code: 3 })));
+
+        let (state, _) = step(&NONE, state, Event::Deadline { at: seconds(12), last_output: seconds(2) });
+        let (_, actions) = step(&NONE, state, Event::Forced { seen: None, survivors: vec![] });
+        assert_eq!(the_end(&actions).outcome, killed(None), "an exit that was not seen is not invented");
+        assert_eq!(after_start(&NONE, [asked(0, 10)]).1, [Action::Force], "no grace, no asking");
+    }
+
+    #[test]
+    fn an_exit_that_was_seen_before_a_kill_is_an_exit() {
+        let (state, actions) = after_start(&NONE, [exited(vec![sample::process(7)]), asked(0, 13)]);
+        assert_eq!(actions, [Action::Ask]);
+        let (_, actions) = step(&NONE, state, Event::Emptied);
+        assert_eq!(the_end(&actions).outcome, Outcome::Exited { code: 3 });
+    }
+
+    #[test]
+    fn scenario_68_an_exit_that_was_seen_beats_a_limit_that_has_passed() {
+        let limits = Limits { timeout_ms: Some(1_000), ..NONE };
+        let late = Event::Deadline { at: seconds(60), last_output: seconds(2) };
+        let (_, actions) = after_start(&limits, [exited(vec![]), late]);
+        assert_eq!(the_end(&actions).outcome, Outcome::Exited { code: 3 });
+    }
+
+    #[test]
+    fn limits_count_from_the_start_and_from_the_last_output() {
+        let limits = Limits { timeout_ms: Some(60_000), idle_timeout_ms: Some(5_000), ..NONE };
+        let (state, _) = after_start(&limits, []);
+        assert_eq!(state.deadline(&limits, seconds(2)), Some(seconds(7)));
+        assert_eq!(state.deadline(&limits, seconds(60)), Some(seconds(62)), "the hard limit comes first");
+
+        let at = |at, last| Event::Deadline { at: seconds(at), last_output: seconds(last) };
+        let (state, actions) = step(&limits, state, at(7, 6));
+        assert_eq!(actions, [], "it has printed meanwhile");
+        let (idle, actions) = step(&limits, state.clone(), at(11, 6));
+        assert_eq!(actions, [Action::Ask]);
+        let (_, actions) = step(&limits, idle, exited(vec![]));
+        let exit = Some(Exit::Exited { code: 3 });
+        assert_eq!(the_end(&actions).outcome, Outcome::IdleTimedOut { limit_ms: 5_000, exit });
+
+        let (hard, _) = step(&limits, state, at(62, 61));
+        let (_, actions) = step(&limits, hard, exited(vec![]));
+        assert_eq!(the_end(&actions).outcome, Outcome::TimedOut { limit_ms: 60_000, exit });
     }
 
     #[test]
     fn an_end_is_recorded_at_most_once_whatever_happens() {
         let events = [
             Event::Word(Word::Durable),
-            Event::Word(Word::Gone),
             Event::Claimed(Publish::New),
             Event::Started { at: Duration::ZERO, pid: 1 },
-            exited(true),
-            exited(false),
+            exited(vec![]),
+            exited(vec![sample::process(7)]),
+            asked(0, 3),
+            asked(5, 3),
             Event::Emptied,
-            Event::Deadline,
-            Event::Forced { survivors: vec![] },
+            Event::Deadline { at: seconds(99), last_output: Duration::ZERO },
+            Event::Forced { seen: Some(seen(4)), survivors: vec![] },
         ];
-        // Every sequence of four after the target runs.
+        // Every sequence of five after the target runs, with every kind of limits.
         let n = events.len();
-        for code in 0..n.pow(4) {
-            let pick = |place: u32| events[code / n.pow(place) % n].clone();
-            let (_, actions) = run(until_running().into_iter().chain((0..4).map(pick)));
-            let ends = actions.iter().filter(|action| matches!(action, Action::End(_))).count();
-            assert!(ends <= 1, "{actions:?}");
+        for leftovers in [Leftovers::Kill, Leftovers::Keep] {
+            let limits = Limits { timeout_ms: Some(1), leftovers, ..NONE };
+            for code in 0..n.pow(5) {
+                let pick = |place: u32| events[code / n.pow(place) % n].clone();
+                let (_, actions) = after_start(&limits, (0..5).map(pick));
+                let ends = actions.iter().filter(|action| matches!(action, Action::End(_))).count();
+                assert!(ends <= 1, "{actions:?}");
+            }
         }
     }
 }

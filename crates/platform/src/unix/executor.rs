@@ -11,8 +11,9 @@ use hearback_core::port::executor::{RunEvent, Running, StartRequest};
 use hearback_core::{Exit, JobId, Output, ProcessIdentity, StartError, StartErrorKind, Usage};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::bell::Bell;
 use super::pump::Pump;
-use super::signals::{self, ChildWatch};
+use super::signals::{self, SignalWatch};
 use super::{clock, detach, identity, text, tree};
 use crate::program::{self, Invocation};
 use crate::{JOB_MARK, SUPERVISOR_MARK};
@@ -31,8 +32,8 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
         return Err(StartError { kind: StartErrorKind::BadDirectory, message });
     }
     let invocation = program::resolve(request.command, &cwd, request.script)?;
-    let prepared = prepare(request.log).map_err(|error| other("cannot prepare to run", &error))?;
-    let (pump, writer, watch) = prepared;
+    let prepared = prepare(request).map_err(|error| other("cannot prepare to run", &error))?;
+    let Prepared { pump, writer, watch, bell } = prepared;
     let pid = spawn(&invocation, &cwd, request.job, &writer)?;
     // From here on only the target and its children hold the writing end.
     drop(writer);
@@ -47,6 +48,8 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
         process,
         pump,
         watch,
+        bell,
+        rung: false,
         exit: None,
         stage: Stage::Alive,
         childless: false,
@@ -59,12 +62,19 @@ fn other(what: &str, error: &io::Error) -> StartError {
     StartError { kind: StartErrorKind::Other, message: format!("{what}: {error}") }
 }
 
-fn prepare(log: &Path) -> io::Result<(Pump, io::PipeWriter, ChildWatch)> {
+/// What has to be there before the target is.
+struct Prepared {
+    pump: Pump,
+    writer: io::PipeWriter,
+    watch: SignalWatch,
+    bell: Bell,
+}
+
+fn prepare(request: &StartRequest<'_>) -> io::Result<Prepared> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_child_subreaper(true)?;
-    let watch = ChildWatch::new()?;
-    let (pump, writer) = Pump::new(log)?;
-    Ok((pump, writer, watch))
+    let (pump, writer) = Pump::new(request.log)?;
+    Ok(Prepared { pump, writer, watch: SignalWatch::new()?, bell: Bell::hang(request.bell)? })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
@@ -130,7 +140,10 @@ struct LocalRunning {
     job: JobId,
     process: ProcessIdentity,
     pump: Pump,
-    watch: ChildWatch,
+    watch: SignalWatch,
+    bell: Bell,
+    /// The bell was rung since the last time it was told.
+    rung: bool,
     exit: Option<(Exit, Usage)>,
     stage: Stage,
     /// No child is left to wait for; where orphans come back to us, that means the whole tree.
@@ -175,6 +188,13 @@ impl Running for LocalRunning {
                 self.stage = Stage::Empty;
                 return RunEvent::Emptied;
             }
+            // An exit that was seen is told first: what comes after it did not cause it.
+            if self.watch.take_stop() {
+                return RunEvent::Stop;
+            }
+            if std::mem::take(&mut self.rung) {
+                return RunEvent::Bell;
+            }
             let left = deadline.map(|deadline| deadline.saturating_sub(clock::awake()));
             if left == Some(Duration::ZERO) {
                 return RunEvent::Deadline;
@@ -201,6 +221,10 @@ impl Running for LocalRunning {
             // Nobody could be looked for, so nobody is known to be gone.
             Err(_) => vec![process],
         }
+    }
+
+    fn last_output(&self) -> Duration {
+        self.pump.last_output()
     }
 
     fn members(&mut self) -> Vec<ProcessIdentity> {
@@ -234,17 +258,23 @@ impl LocalRunning {
                 PollTimeout::try_from(i32::try_from(millis).unwrap_or(i32::MAX)).unwrap_or(PollTimeout::MAX)
             }
         };
-        let (changed, printed) = {
-            let mut sources = vec![PollFd::new(self.watch.as_fd(), PollFlags::POLLIN)];
+        let (changed, rung, printed) = {
+            let watched = [self.watch.as_fd(), self.bell.as_fd()];
+            let mut sources: Vec<_> =
+                watched.into_iter().map(|source| PollFd::new(source, PollFlags::POLLIN)).collect();
             sources.extend(self.pump.source().map(|pipe| PollFd::new(pipe, PollFlags::POLLIN)));
             if poll(&mut sources, timeout).is_err() {
                 return; // Interrupted; whatever it was, the next look tells.
             }
             let ready = |source: Option<&PollFd<'_>>| source.and_then(PollFd::any).unwrap_or(false);
-            (ready(sources.first()), ready(sources.get(1)))
+            (ready(sources.first()), ready(sources.get(1)), ready(sources.get(2)))
         };
         if printed {
             self.pump.copy();
+        }
+        if rung {
+            self.bell.acknowledge();
+            self.rung = true;
         }
         if changed {
             self.watch.acknowledge();

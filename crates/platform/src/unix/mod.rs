@@ -1,5 +1,6 @@
 //! Linux, macOS and the BSDs.
 
+pub(crate) mod bell;
 pub(crate) mod clock;
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
 pub(crate) mod detach;

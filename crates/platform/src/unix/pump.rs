@@ -3,12 +3,13 @@
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use fs_err::File;
 use hearback_core::Output;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use super::files;
+use super::{clock, files};
 
 /// Large reads halve the cost of small writes; see docs/decisions.
 const CHUNK: usize = 64 * 1024;
@@ -25,6 +26,7 @@ pub(crate) struct Pump {
     /// Allocated with the first byte: most jobs are silent, and their supervisors small.
     buffer: Vec<u8>,
     output: Output,
+    last_output: Duration,
 }
 
 impl Pump {
@@ -35,7 +37,16 @@ impl Pump {
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         #[cfg(target_os = "linux")]
         let _ = rustix::pipe::fcntl_setpipe_size(&reader, PIPE_SIZE); // A smaller one does too.
-        Ok((Self { pipe: Some(reader), log, buffer: Vec::new(), output: Output::default() }, writer))
+        Ok((
+            Self {
+                pipe: Some(reader),
+                log,
+                buffer: Vec::new(),
+                output: Output::default(),
+                last_output: clock::awake(),
+            },
+            writer,
+        ))
     }
 
     /// What to wait on; nothing once every writer has let go.
@@ -79,7 +90,13 @@ impl Pump {
         self.output
     }
 
+    /// When something was last printed; when the pump was made, if nothing ever was.
+    pub(crate) fn last_output(&self) -> Duration {
+        self.last_output
+    }
+
     fn keep(&mut self, n: usize) {
+        self.last_output = clock::awake();
         self.output.bytes += n as u64;
         let mut rest = &self.buffer[..n];
         while !rest.is_empty() {

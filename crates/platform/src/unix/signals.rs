@@ -1,8 +1,8 @@
-//! Signals of this process: which children changed, and what a child inherits.
+//! Signals of this process: which children changed, who wants it to end, and what a child inherits.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -10,25 +10,30 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 
 /// Where the handler writes; a signal handler can reach nothing but statics.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
+static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Becomes readable when a child of this process has changed. One per process.
-pub(crate) struct ChildWatch {
+/// Becomes readable when a child of this process has changed, or the system asks it to end. One per process.
+pub(crate) struct SignalWatch {
     read: OwnedFd,
     _write: OwnedFd,
 }
 
-impl ChildWatch {
+impl SignalWatch {
     pub(crate) fn new() -> io::Result<Self> {
         let (read, write) = pipe()?;
         WAKE.store(write.as_raw_fd(), Ordering::SeqCst);
-        let action = SigAction::new(
-            SigHandler::Handler(child_changed),
-            SaFlags::SA_RESTART | SaFlags::SA_NOCLDSTOP,
-            SigSet::empty(),
-        );
-        // SAFETY: the handler makes one async-signal-safe call and touches nothing but an atomic.
-        unsafe { sigaction(Signal::SIGCHLD, &action) }?;
+        let flags = SaFlags::SA_RESTART | SaFlags::SA_NOCLDSTOP;
+        let action = SigAction::new(SigHandler::Handler(wake), flags, SigSet::empty());
+        for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+            // SAFETY: the handler makes one async-signal-safe call and touches nothing but atomics.
+            unsafe { sigaction(signal, &action) }?;
+        }
         Ok(Self { read, _write: write })
+    }
+
+    /// Whether the system asked this process to end, since this was last asked.
+    pub(crate) fn take_stop(&self) -> bool {
+        STOP.swap(false, Ordering::SeqCst)
     }
 
     /// Takes note of every change so far.
@@ -38,19 +43,22 @@ impl ChildWatch {
     }
 }
 
-impl AsFd for ChildWatch {
+impl AsFd for SignalWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.read.as_fd()
     }
 }
 
-impl Drop for ChildWatch {
+impl Drop for SignalWatch {
     fn drop(&mut self) {
         WAKE.store(-1, Ordering::SeqCst);
     }
 }
 
-extern "C" fn child_changed(_signal: libc::c_int) {
+extern "C" fn wake(signal: libc::c_int) {
+    if signal != libc::SIGCHLD {
+        STOP.store(true, Ordering::SeqCst);
+    }
     // Whoever was interrupted may be about to read it.
     let errno = Errno::last_raw();
     let byte = 0_u8;

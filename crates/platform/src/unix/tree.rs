@@ -146,6 +146,14 @@ pub(crate) fn ask(who: &ProcessIdentity) -> io::Result<()> {
     send(who.pid, who.started, Signal::SIGTERM)
 }
 
+/// Ends a process by force. Nothing happens to one that is not the process meant, and one that is gone is fine.
+pub(crate) fn end_by_force(who: &ProcessIdentity) -> io::Result<()> {
+    match send(who.pid, who.started, Signal::SIGKILL) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        other => other,
+    }
+}
+
 fn signal(stat: &Stat, signal: Signal) -> io::Result<()> {
     send(stat.pid, stat.started, signal)
 }

@@ -196,6 +196,10 @@ impl Running for LocalRunning {
         self.job.members().unwrap_or_else(|_| vec![self.process.clone()])
     }
 
+    fn last_output(&self) -> Duration {
+        self.pump.last_output()
+    }
+
     fn drain(&mut self) -> Output {
         self.pump.drain()
     }
@@ -322,7 +326,7 @@ mod tests {
 
     fn run(command: &CommandLine, dir: &Path) -> Box<dyn Running> {
         let (job, cwd, log) = (sample::id(1), text::from_os(dir.as_os_str()), dir.join("log"));
-        let request = StartRequest { job: &job, command, cwd: &cwd, log: &log, script: None };
+        let request = StartRequest { job: &job, command, cwd: &cwd, log: &log, script: None, bell: &log };
         start(&request).unwrap()
     }
 

@@ -1,5 +1,6 @@
 //! Windows.
 
+pub(crate) mod bell;
 #[expect(unsafe_code, reason = "a handle is ours only because the call that made it says so")]
 mod call;
 #[expect(unsafe_code, reason = "the clocks have no safe wrapper")]

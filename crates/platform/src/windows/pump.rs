@@ -42,6 +42,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     output: Output,
+    /// When something was last printed, on the awake clock.
+    last_output: Duration,
     /// How often somebody wanted everything kept, and how often that was done.
     asked: u64,
     answered: u64,
@@ -61,9 +63,15 @@ impl Pump {
         let log = files::open_to_append(log)?;
         let (pipe, writer) = pipe()?;
         let shared = Arc::new(Shared::default());
+        shared.state().last_output = clock::awake();
         let copier = Copier { pipe, log, shared: Arc::clone(&shared), buffer: vec![0; CHUNK] };
         let reader = std::thread::Builder::new().name("output".into()).spawn(move || copier.run())?;
         Ok((Self { shared, reader }, writer))
+    }
+
+    /// When something was last printed; when the pump was made, if nothing ever was.
+    pub(crate) fn last_output(&self) -> Duration {
+        self.shared.state().last_output
     }
 
     /// Keeps what is in the pipe now, without waiting for anybody to close it.
@@ -197,6 +205,7 @@ impl Copier {
         let dropped = rest.len() as u64;
         let mut state = self.shared.state();
         state.output.bytes += n as u64;
+        state.last_output = clock::awake();
         state.output.dropped += dropped;
     }
 }

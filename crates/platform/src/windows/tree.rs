@@ -16,6 +16,9 @@ use super::{clock, identity};
 /// How long the system may need to close the handles of a process that has let go of its locks.
 const CLOSING: Duration = Duration::from_millis(200);
 
+/// How long the end of one process may take.
+const FORCING: Duration = Duration::from_secs(2);
+
 /// Ends what a dead supervisor left behind.
 ///
 /// Its Job Object was closed with it, which ends the tree. What remains to be done is to see that this has happened
@@ -35,6 +38,11 @@ pub(crate) fn sweep(
         // It would not end, or it may not be looked at: not known to be gone.
         Ok(Fate::Survives) | Err(_) => SweepReport { ended: 0, survivors: vec![target.clone()] },
     })
+}
+
+/// Ends a process by force. Nothing happens to one that is not the process meant.
+pub(crate) fn end_by_force(who: &ProcessIdentity) -> io::Result<()> {
+    end(who, FORCING).map(|_| ())
 }
 
 enum Fate {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 
-use hearback_core::{CommandLine, FollowUpState, JobId};
+use hearback_core::{CommandLine, FollowUpState, JobId, Limits};
 
 use crate::cli::args::LaunchArgs;
 use crate::cli::error::CliError;
@@ -63,6 +63,12 @@ fn request(args: LaunchArgs) -> Result<Request, CliError> {
     request.key = args.key;
     request.notify = args.notify.into();
     request.sinks = args.sinks;
+    request.limits = Limits {
+        timeout_ms: args.timeout.millis(),
+        idle_timeout_ms: args.idle_timeout.millis(),
+        grace_ms: u64::try_from(args.grace.as_millis()).unwrap_or(u64::MAX),
+        leftovers: args.leftovers.into(),
+    };
     Ok(request)
 }
 

@@ -59,7 +59,7 @@ fn card(hearback: &Hearback, job: &Job, log: &[u8], omitted: u64) -> String {
     }
     row("follow-up", table::follow_up(view.follow_up.state).to_owned());
     for pid in &view.survivors {
-        row("survivor", format!("process {pid} could not be ended"));
+        row("survivor", format!("process {pid} was still there at the end"));
     }
     for note in &view.notes {
         row("note", clean_line(note));

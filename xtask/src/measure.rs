@@ -78,6 +78,9 @@ fn launch(hearback: &Path, home: &Path, durability: &str, argv: &[&str]) -> Resu
     let status = Command::new(hearback)
         .args(["launch", "--quiet", "--"])
         .args(argv)
+        // Without what cargo adds to the environment of those it runs: every supervisor carries its own copy.
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HEARBACK_HOME", home)
         .env("HEARBACK_DURABILITY", durability)
         .stdout(Stdio::null())

@@ -52,16 +52,25 @@ impl<W: Write> SupervisorLink for PipeLink<W> {
     }
 }
 
-/// The supervisor's end: its standard input and output, until it has answered.
+/// The supervisor's end: its standard input and output, until it has answered. Read and written without the buffers
+/// of the standard library, which would stay for the rest of a supervisor's life.
 #[derive(Debug, Default)]
 pub struct StdioWire(());
 
 impl LauncherLink for StdioWire {
     fn word(&mut self) -> Word {
-        let mut line = Vec::new();
+        let mut line = [0; 16];
+        let mut read = 0;
+        while !line[..read].ends_with(b"\n") && read < line.len() {
+            match sys::detach::read_standard_input(&mut line[read..]) {
+                Ok(0) => break,
+                Ok(n) => read += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
         // A line that was cut short is no word: its launcher is gone.
-        let _ = io::stdin().lock().take(16).read_until(b'\n', &mut line);
-        match line.as_slice() {
+        match &line[..read] {
             DURABLE => Word::Durable,
             FAILED => Word::Failed,
             _ => Word::Gone,
@@ -72,7 +81,7 @@ impl LauncherLink for StdioWire {
         let mut line = answer.to_line();
         line.push('\n');
         // A launcher that is gone needs no answer.
-        let _ = io::stdout().lock().write_all(line.as_bytes()).and_then(|()| io::stdout().flush());
+        let _ = sys::detach::write_standard_output(line.as_bytes());
         sys::detach::close_standard_streams();
     }
 }

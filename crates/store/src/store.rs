@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, ReadSeek, Wait};
 use hearback_core::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
 use hearback_core::{
-    Durability, Fact, FactKind, Facts, JobId, Key, LockView, Observed, Place, Read, Session, Settled, Spec,
-    Timestamp,
+    Durability, Fact, FactKind, Facts, JobId, Key, Kill, LockView, Observed, Place, Read, Session, Settled,
+    Spec, Timestamp,
 };
 
 use crate::layout::{self, Layout, Numbered};
@@ -278,6 +278,19 @@ impl<D: Disk> RecordStore for Store<D> {
 
     fn spec(&self, id: &JobId) -> Result<Read<Spec>, StoreError> {
         read::fact(&self.disk, &layout::fact(&self.layout.job(id), FactKind::Spec))
+    }
+
+    fn kills(&self, id: &JobId, after: u32) -> Result<Vec<(u32, Read<Kill>)>, StoreError> {
+        let folder = self.layout.job(id);
+        let mut kills = Vec::new();
+        // They are numbered without gaps: whoever asks takes the first number that is free.
+        for n in after.saturating_add(1).. {
+            match read::fact(&self.disk, &layout::fact(&folder, FactKind::Kill(n)))? {
+                Read::Absent => break,
+                kill => kills.push((n, kill)),
+            }
+        }
+        Ok(kills)
     }
 
     fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError> {

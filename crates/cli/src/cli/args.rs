@@ -80,11 +80,13 @@ pub(crate) struct LaunchArgs {
     pub(crate) session: Option<Session>,
 
     /// The longest it may run, such as `90m`, or `none`. Time asleep does not count.
-    #[arg(short, long, value_name = "TIME", default_value = "1h", value_parser = parse_limit, allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "TIME", default_value = "1h", allow_hyphen_values = true)]
+    #[arg(value_parser = parse_limit)]
     pub(crate) timeout: Limit,
 
     /// The longest it may print nothing, such as `5m`.
-    #[arg(long, value_name = "TIME", default_value = "none", value_parser = parse_limit, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = "none", allow_hyphen_values = true)]
+    #[arg(value_parser = parse_limit)]
     pub(crate) idle_timeout: Limit,
 
     /// Between asking a process to end and forcing it.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::disk::{Lock, LockMode, Publish, Wait};
-use crate::{Durability, Fact, JobId, Key, Observed, Read, Session, Spec, Timestamp};
+use crate::{Durability, Fact, JobId, Key, Kill, Observed, Read, Session, Spec, Timestamp};
 
 /// Why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +95,9 @@ pub trait RecordStore: Send + Sync {
 
     /// Reads what was asked for, and nothing else: all that a supervisor needs before it begins.
     fn spec(&self, id: &JobId) -> Result<Read<Spec>, StoreError>;
+
+    /// Reads the requests to end a job whose number is above `after`, and nothing else.
+    fn kills(&self, id: &JobId, after: u32) -> Result<Vec<(u32, Read<Kill>)>, StoreError>;
 
     /// Sees one job, wherever it is; nothing when there is no folder of this id.
     fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError>;

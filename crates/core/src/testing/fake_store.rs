@@ -7,7 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use crate::port::disk::{Lock, LockMode, Publish, Wait};
 use crate::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
 use crate::{
-    Durability, Fact, Facts, JobId, Key, LockState, LockView, Observed, Place, Read, Session, Spec, Timestamp,
+    Durability, Fact, Facts, JobId, Key, Kill, LockState, LockView, Observed, Place, Read, Session, Spec,
+    Timestamp,
 };
 
 /// Jobs by id.
@@ -153,6 +154,10 @@ impl RecordStore for FakeStore {
 
     fn spec(&self, id: &JobId) -> Result<Read<Spec>, StoreError> {
         Ok(self.facts(id).spec)
+    }
+
+    fn kills(&self, id: &JobId, after: u32) -> Result<Vec<(u32, Read<Kill>)>, StoreError> {
+        Ok(self.facts(id).kills.into_iter().filter(|(n, _)| *n > after).collect())
     }
 
     fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError> {

@@ -237,15 +237,12 @@ impl<'a> Supervisor<'a> {
 
     /// Reads what was asked since the bell was last rung.
     fn hear(&mut self) {
-        let kills = match self.ports.store.observe(&self.id) {
-            Ok(seen) => seen.map(|seen| seen.facts.kills).unwrap_or_default(),
+        let kills = match self.ports.store.kills(&self.id, self.heard) {
+            Ok(kills) => kills,
             Err(error) => return self.note(&format!("what was asked cannot be read: {error}")),
         };
         let at = self.ports.clock.awake();
         for (n, kill) in kills {
-            if n <= self.heard {
-                continue;
-            }
             self.heard = n;
             if let Read::Present(Kill { by, reason, grace_ms, .. }) = kill {
                 let grace = Duration::from_millis(grace_ms);

@@ -83,6 +83,18 @@ fn close_on_exec_from_3() {
 
 pub(crate) use super::signals::survive_size_limits;
 
+pub(crate) fn read_standard_input(into: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::io::read(rustix::stdio::stdin(), into)?)
+}
+
+pub(crate) fn write_standard_output(mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = rustix::io::retry_on_intr(|| rustix::io::write(rustix::stdio::stdout(), bytes))?;
+        bytes = &bytes[written..];
+    }
+    Ok(())
+}
+
 /// Lets go of the wire: standard input and output become the null device.
 pub(crate) fn close_standard_streams() {
     let Ok(null) = fs_err::OpenOptions::new().read(true).write(true).open("/dev/null") else { return };

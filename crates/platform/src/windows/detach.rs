@@ -2,7 +2,7 @@
 //! outside the caller's Job Object where that lets go.
 
 use std::fs::OpenOptions;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::windows::io::{IntoRawHandle, OwnedHandle};
 
 use hearback_core::port::process::{SupervisorLink, SupervisorRequest};
@@ -90,6 +90,15 @@ pub(crate) fn close_standard_streams() {
 fn standard(stream: STD_HANDLE) -> windows_sys::Win32::Foundation::HANDLE {
     // SAFETY: takes a number and gives what is in its place, without making anything.
     unsafe { GetStdHandle(stream) }
+}
+
+pub(crate) fn read_standard_input(into: &mut [u8]) -> io::Result<usize> {
+    io::stdin().lock().read(into)
+}
+
+pub(crate) fn write_standard_output(bytes: &[u8]) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(bytes).and_then(|()| output.flush())
 }
 
 /// There are no such limits here.

@@ -42,6 +42,8 @@ fn facts(store: &dyn RecordStore) {
     store.flush_spec(&id).unwrap();
     assert_eq!(store.spec(&id).unwrap().present(), Some(&spec));
     assert!(store.spec(&other).unwrap().is_absent());
+    let numbers = |after| store.kills(&id, after).unwrap().iter().map(|(n, _)| *n).collect::<Vec<_>>();
+    assert_eq!((numbers(0), numbers(1), numbers(2)), (vec![1, 2], vec![2], vec![]));
     let seen = store.observe(&id).unwrap().unwrap();
     assert_eq!(seen.facts.spec.present(), Some(&spec));
     assert_eq!(seen.facts.begin.present(), Some(&sample::begin()));

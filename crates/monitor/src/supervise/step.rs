@@ -270,7 +270,8 @@ pub fn step(limits: &Limits, state: State, event: Event) -> (State, Vec<Action>)
             (State::Over, vec![Action::End(end.ending(survivors))])
         }
 
-        (State::Keeping, Event::Emptied) => (State::Over, vec![Action::Drain]),
+        // Asked by the system: what was kept is not ours to end, but we are.
+        (State::Keeping, Event::Emptied | Event::Asked { .. }) => (State::Over, vec![Action::Drain]),
 
         (state, _) => (state, vec![]),
     }
@@ -461,6 +462,7 @@ mod tests {
         let (state, actions) = after_start(&keep, [exited(vec![sample::process(7)])]);
         assert_eq!(state, State::Keeping);
         assert!(matches!(&actions[..], [Action::End(ending), Action::Keep] if ending.survivors.len() == 1));
+        assert_eq!(step(&keep, state.clone(), asked(5, 20)).0, State::Over, "a keeper can be told to leave");
         assert_eq!(step(&keep, state, Event::Emptied), (State::Over, vec![Action::Drain]));
     }
 

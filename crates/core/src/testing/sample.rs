@@ -18,7 +18,7 @@ pub fn spec(session: &str) -> Spec {
         format: FORMAT,
         id: id(1),
         command: CommandLine::Argv(vec!["make".into(), "all targets".into()]),
-        cwd: "/work".into(),
+        cwd: "/project".into(),
         session: Some(Session::parse(session).unwrap()),
         label: None,
         key: None,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -309,34 +309,46 @@ pub struct Snapshot(BTreeMap<PathBuf, (String, Vec<u8>)>);
 
 impl Snapshot {
     /// Looks at everything below `folder`; nothing is followed and nothing but regular files is opened.
+    ///
+    /// A job that is just ending moves and removes files under the walk. What vanished between being listed and
+    /// being looked at is somewhere else, so the walk begins again until it has seen one state of the folder.
     #[track_caller]
     pub fn of(folder: impl AsRef<Path>) -> Snapshot {
+        let folder = folder.as_ref();
+        eventually("the folder holds still for one look", || match Snapshot::look(folder) {
+            Ok(snapshot) => Some(snapshot),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder.exists() => None,
+            Err(error) => panic!("{error}"),
+        })
+    }
+
+    fn look(folder: &Path) -> io::Result<Snapshot> {
         let mut seen = BTreeMap::new();
-        let mut folders = vec![folder.as_ref().to_owned()];
+        let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).unwrap() {
-                let path = entry.unwrap().path();
-                let found = fs::symlink_metadata(&path).unwrap();
+            for entry in fs::read_dir(&folder)? {
+                let path = entry?.path();
+                let found = fs::symlink_metadata(&path)?;
                 let (kind, bytes) = match found.file_type() {
                     kind if kind.is_dir() => {
                         folders.push(path.clone());
                         ("folder", Vec::new())
                     }
                     kind if kind.is_symlink() => {
-                        ("link", fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes())
+                        ("link", fs::read_link(&path)?.into_os_string().into_encoded_bytes())
                     }
                     // Who holds a lock may keep others from reading it, and there is nothing in it.
                     _ if path.extension().is_some_and(|extension| extension == "lock") => {
                         ("lock", Vec::new())
                     }
-                    kind if kind.is_file() => ("file", fs::read(&path).unwrap()),
+                    kind if kind.is_file() => ("file", fs::read(&path)?),
                     _ => ("special", Vec::new()),
                 };
                 let about = format!("{kind} {:?} {:?}", found.permissions(), found.modified().ok());
                 seen.insert(path, (about, bytes));
             }
         }
-        Snapshot(seen)
+        Ok(Snapshot(seen))
     }
 
     /// The paths that were added, removed or changed in any way since then.

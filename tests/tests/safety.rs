@@ -484,6 +484,7 @@ mod full_and_read_only {
     use hearback_tests::{Mount, alive, with_private_mounts};
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
+    use std::os::unix::fs::MetadataExt;
 
     use super::*;
 
@@ -651,11 +652,16 @@ mod full_and_read_only {
             let id = world.launch(["--session", "s", "--", &program("print"), "--bytes", "1000000"]);
             assert_eq!(world.run(["wait", &id]).code, Some(0), "what it printed is not what it is about");
             let job = world.show(&id);
-            let kept = fs::metadata(world.job_dir(&id).join("output.log")).unwrap().len();
-            assert!(kept > 0 && kept <= 256 * 1024, "{kept}");
+            let log = fs::metadata(world.job_dir(&id).join("output.log")).unwrap();
+            assert!(log.len() == 1_000_000 && log.blocks() * 512 <= 256 * 1024, "{log:?}");
             assert_eq!(job["output"]["bytes"], 1_000_000, "{job}");
-            assert_eq!(job["output"]["dropped"], 1_000_000 - kept, "{job}");
+            let kept = 1_000_000 - job["output"]["dropped"].as_u64().unwrap();
+            assert!(kept > 0 && kept <= log.blocks() * 512, "{job}");
             assert!(world.run(["logs", &id, "--head", "1"]).ok().starts_with("0000000000 "));
+            let printed = world.run(["logs", &id]).stdout;
+            let lost = job["output"]["dropped"].as_u64().unwrap();
+            let mark = format!("[hearback: {lost} bytes lost here, they could not be written]\n");
+            assert!(printed.ends_with(&mark), "{}", &printed[printed.len() - 200..]);
 
             // One that goes on printing finds the room that is made meanwhile.
             let go = world.scratch("go");
@@ -667,6 +673,39 @@ mod full_and_read_only {
             fs::write(go, "").unwrap();
             assert_eq!(world.run(["wait", &id]).code, Some(0));
             assert_eq!(world.run(["logs", &id]).ok(), "after");
+        });
+    }
+
+    #[test]
+    fn what_comes_after_a_loss_is_at_its_place() {
+        with_private_mounts("full_and_read_only::what_comes_after_a_loss_is_at_its_place", || {
+            let disk = SmallDisk::new(PLENTY);
+            let world = &disk.world;
+            let (full, more) = (world.scratch("full"), world.scratch("more"));
+            let hold = |go: &Path| format!("'{}' '{}'", program("hold"), text(go));
+            let waiting = world.scratch("waiting");
+            let shell = format!(
+                "{}; '{}' --bytes 640000; {} --witness '{}'; echo after",
+                hold(&full),
+                program("print"),
+                hold(&more),
+                text(&waiting)
+            );
+            let id = world.launch(["--session", "s", "--shell", &shell]);
+            fill(world);
+            fs::write(full, "").unwrap();
+            // A pipe holds less than half of that, so at least the rest has been read, and lost.
+            eventually("it has printed", || (!hearback_tests::lines(&waiting).is_empty()).then_some(()));
+            empty(world);
+            fs::write(more, "").unwrap();
+            assert_eq!(world.run(["wait", &id]).code, Some(0));
+            let output = world.show(&id)["output"].clone();
+            assert_eq!(output["bytes"], 640_006, "{output}");
+            assert!(output["dropped"].as_u64().unwrap() > 300_000, "{output}");
+            assert_eq!(world.run(["logs", &id, "--offset", "640000"]).ok(), "after");
+            assert!(
+                world.run(["logs", &id]).stdout.contains(" bytes lost here, they could not be written]\n")
+            );
         });
     }
 

@@ -8,21 +8,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hearback_core::message::Excerpt;
-use hearback_core::port::disk::{ReadError, ReadSeek};
+use hearback_core::port::disk::ReadError;
 use hearback_core::port::record::{RecordStore, StoreError};
 use hearback_core::{
-    CommandLine, JobId, JobView, LockState, Observed, OsText, ProcessIdentity, Session, StateWord, Timestamp,
+    CommandLine, Gap, JobId, JobView, LockState, Observed, OsText, Output, ProcessIdentity, Session,
+    StateWord, Timestamp,
 };
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::launch::{self, LaunchError, Launched, Launcher, Request};
 use hearback_monitor::wait::{Until, WaitError, Waits};
 use hearback_monitor::{Ports, prune, reconcile};
 use hearback_platform::Native;
-use hearback_store::Store;
+use hearback_store::{Log, Piece, Store};
 
 use crate::lookup::{self, FindError};
 use crate::settings::Settings;
 use crate::{home, supervisor};
+
+const FOLLOW_BLOCK: usize = 64 * 1024;
+/// That a supervisor was killed is heard a moment before its lock is free, and then perhaps not again.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(1);
 
 /// How to open a store.
 #[derive(Debug, Clone, Default)]
@@ -95,6 +100,11 @@ pub struct Job {
 }
 
 impl Job {
+    /// What its end says about its output, once there is one.
+    fn printed(&self) -> Option<&Output> {
+        self.seen.facts.end.present().map(|end| &end.output)
+    }
+
     /// When it was asked for.
     pub fn launched_at(&self) -> Option<Timestamp> {
         self.seen.facts.spec.present().map(|spec| spec.launched_at_ms)
@@ -108,6 +118,35 @@ impl Job {
         let started = self.seen.facts.target.present()?.at_ms;
         Some(Duration::from_millis(now.millis_since(started)))
     }
+}
+
+/// A part of what a job printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Printed<'a> {
+    /// It is there.
+    Bytes {
+        /// Where it begins, counting every byte that was ever printed.
+        at: u64,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// It is not kept.
+    Gap(Gap),
+}
+
+/// Why a job could not be followed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FollowError {
+    /// It has been removed meanwhile.
+    #[error("job `{0}` is gone")]
+    Gone(JobId),
+    /// Its records cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What it printed cannot be read.
+    #[error("what it printed cannot be read")]
+    Log(#[from] ReadError),
 }
 
 /// What became of a job that was to be ended.
@@ -345,8 +384,53 @@ impl Hearback {
     /// # Errors
     ///
     /// When the log is not a file of ours, or the system would not.
-    pub fn log(&self, id: &JobId) -> Result<Option<Box<dyn ReadSeek>>, ReadError> {
-        self.store.open_log(id)
+    pub fn log(&self, job: &Job) -> Result<Option<Log>, ReadError> {
+        self.store.open_log(&job.view.id, job.printed().cloned())
+    }
+
+    /// Hands everything that a job prints from `from` on to `each`, and returns when the job is over and all of it
+    /// was seen. Sleeps while nothing is printed.
+    ///
+    /// # Errors
+    ///
+    /// When the job cannot be read, or `each` fails.
+    pub fn follow<E: From<FollowError>>(
+        &self,
+        id: &JobId,
+        from: u64,
+        mut each: impl FnMut(Printed<'_>) -> Result<(), E>,
+    ) -> Result<Job, E> {
+        let mut at = from;
+        let mut log: Option<Log> = None;
+        let mut block = vec![0; FOLLOW_BLOCK];
+        // Watched before it is looked at, so that nothing can happen unseen between the two.
+        let mut watch = self.store.watch(id).map_err(FollowError::from)?;
+        loop {
+            let job = self.job(id).map_err(FollowError::from)?;
+            let job = job.ok_or_else(|| FollowError::Gone(id.clone()))?;
+            match (&mut log, job.printed()) {
+                (None, _) => log = self.log(&job).map_err(FollowError::from)?,
+                (Some(log), Some(recorded)) => log.record(recorded.clone()),
+                (Some(_), None) => {}
+            }
+            while let Some(log) = &mut log {
+                match log.read(at, &mut block).map_err(|error| FollowError::Log(error.into()))? {
+                    Piece::Bytes(n) => {
+                        each(Printed::Bytes { at, bytes: &block[..n] })?;
+                        at += n as u64;
+                    }
+                    Piece::Gap(gap) => {
+                        each(Printed::Gap(gap))?;
+                        at = gap.end;
+                    }
+                    Piece::End => break,
+                }
+            }
+            match &mut watch {
+                Some(watch) if !job.view.state.is_over() => watch.wait(LOOK_AT_LEAST_EVERY),
+                _ => return Ok(job),
+            }
+        }
     }
 
     /// Cuts what a job printed to a budget.
@@ -354,9 +438,9 @@ impl Hearback {
     /// # Errors
     ///
     /// When the log is not a file of ours, or the system would not.
-    pub fn excerpt(&self, id: &JobId, head: u64, tail: u64) -> Result<Excerpt, ReadError> {
-        match self.log(id)? {
-            Some(mut log) => Ok(hearback_store::excerpt(&mut *log, head, tail)?),
+    pub fn excerpt(&self, job: &Job, head: u64, tail: u64) -> Result<Excerpt, ReadError> {
+        match self.log(job)? {
+            Some(mut log) => Ok(log.excerpt(head, tail)?),
             None => Ok(Excerpt { head: Vec::new(), tail: Vec::new(), omitted: 0 }),
         }
     }

@@ -28,7 +28,10 @@ mod supervisor;
 #[cfg(feature = "cli")]
 pub mod cli;
 
-pub use front::{Hearback, Job, Killed, Listing, OpenError, Options, RequestError, Select, argv, shell};
+pub use front::{
+    FollowError, Hearback, Job, Killed, Listing, OpenError, Options, Printed, RequestError, Select, argv,
+    shell,
+};
 pub use hearback_core as core;
 pub use hearback_monitor::kill::{KillError, Request as KillRequest};
 pub use hearback_monitor::launch::{DEFAULT_TIMEOUT, LaunchError, Launched, Request};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, FORMAT, Facts, Outcome, ProcessIdentity, Session, Spec, Stamp, Timestamp};
+use crate::{Extra, FORMAT, Facts, Outcome, Output, ProcessIdentity, Session, Spec, Stamp, Timestamp};
 
 /// The job was taken up by a supervisor, or will never be. Whoever publishes first decides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,6 +83,8 @@ pub enum KilledBy {
     Person,
     /// The system, on its way down.
     System,
+    /// hearback, because it printed more than its log may hold.
+    OutputLimit,
 }
 
 impl fmt::Display for KilledBy {
@@ -91,6 +93,7 @@ impl fmt::Display for KilledBy {
             Self::Session(session) => write!(f, "session {session}"),
             Self::Person => f.write_str("a person"),
             Self::System => f.write_str("the system"),
+            Self::OutputLimit => f.write_str("its output limit"),
         }
     }
 }
@@ -148,16 +151,6 @@ pub struct Usage {
     pub system_ms: u64,
     /// The most memory that one of its processes held.
     pub peak_memory_bytes: u64,
-}
-
-/// What a job printed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Output {
-    /// Every byte that it printed, kept or not.
-    pub bytes: u64,
-    /// Those that could not be kept.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub dropped: u64,
 }
 
 impl End {

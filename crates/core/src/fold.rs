@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::fact::KilledBy;
 use crate::{
     Begin, BegunBy, BootId, End, FactKind, JobId, Kill, Lease, LeaseResult, LostReason, MachineId,
-    NotifyPolicy, Outcome, Receipt, ReceiptHow, Settled, Spec, Stamp, Target,
+    NotifyPolicy, Outcome, Output, Receipt, ReceiptHow, Settled, Spec, Stamp, Target,
 };
 
 /// What one file of a job said.
@@ -166,8 +166,8 @@ pub struct Observed {
     pub locks: LockView,
     /// Where its folder is.
     pub place: Place,
-    /// The size of its log.
-    pub output_bytes: u64,
+    /// What its log holds.
+    pub output: Output,
 }
 
 /// What the facts of a job mean. Derived, never stored: the same facts always give the same fold.

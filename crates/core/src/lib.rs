@@ -17,10 +17,12 @@
 //! The types to know first: [`Spec`] is what was asked for, [`Facts`] is what the disk says, [`fold()`] is what it
 //! means, and [`JobView`] is how it is shown to programs.
 
+mod clean;
 mod fact;
 mod fold;
 mod id;
 mod outcome;
+mod output;
 mod spec;
 mod time;
 mod view;
@@ -31,17 +33,19 @@ pub mod port;
 pub mod testing;
 
 pub use fact::{
-    Begin, BegunBy, End, EndAuthor, Fact, FactKind, Kill, KilledBy, Lease, LeaseResult, Output, Receipt,
-    ReceiptHow, Settled, Target, Usage,
+    Begin, BegunBy, End, EndAuthor, Fact, FactKind, Kill, KilledBy, Lease, LeaseResult, Receipt, ReceiptHow,
+    Settled, Target, Usage,
 };
 pub use fold::{
     Facts, Fold, FollowUp, FollowUpState, Here, JobState, LockState, LockView, Observed, Place, Read, fold,
 };
 pub use id::{IdPattern, JobId, ParseIdError, SHORT_ID_MIN};
 pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};
+pub use output::{Gap, GapReason, LogCap, Output};
 pub use port::process::{BootId, MachineId, ProcessIdentity};
 pub use spec::{
-    CommandLine, Durability, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy, OsText, Session, Spec,
+    CommandLine, Durability, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy, OsText, OverCap,
+    Session, Spec,
 };
 pub use time::{Stamp, Timestamp};
 pub use view::{DOCUMENT_FORMAT, FollowUpView, JobView, OutputView, StateWord};

@@ -5,7 +5,9 @@
 
 use std::fmt::Write as _;
 
-use crate::{CommandLine, JobView};
+use crate::{CommandLine, Gap, GapReason, JobView};
+
+pub use crate::clean::{Cleaner, clean, clean_line};
 
 /// A piece of a job's output, cut to a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,65 +62,12 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Removes what could move a cursor, change a colour or begin a line of its own.
-pub fn clean_line(text: &str) -> String {
-    clean(text).replace('\n', "⏎")
-}
-
-/// Removes control characters and escape sequences; line ends and tabs stay.
-pub fn clean(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\u{1b}' => skip_escape(&mut chars),
-            '\u{9b}' => skip_control_sequence(&mut chars),
-            '\r' if chars.peek() == Some(&'\n') => {}
-            '\r' => out.push('\n'),
-            '\n' | '\t' => out.push(c),
-            // Bidirectional overrides can make a line read as another one.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
-            c if c.is_control() => {}
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-type Rest<'a> = std::iter::Peekable<std::str::Chars<'a>>;
-
-/// Swallows the rest of a terminal sequence; one that never ends swallows no more than its line.
-fn skip_escape(chars: &mut Rest<'_>) {
-    match chars.next_if(|c| *c != '\n') {
-        Some('[') => skip_control_sequence(chars),
-        Some(']' | 'P' | 'X' | '_' | '^') => skip_string(chars),
-        // A few of these, then the one that says what is meant: `ESC ( B` chooses a character set.
-        Some(' '..='/') => {
-            while chars.next_if(|c| (' '..='/').contains(c)).is_some() {}
-            chars.next_if(|c| *c != '\n');
-        }
-        _ => {}
-    }
-}
-
-fn skip_control_sequence(chars: &mut Rest<'_>) {
-    while let Some(c) = chars.next_if(|c| *c != '\n') {
-        if ('\u{40}'..='\u{7e}').contains(&c) {
-            return;
-        }
-    }
-}
-
-fn skip_string(chars: &mut Rest<'_>) {
-    while let Some(c) = chars.next_if(|c| *c != '\n') {
-        match c {
-            '\u{7}' | '\u{9c}' => return,
-            '\u{1b}' => {
-                chars.next_if_eq(&'\\');
-                return;
-            }
-            _ => {}
-        }
+/// Says, on a line of its own, that a part of the output is not there.
+pub fn gap_text(gap: &Gap) -> String {
+    let (bytes, why) = (gap.len(), gap.why);
+    match why {
+        GapReason::Cap => format!("[hearback: {bytes} bytes left out here, over the cap of the log]"),
+        GapReason::Lost => format!("[hearback: {bytes} bytes lost here, they could not be written]"),
     }
 }
 
@@ -199,8 +148,5 @@ mod tests {
         let text = result_text(&sample::view(Outcome::Exited { code: 1 }), &excerpt);
         assert!(text.contains("| red\n| done: exit code 0\n| x\u{fffd}y\n"), "{text}");
         assert!(!text.contains('\u{1b}'));
-        assert_eq!(clean_line("a\nb\u{202e}c\u{1b}[2Jd"), "a⏎bcd");
-        assert_eq!(clean("open \u{1b}[12;\nnext"), "open \nnext");
-        assert_eq!(clean("\u{1b}(B\u{1b}[mplain\u{9b}31m red\u{1b}"), "plain red");
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BootId, Extra, JobId, MachineId, Timestamp};
+use crate::{BootId, Extra, JobId, LogCap, MachineId, Timestamp};
 
 /// The format that this build writes into every fact. A fact with a higher one is shown and never changed.
 pub const FORMAT: u32 = 1;
@@ -211,6 +211,12 @@ pub struct Limits {
     /// What becomes of processes that outlive the main one.
     #[serde(default)]
     pub leftovers: Leftovers,
+    /// The most of its output that is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_cap: Option<LogCap>,
+    /// What happens when it prints more than that.
+    #[serde(default)]
+    pub over_cap: OverCap,
 }
 
 impl Limits {
@@ -223,7 +229,14 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         let grace_ms = Self::default_grace_ms();
-        Self { timeout_ms: None, idle_timeout_ms: None, grace_ms, leftovers: Leftovers::default() }
+        Self {
+            timeout_ms: None,
+            idle_timeout_ms: None,
+            grace_ms,
+            leftovers: Leftovers::default(),
+            log_cap: None,
+            over_cap: OverCap::default(),
+        }
     }
 }
 
@@ -236,6 +249,17 @@ pub enum Leftovers {
     Kill,
     /// They live on; what they print is still kept.
     Keep,
+}
+
+/// What happens to a job that prints more than its log keeps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OverCap {
+    /// It runs on; of its output a head and a tail are kept.
+    #[default]
+    Trim,
+    /// It is ended: who prints that much has run away.
+    Kill,
 }
 
 /// What has to survive a power cut.

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::fold::{Flaw, Here};
 use crate::{
-    CommandLine, FollowUpState, JobId, JobState, NotifyPolicy, Observed, OsText, Outcome, Session, Usage,
-    fold,
+    CommandLine, FollowUpState, Gap, JobId, JobState, NotifyPolicy, Observed, OsText, Outcome, Output,
+    Session, Usage, fold,
 };
 
 /// The version of every JSON document that hearback prints. It changes for other reasons than the format on disk.
@@ -130,9 +130,21 @@ pub struct OutputView {
     /// Where they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<OsText>,
-    /// Those that could not be kept.
+    /// Those that are not kept.
     #[serde(default)]
     pub dropped: u64,
+    /// Where those were, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<Gap>,
+}
+
+impl OutputView {
+    fn new(recorded: Option<&Output>, seen: &Output, path: OsText) -> Self {
+        // What was kept may go on printing after the end.
+        let output = recorded.filter(|recorded| recorded.bytes >= seen.bytes).unwrap_or(seen);
+        let Output { bytes, dropped, gaps, .. } = output.clone();
+        Self { bytes, path: Some(path), dropped, gaps }
+    }
 }
 
 impl JobView {
@@ -186,12 +198,7 @@ impl JobView {
                 state: folded.follow_up.state,
                 delivery: wanted.then(|| format!("{}.end", seen.id)),
             },
-            output: OutputView {
-                // What was kept may go on printing after the end.
-                bytes: end.map_or(0, |end| end.output.bytes).max(seen.output_bytes),
-                path: Some(log),
-                dropped: end.map_or(0, |end| end.output.dropped),
-            },
+            output: OutputView::new(end.map(|end| &end.output), &seen.output, log),
             survives: target.map(|target| target.survives.clone()).unwrap_or_default(),
             survivors: end.map(|end| end.survivors.iter().map(|who| who.pid).collect()).unwrap_or_default(),
             notes,

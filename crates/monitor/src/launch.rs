@@ -9,8 +9,8 @@ use hearback_core::port::process::{Heard, LaunchAnswer, SupervisorRequest, Word}
 use hearback_core::port::record::{JobLock, KeyClaim, StoreError};
 use hearback_core::{
     Begin, BegunBy, CommandLine, Durability, Extra, FORMAT, Fact, JobId, JobState, Key, Limits, LockState,
-    LockView, NotifyPolicy, Observed, OsText, Outcome, Read, Receipt, ReceiptHow, Session, Spec, StartError,
-    fold,
+    LockView, LogCap, NotifyPolicy, Observed, OsText, Outcome, Read, Receipt, ReceiptHow, Session, Spec,
+    StartError, fold,
 };
 
 use crate::{Ports, reconcile};
@@ -60,7 +60,11 @@ impl Request {
             notify: NotifyPolicy::default(),
             sinks: Vec::new(),
             env: Vec::new(),
-            limits: Limits { timeout_ms: Some(DEFAULT_TIMEOUT.as_secs() * 1000), ..Limits::default() },
+            limits: Limits {
+                timeout_ms: Some(DEFAULT_TIMEOUT.as_secs() * 1000),
+                log_cap: Some(LogCap::DEFAULT),
+                ..Limits::default()
+            },
             durability: None,
         }
     }

@@ -8,7 +8,7 @@ use hearback_core::port::process::Presence;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{
     Begin, BegunBy, End, EndAuthor, Extra, FORMAT, Fact, Facts, Here, JobId, JobState, LostReason, Observed,
-    Outcome, Output, Place, Read, Settled, fold,
+    Outcome, Place, Read, Settled, fold,
 };
 
 use crate::Ports;
@@ -200,7 +200,7 @@ fn lose(ports: &Ports, id: &JobId) -> Result<Applied, StoreError> {
     };
     let end = End {
         author: EndAuthor::Reconciler,
-        output: Output { bytes: seen.output_bytes, dropped: 0 },
+        output: seen.output.clone(),
         survivors,
         ..End::new(Outcome::Lost { reason }, ports.clock.wall())
     };

@@ -1,11 +1,12 @@
 //! Files, names and locks of this machine.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use hearback_core::LockState;
-use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, ReadSeek, Wait};
+use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, ReadSeek, Wait, Watch};
 
 use crate::native::Native;
 use crate::sys::files::Folder;
@@ -100,7 +101,11 @@ impl Disk for Native {
     }
 
     fn open(&self, path: &Path) -> Result<Option<Box<dyn ReadSeek>>, ReadError> {
-        Ok(sys::files::open_checked(path)?.map(|file| Box::new(file) as Box<dyn ReadSeek>))
+        Ok(sys::files::open_checked(path)?.map(|file| Box::new(Opened(file)) as Box<dyn ReadSeek>))
+    }
+
+    fn watch(&self, folder: &Path) -> io::Result<Box<dyn Watch>> {
+        Ok(Box::new(sys::watch::FolderWatch::new(folder)?))
     }
 
     fn size(&self, path: &Path) -> io::Result<u64> {
@@ -183,6 +188,27 @@ impl Disk for Native {
 
     fn nonce(&self) -> u64 {
         getrandom::u64().expect("the system has random bits to give")
+    }
+}
+
+/// A file that tells where its holes are.
+struct Opened(fs_err::File);
+
+impl Read for Opened {
+    fn read(&mut self, block: &mut [u8]) -> io::Result<usize> {
+        self.0.read(block)
+    }
+}
+
+impl Seek for Opened {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+impl ReadSeek for Opened {
+    fn stored(&mut self, from: u64) -> io::Result<Option<Range<u64>>> {
+        sys::files::stored(&self.0, from)
     }
 }
 

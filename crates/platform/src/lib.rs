@@ -21,6 +21,7 @@
 mod sys;
 
 mod disk;
+mod log;
 mod mark;
 mod native;
 mod program;

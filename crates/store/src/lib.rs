@@ -23,5 +23,5 @@ mod log;
 mod read;
 mod store;
 
-pub use log::{Lines, excerpt};
+pub use log::{Log, Piece};
 pub use store::Store;

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, ReadSeek, Wait};
+use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, Wait, Watch};
 use hearback_core::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
 use hearback_core::{
-    Durability, Fact, FactKind, Facts, JobId, Key, Kill, LockView, Observed, Place, Read, Session, Settled,
-    Spec, Timestamp,
+    Durability, Fact, FactKind, Facts, JobId, Key, Kill, LockView, Observed, Output, Place, Read, Session,
+    Settled, Spec, Timestamp,
 };
 
 use crate::layout::{self, Layout, Numbered};
+use crate::log::Log;
 use crate::{key, read};
 
 /// Room for an end: one block of every file system that we know.
@@ -78,21 +79,45 @@ impl<D: Disk> Store<D> {
         (path, text)
     }
 
-    /// Opens what a job printed; nothing when it printed nothing yet.
+    /// Opens what a job printed, of which its end says `recorded`; nothing when it printed nothing yet.
     ///
     /// # Errors
     ///
     /// When the log is not a file of ours, or the system would not.
-    pub fn open_log(&self, id: &JobId) -> Result<Option<Box<dyn ReadSeek>>, ReadError> {
+    pub fn open_log(&self, id: &JobId, recorded: Option<Output>) -> Result<Option<Log>, ReadError> {
         for _ in 0..3 {
             let Some((folder, _)) = self.locate(id).map_err(io_error)? else { break };
-            let log = self.disk.open(&layout::log(&folder))?;
+            let file = self.disk.open(&layout::log(&folder))?;
             // A log that is not there while its folder moves away may be there in the next place.
-            if log.is_some() || self.disk.is_dir(&folder)? {
-                return Ok(log);
+            if file.is_some() || self.disk.is_dir(&folder)? {
+                return Ok(file.map(|file| Log::new(file, recorded)));
             }
         }
         Ok(None)
+    }
+
+    /// Watches the folder of a job; nothing when there is none any more.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no more watches to give.
+    pub fn watch(&self, id: &JobId) -> Result<Option<Box<dyn Watch>>, StoreError> {
+        match self.locate(id)? {
+            Some((folder, _)) => Ok(Some(self.disk.watch(&folder)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// What the log of a job holds. That it cannot be read changes nothing about the job.
+    fn printed(&self, folder: &Path, recorded: Option<&Output>) -> Result<Output, StoreError> {
+        let path = layout::log(folder);
+        let bytes = self.disk.size(&path)?;
+        if bytes == 0 || recorded.is_some_and(|recorded| bytes <= recorded.bytes) {
+            return Ok(Output { bytes, ..Output::default() });
+        }
+        let file = self.disk.open(&path).ok().flatten();
+        let output = file.and_then(|file| Log::new(file, None).output().ok());
+        Ok(output.unwrap_or(Output { bytes, ..Output::default() }))
     }
 
     /// Finds the folder of a job. Looks twice among the open ones, because a job may move between the looks.
@@ -108,12 +133,12 @@ impl<D: Disk> Store<D> {
 
     fn look(&self, id: &JobId, folder: &Path, place: Place) -> Result<Observed, StoreError> {
         let fact = |kind| layout::fact(folder, kind);
-        let output_bytes = self.disk.size(&layout::log(folder))?;
         let settled: Read<Settled> = read::fact(&self.disk, &fact(FactKind::Settled))?;
         if let Read::Present(mut settled) = settled {
             let facts = std::mem::take(&mut *settled.facts);
             let facts = Facts { settled: Read::Present(settled), ..facts };
-            return Ok(Observed { id: id.clone(), facts, locks: LockView::FREE, place, output_bytes });
+            let output = self.printed(folder, facts.end.present().map(|end| &end.output))?;
+            return Ok(Observed { id: id.clone(), facts, locks: LockView::FREE, place, output });
         }
         // This order is the protocol. A spec that is there was published under the launch lock, and a begin under
         // the alive lock; so a lock that is free after they were read was let go, and not merely not taken yet.
@@ -145,7 +170,8 @@ impl<D: Disk> Store<D> {
         facts.kills.sort_by_key(|(n, _)| *n);
         facts.leases.sort_by_key(|(n, _)| *n);
         facts.results.sort_by_key(|(n, _)| *n);
-        Ok(Observed { id: id.clone(), facts, locks, place, output_bytes })
+        let output = self.printed(folder, facts.end.present().map(|end| &end.output))?;
+        Ok(Observed { id: id.clone(), facts, locks, place, output })
     }
 
     /// Whether nobody needs the folder where it is.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use hearback_core::{Key, Leftovers, NotifyPolicy, Session, StateWord};
+use hearback_core::{Key, Leftovers, LogCap, NotifyPolicy, OverCap, Session, StateWord};
 
 const AFTER_HELP: &str = "\
 A job may be named by its id, or by at least four characters of either end of it.
@@ -97,6 +97,15 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "WHAT", default_value = "kill")]
     pub(crate) leftovers: LeftoversArg,
 
+    /// The most of its output that is kept, such as `8MiB`, or `none`: a head and a tail.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", allow_hyphen_values = true)]
+    #[arg(value_parser = parse_cap)]
+    pub(crate) log_cap: Cap,
+
+    /// What happens to it when it prints more than that.
+    #[arg(long, value_name = "WHAT", default_value = "trim")]
+    pub(crate) over_cap: OverCapArg,
+
     /// When the owner is told that it is over.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) notify: Notify,
@@ -171,6 +180,52 @@ impl From<LeftoversArg> for Leftovers {
             LeftoversArg::Keep => Self::Keep,
         }
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OverCapArg {
+    /// It runs on, and the middle of its output is dropped.
+    Trim,
+    /// It is ended.
+    Kill,
+}
+
+impl From<OverCapArg> for OverCap {
+    fn from(over_cap: OverCapArg) -> Self {
+        match over_cap {
+            OverCapArg::Trim => Self::Trim,
+            OverCapArg::Kill => Self::Kill,
+        }
+    }
+}
+
+/// A cap, or none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cap(pub(crate) Option<LogCap>);
+
+fn parse_cap(text: &str) -> Result<Cap, String> {
+    if text == "none" {
+        return Ok(Cap(None));
+    }
+    let bytes = parse_size(text).map_err(|error| format!("{error}, or `none`"))?;
+    let cap = LogCap::new(bytes).ok_or("a log keeps at least 1MiB; say `none` for no cap")?;
+    Ok(Cap(Some(cap)))
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let (number, unit) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
+    let unit: Option<u64> = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1),
+        "kb" => Some(1000),
+        "k" | "kib" => Some(1 << 10),
+        "mb" => Some(1000 * 1000),
+        "m" | "mib" => Some(1 << 20),
+        "gb" => Some(1000 * 1000 * 1000),
+        "g" | "gib" => Some(1 << 30),
+        _ => None,
+    };
+    let size = number.parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
+    size.ok_or_else(|| "give a size such as `16000`, `500KiB` or `8MiB`".into())
 }
 
 /// A limit, or none.
@@ -279,6 +334,10 @@ pub(crate) struct LogsArgs {
     /// The job.
     pub(crate) job: String,
 
+    /// Go on printing until the job is over.
+    #[arg(short, long, conflicts_with_all = ["head", "max_bytes"])]
+    pub(crate) follow: bool,
+
     /// Only the first N lines.
     #[arg(long, value_name = "N", conflicts_with_all = ["tail", "offset"])]
     pub(crate) head: Option<u64>,
@@ -287,9 +346,17 @@ pub(crate) struct LogsArgs {
     #[arg(short = 'n', long, value_name = "N", conflicts_with = "offset")]
     pub(crate) tail: Option<u64>,
 
-    /// Only what comes after this many bytes.
+    /// Only what comes after this many bytes. They count everything that was ever printed.
     #[arg(long, value_name = "BYTES")]
     pub(crate) offset: Option<u64>,
+
+    /// At most this much, such as `16KB`: the beginning and the end, and between them how much was left out.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with_all = ["head", "tail", "offset"])]
+    pub(crate) max_bytes: Option<u64>,
+
+    /// Print the bytes as they are to a terminal, too; by default it is spared control characters.
+    #[arg(long)]
+    pub(crate) raw: bool,
 
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,

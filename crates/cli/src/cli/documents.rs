@@ -1,6 +1,6 @@
 //! The JSON documents besides the job itself. They are a contract: see `hearback schema`.
 
-use hearback_core::{JobId, JobView, Outcome};
+use hearback_core::{Gap, JobId, JobView, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,10 +38,13 @@ pub(crate) struct LogDocument {
     pub(crate) end: u64,
     /// How much the job has printed so far.
     pub(crate) bytes: u64,
-    /// How much of that could not be kept.
+    /// How much of that is not kept.
     pub(crate) dropped: u64,
     /// What it printed there; bytes that are not UTF-8 become replacement characters.
     pub(crate) text: String,
+    /// What is missing between `offset` and `end`, in order; widened to whole lines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) gaps: Vec<Gap>,
 }
 
 /// What `kill --json` prints for each job.

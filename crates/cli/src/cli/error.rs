@@ -6,7 +6,9 @@ use hearback_core::port::disk::ReadError;
 use hearback_core::port::record::StoreError;
 use hearback_core::{JobId, StartErrorKind};
 
-use crate::{FindError, KillError, LaunchError, OpenError, RequestError, SessionError, WaitError};
+use crate::{
+    FindError, FollowError, KillError, LaunchError, OpenError, RequestError, SessionError, WaitError,
+};
 
 /// Every error that a command can end with.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +29,8 @@ pub(crate) enum CliError {
     Wait(#[from] WaitError),
     #[error(transparent)]
     Kill(#[from] KillError),
+    #[error(transparent)]
+    Follow(#[from] FollowError),
     #[error("the log of job `{id}` cannot be read")]
     Log { id: JobId, source: ReadError },
     #[error("standard input cannot be read")]
@@ -50,7 +54,8 @@ impl CliError {
         match self {
             Self::Closed => 0,
             Self::Find(FindError::Store(_)) => 125,
-            Self::Find(_) | Self::Kill(_) | Self::Wait(WaitError::Gone(_)) => 1,
+            Self::Find(_) | Self::Kill(_) => 1,
+            Self::Wait(WaitError::Gone(_)) | Self::Follow(FollowError::Gone(_)) => 1,
             Self::Session(_) | Self::Usage(_) | Self::Request(RequestError::Empty) => 2,
             Self::Launch(LaunchError::KeyTaken { .. }) => 2,
             Self::Launch(LaunchError::FailedToStart { error, .. }) => error.kind.exit_code(),
@@ -59,6 +64,7 @@ impl CliError {
             | Self::Request(_)
             | Self::Store(_)
             | Self::Wait(_)
+            | Self::Follow(_)
             | Self::Log { .. }
             | Self::Stdin(_)
             | Self::Partly

@@ -148,11 +148,11 @@ pub(crate) fn duration(duration: Duration) -> String {
     }
 }
 
-/// How much was printed, and how much of it could not be kept.
+/// How much was printed, and how much of it is not kept.
 pub(crate) fn output(output: &OutputView) -> String {
     match output.dropped {
         0 => bytes(output.bytes),
-        dropped => format!("{} ({} of them lost)", bytes(output.bytes), bytes(dropped)),
+        dropped => format!("{} ({} of them not kept)", bytes(output.bytes), bytes(dropped)),
     }
 }
 

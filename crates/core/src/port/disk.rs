@@ -3,7 +3,9 @@
 use std::any::Any;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::LockState;
 
@@ -60,9 +62,26 @@ impl fmt::Debug for Lock {
     }
 }
 
-/// A file opened for reading.
-pub trait ReadSeek: io::Read + io::Seek + Send {}
-impl<T: io::Read + io::Seek + Send> ReadSeek for T {}
+/// A file opened for reading in pieces.
+pub trait ReadSeek: io::Read + io::Seek + Send {
+    /// The first run of bytes at or after `from` that are stored; nothing when the rest is a hole. Moves the place
+    /// at which the next read begins.
+    ///
+    /// A file system that does not tell has no holes.
+    fn stored(&mut self, from: u64) -> io::Result<Option<Range<u64>>> {
+        let end = self.seek(io::SeekFrom::End(0))?;
+        Ok((from < end).then_some(from..end))
+    }
+}
+
+impl ReadSeek for io::Cursor<Vec<u8>> {}
+
+/// Sleeps until something happens in a folder.
+pub trait Watch {
+    /// Returns when something in it was written, made, moved or let go since the last call, or `within` has passed.
+    /// May return early.
+    fn wait(&mut self, within: Duration);
+}
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +138,9 @@ pub trait Disk: Send + Sync {
 
     /// Opens a file for reading in pieces; nothing when there is none.
     fn open(&self, path: &Path) -> Result<Option<Box<dyn ReadSeek>>, ReadError>;
+
+    /// Watches the files of a folder from now on.
+    fn watch(&self, folder: &Path) -> io::Result<Box<dyn Watch>>;
 
     /// The size of a file; zero when there is none.
     fn size(&self, path: &Path) -> io::Result<u64>;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::{CommandLine, Exit, JobId, OsText, Output, ProcessIdentity, StartError, Usage};
+use crate::{CommandLine, Exit, JobId, LogCap, OsText, Output, ProcessIdentity, StartError, Usage};
 
 /// What to start, and where its output goes.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +18,8 @@ pub struct StartRequest<'a> {
     pub log: &'a Path,
     /// Where the text of a shell command has been written.
     pub script: Option<&'a Path>,
+    /// The most of it that is kept.
+    pub log_cap: Option<LogCap>,
     /// What others ring when they have something to say; made here.
     pub bell: &'a Path,
 }
@@ -40,6 +42,8 @@ pub enum RunEvent {
     },
     /// After the main process ended: nothing of its tree is left. Said once.
     Emptied,
+    /// It has printed more than its log keeps. Said once.
+    OverCap,
     /// Somebody rang the bell.
     Bell,
     /// The system asks this process to end, as it does on its way down.

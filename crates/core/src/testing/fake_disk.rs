@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use crate::LockState;
-use crate::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, ReadSeek, Wait};
+use crate::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, ReadSeek, Wait, Watch};
 
 /// Files, directories and locks by path.
 #[derive(Debug, Clone, Default)]
@@ -200,6 +201,10 @@ impl Disk for FakeDisk {
         Ok(self.read(path, u64::MAX)?.map(|bytes| Box::new(io::Cursor::new(bytes)) as Box<dyn ReadSeek>))
     }
 
+    fn watch(&self, _folder: &Path) -> io::Result<Box<dyn Watch>> {
+        Ok(Box::new(Restless))
+    }
+
     fn size(&self, path: &Path) -> io::Result<u64> {
         let tree = self.tree();
         Ok(tree.nodes.get(path).and_then(|node| node.content.as_ref()).map_or(0, Vec::len) as u64)
@@ -292,4 +297,11 @@ impl Disk for FakeDisk {
         // Spread over all bits, so that consecutive ids differ where they should.
         tree.nonce.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
+}
+
+/// Always returns early.
+struct Restless;
+
+impl Watch for Restless {
+    fn wait(&mut self, _within: Duration) {}
 }

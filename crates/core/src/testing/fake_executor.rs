@@ -78,6 +78,6 @@ impl Running for FakeRunning {
         self.script.lock().unwrap().leftovers.clone()
     }
     fn drain(&mut self) -> Output {
-        Output { bytes: 5, dropped: 0 }
+        Output { bytes: 5, ..Output::default() }
     }
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use crate::port::disk::{Lock, LockMode, Publish, Wait};
 use crate::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
 use crate::{
-    Durability, Fact, Facts, JobId, Key, Kill, LockState, LockView, Observed, Place, Read, Session, Spec,
-    Timestamp,
+    Durability, Fact, Facts, JobId, Key, Kill, LockState, LockView, Observed, Output, Place, Read, Session,
+    Spec, Timestamp,
 };
 
 /// Jobs by id.
@@ -172,7 +172,7 @@ impl RecordStore for FakeStore {
             facts: job.facts.clone(),
             locks,
             place: if job.past { Place::History } else { Place::Open },
-            output_bytes: 0,
+            output: Output::default(),
         }))
     }
 

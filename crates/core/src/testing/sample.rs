@@ -3,8 +3,8 @@
 use crate::fold::Here;
 use crate::{
     Begin, BegunBy, BootId, CommandLine, Durability, End, Extra, FORMAT, Facts, JobId, JobView, Kill,
-    KilledBy, Lease, LeaseResult, Limits, LockView, NotifyPolicy, Observed, Outcome, Place, ProcessIdentity,
-    Read, Receipt, ReceiptHow, Session, Spec, Stamp, Target, Timestamp,
+    KilledBy, Lease, LeaseResult, Limits, LockView, NotifyPolicy, Observed, Outcome, Output, Place,
+    ProcessIdentity, Read, Receipt, ReceiptHow, Session, Spec, Stamp, Target, Timestamp,
 };
 
 /// The `n`-th of a row of ids.
@@ -117,6 +117,7 @@ pub fn view(outcome: Outcome) -> JobView {
         end: Read::Present(end),
         ..Facts::default()
     };
-    let seen = Observed { id: id(1), facts, locks: LockView::FREE, place: Place::Open, output_bytes: 0 };
+    let seen =
+        Observed { id: id(1), facts, locks: LockView::FREE, place: Place::Open, output: Output::default() };
     JobView::new(&seen, &Here::default(), "/log".into()).expect("there is a spec")
 }

@@ -223,6 +223,7 @@ impl<'a> Supervisor<'a> {
                 }
                 RunEvent::Emptied => return Event::Emptied,
                 RunEvent::Deadline => return Event::Deadline { at, last_output: running.last_output() },
+                RunEvent::OverCap => return Event::OverCap { at },
                 RunEvent::Stop => {
                     let cause = Cause::Kill { by: KilledBy::System, reason: None };
                     return Event::Asked { cause, grace: Duration::from_millis(limits.grace_ms), at };
@@ -288,6 +289,7 @@ impl<'a> Supervisor<'a> {
             command: &spec.command,
             cwd: &spec.cwd,
             log: &log,
+            log_cap: spec.limits.log_cap,
             script: script.as_deref(),
             bell: &self.ports.store.bell_path(&self.id),
         })?;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use hearback_core::port::disk::Publish;
 use hearback_core::port::process::Word;
 use hearback_core::{
-    Exit, KilledBy, Leftovers, Limits, LostReason, Outcome, ProcessIdentity, StartError, Usage,
+    Exit, KilledBy, Leftovers, Limits, LogCap, LostReason, Outcome, OverCap, ProcessIdentity, StartError,
+    Usage,
 };
 
 /// How far a supervisor is.
@@ -53,6 +54,11 @@ pub enum Cause {
         /// The limit.
         limit_ms: u64,
     },
+    /// It printed more than this.
+    Output {
+        /// The limit.
+        cap: LogCap,
+    },
     /// Somebody asked.
     Kill {
         /// Who.
@@ -94,6 +100,10 @@ impl Known {
             (Some(Cause::Timeout { limit_ms }), exit) => Outcome::TimedOut { limit_ms, exit },
             (Some(Cause::Idle { limit_ms }), exit) => Outcome::IdleTimedOut { limit_ms, exit },
             (Some(Cause::Kill { by, reason }), exit) => Outcome::Killed { by, reason, exit },
+            (Some(Cause::Output { cap }), exit) => {
+                let reason = Some(format!("it printed more than {} bytes", cap.bytes()));
+                Outcome::Killed { by: KilledBy::OutputLimit, reason, exit }
+            }
             (None, Some(exit)) => exit.into(),
             (None, None) => Outcome::Lost { reason: LostReason::SupervisorDied },
         };
@@ -160,6 +170,11 @@ pub enum Event {
         cause: Cause,
         /// How long the tree has between being asked and being forced.
         grace: Duration,
+        /// When, on the awake clock.
+        at: Duration,
+    },
+    /// It has printed more than its log keeps.
+    OverCap {
         /// When, on the awake clock.
         at: Duration,
     },
@@ -241,13 +256,11 @@ pub fn step(limits: &Limits, state: State, event: Event) -> (State, Vec<Action>)
             ask(Known { since, cause: Some(cause), seen: None, left_behind: 0 }, grace, at)
         }
         (State::Running { since }, Event::Deadline { at, last_output }) => {
-            match limits.exceeded(since, last_output, at) {
-                Some(cause) => {
-                    let grace = Duration::from_millis(limits.grace_ms);
-                    ask(Known { since, cause: Some(cause), seen: None, left_behind: 0 }, grace, at)
-                }
-                None => (State::Running { since }, vec![]),
-            }
+            over_limit(limits, since, limits.exceeded(since, last_output, at), at)
+        }
+        (State::Running { since }, Event::OverCap { at }) => {
+            let cause = limits.log_cap.filter(|_| limits.over_cap == OverCap::Kill);
+            over_limit(limits, since, cause.map(|cap| Cause::Output { cap }), at)
         }
 
         (State::Ending { end, deadline }, Event::Exited { seen, left }) => {
@@ -287,6 +300,13 @@ fn exited(limits: &Limits, end: Known, left: Vec<ProcessIdentity>) -> (State, Ve
             ask(end, Duration::from_millis(limits.grace_ms), at)
         }
     }
+}
+
+fn over_limit(limits: &Limits, since: Duration, cause: Option<Cause>, at: Duration) -> (State, Vec<Action>) {
+    if cause.is_none() {
+        return (State::Running { since }, vec![]);
+    }
+    ask(Known { since, cause, seen: None, left_behind: 0 }, Duration::from_millis(limits.grace_ms), at)
 }
 
 fn ask(end: Known, grace: Duration, at: Duration) -> (State, Vec<Action>) {
@@ -345,8 +365,14 @@ mod tests {
     use hearback_core::StartErrorKind;
     use hearback_core::testing::sample;
 
-    const NONE: Limits =
-        Limits { timeout_ms: None, idle_timeout_ms: None, grace_ms: 5_000, leftovers: Leftovers::Kill };
+    const NONE: Limits = Limits {
+        timeout_ms: None,
+        idle_timeout_ms: None,
+        grace_ms: 5_000,
+        leftovers: Leftovers::Kill,
+        log_cap: None,
+        over_cap: OverCap::Trim,
+    };
 
     fn run_with(limits: &Limits, events: impl IntoIterator<Item = Event>) -> (State, Vec<Action>) {
         let mut all = Vec::new();
@@ -522,6 +548,22 @@ mod tests {
     }
 
     #[test]
+    fn who_prints_too_much_is_ended_only_if_that_was_asked_for() {
+        let trim = Limits { log_cap: Some(LogCap::MIN), ..NONE };
+        let over = || Event::OverCap { at: seconds(9) };
+        assert_eq!(after_start(&trim, [over()]), (State::Running { since: seconds(2) }, vec![]));
+
+        let kill = Limits { over_cap: OverCap::Kill, ..trim };
+        let (state, actions) = after_start(&kill, [over()]);
+        assert_eq!((state.deadline(&kill, seconds(9)), actions), (Some(seconds(14)), vec![Action::Ask]));
+        let (_, actions) = step(&kill, state, exited(vec![]));
+        let by = KilledBy::OutputLimit;
+        let reason = Some("it printed more than 1048576 bytes".into());
+        let exit = Some(Exit::Exited { code: 3 });
+        assert_eq!(the_end(&actions).outcome, Outcome::Killed { by, reason, exit });
+    }
+
+    #[test]
     fn an_end_is_recorded_at_most_once_whatever_happens() {
         let events = [
             Event::Word(Word::Durable),
@@ -531,6 +573,7 @@ mod tests {
             exited(vec![sample::process(7)]),
             asked(0, 3),
             asked(5, 3),
+            Event::OverCap { at: seconds(3) },
             Event::Emptied,
             Event::Deadline { at: seconds(99), last_output: Duration::ZERO },
             Event::Forced { seen: Some(seen(4)), survivors: vec![] },
@@ -538,7 +581,13 @@ mod tests {
         // Every sequence of five after the target runs, with every kind of limits.
         let n = events.len();
         for leftovers in [Leftovers::Kill, Leftovers::Keep] {
-            let limits = Limits { timeout_ms: Some(1), leftovers, ..NONE };
+            let limits = Limits {
+                timeout_ms: Some(1),
+                leftovers,
+                log_cap: Some(LogCap::MIN),
+                over_cap: OverCap::Kill,
+                ..NONE
+            };
             for code in 0..n.pow(5) {
                 let pick = |place: u32| events[code / n.pow(place) % n].clone();
                 let (_, actions) = after_start(&limits, (0..5).map(pick));

@@ -73,7 +73,7 @@ struct Prepared {
 fn prepare(request: &StartRequest<'_>) -> io::Result<Prepared> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_child_subreaper(true)?;
-    let (pump, writer) = Pump::new(request.log)?;
+    let (pump, writer) = Pump::new(request.log, request.log_cap)?;
     Ok(Prepared { pump, writer, watch: SignalWatch::new()?, bell: Bell::hang(request.bell)? })
 }
 
@@ -194,6 +194,9 @@ impl Running for LocalRunning {
             }
             if std::mem::take(&mut self.rung) {
                 return RunEvent::Bell;
+            }
+            if self.pump.take_over_cap() {
+                return RunEvent::OverCap;
             }
             let left = deadline.map(|deadline| deadline.saturating_sub(clock::awake()));
             if left == Some(Duration::ZERO) {

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -102,6 +103,67 @@ pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
 
 pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().append(true).create(true).mode(PRIVATE_FILE).custom_flags(CHECKED), path)
+}
+
+/// Opens a log to write at chosen places, and to read what was written.
+pub(crate) fn open_log(path: &Path) -> io::Result<File> {
+    open_lock(path)
+}
+
+pub(crate) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::write_at(file.file(), bytes, at)
+}
+
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file.file(), bytes, at)
+}
+
+/// Gives the room of a range back; whoever reads it sees zeroes. The size stays.
+#[cfg(target_os = "linux")]
+pub(crate) fn punch(file: &File, range: Range<u64>) -> io::Result<()> {
+    use rustix::fs::FallocateFlags;
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    Ok(rustix::fs::fallocate(file.file(), flags, range.start, range.end - range.start)?)
+}
+
+/// Gives the room of a range back; whoever reads it sees zeroes. The size stays.
+#[cfg(target_os = "macos")]
+pub(crate) fn punch(file: &File, range: Range<u64>) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let offset = |at: u64| libc::off_t::try_from(at).map_err(io::Error::other);
+    let hole = libc::fpunchhole_t {
+        fp_flags: 0,
+        reserved: 0,
+        fp_offset: offset(range.start)?,
+        fp_length: offset(range.end - range.start)?,
+    };
+    // SAFETY: the descriptor is borrowed for the call, and the structure outlives it.
+    nix::errno::Errno::result(unsafe {
+        libc::fcntl(file.file().as_raw_fd(), libc::F_PUNCHHOLE, &raw const hole)
+    })?;
+    Ok(())
+}
+
+/// Where no call is known that gives the middle of a file back, none is.
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub(crate) fn punch(_file: &File, _range: Range<u64>) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// The first run of stored bytes at or after `from`. Moves the place at which the next read begins.
+pub(crate) fn stored(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
+    use rustix::fs::{SeekFrom, seek};
+    let start = match seek(file.file(), SeekFrom::Data(from)) {
+        Ok(start) => start,
+        // Past the last stored byte.
+        Err(Errno::NXIO) => return Ok(None),
+        // Not every file system tells; then everything counts as stored.
+        Err(_) => {
+            let end = file.metadata()?.len();
+            return Ok((from < end).then_some(from..end));
+        }
+    };
+    Ok(Some(start..seek(file.file(), SeekFrom::Hole(start))?))
 }
 
 pub(crate) fn open_lock(path: &Path) -> io::Result<File> {

@@ -6,6 +6,10 @@ pub(crate) mod clock;
 pub(crate) mod detach;
 #[expect(unsafe_code, reason = "wait4 tells what a child used, and has no safe wrapper")]
 pub(crate) mod executor;
+#[cfg_attr(
+    target_os = "macos",
+    expect(unsafe_code, reason = "holes are punched by a call without a safe wrapper")
+)]
 pub(crate) mod files;
 #[cfg_attr(target_os = "linux", path = "identity/linux.rs")]
 #[cfg_attr(target_os = "macos", path = "identity/macos.rs")]
@@ -18,3 +22,4 @@ mod signals;
 mod snapshot;
 pub(crate) mod text;
 pub(crate) mod tree;
+pub(crate) mod watch;

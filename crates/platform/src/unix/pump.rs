@@ -1,15 +1,15 @@
 //! From the target's pipe into the log.
 
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
-use fs_err::File;
-use hearback_core::Output;
+use hearback_core::{LogCap, Output};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::{clock, files};
+use crate::log::LogWriter;
 
 /// Large reads halve the cost of small writes; see docs/decisions.
 const CHUNK: usize = 64 * 1024;
@@ -22,17 +22,17 @@ const PIPE_SIZE: usize = 256 * 1024;
 /// Copies what the target prints. A log that cannot be written loses output, never the job.
 pub(crate) struct Pump {
     pipe: Option<PipeReader>,
-    log: File,
+    log: LogWriter,
     /// Allocated with the first byte: most jobs are silent, and their supervisors small.
     buffer: Vec<u8>,
-    output: Output,
     last_output: Duration,
+    told_over_cap: bool,
 }
 
 impl Pump {
     /// Opens the log and makes the pipe; the writing end is the target's.
-    pub(crate) fn new(log: &Path) -> io::Result<(Self, PipeWriter)> {
-        let log = files::open_to_append(log)?;
+    pub(crate) fn new(log: &Path, cap: Option<LogCap>) -> io::Result<(Self, PipeWriter)> {
+        let log = LogWriter::new(files::open_log(log)?, cap);
         let (reader, writer) = io::pipe()?;
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         #[cfg(target_os = "linux")]
@@ -42,8 +42,8 @@ impl Pump {
                 pipe: Some(reader),
                 log,
                 buffer: Vec::new(),
-                output: Output::default(),
                 last_output: clock::awake(),
+                told_over_cap: false,
             },
             writer,
         ))
@@ -66,7 +66,8 @@ impl Pump {
                 0
             }
             Ok(n) => {
-                self.keep(n);
+                self.last_output = clock::awake();
+                self.log.keep(&self.buffer[..n]);
                 n
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
@@ -87,26 +88,18 @@ impl Pump {
                 n => drained += n,
             }
         }
-        self.output
+        self.log.finish()
+    }
+
+    /// Whether more was printed than is kept. Said once.
+    pub(crate) fn take_over_cap(&mut self) -> bool {
+        let news = !self.told_over_cap && self.log.is_over_cap();
+        self.told_over_cap |= news;
+        news
     }
 
     /// When something was last printed; when the pump was made, if nothing ever was.
     pub(crate) fn last_output(&self) -> Duration {
         self.last_output
-    }
-
-    fn keep(&mut self, n: usize) {
-        self.last_output = clock::awake();
-        self.output.bytes += n as u64;
-        let mut rest = &self.buffer[..n];
-        while !rest.is_empty() {
-            match self.log.write(rest) {
-                Ok(0) => break,
-                Ok(written) => rest = &rest[written..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        self.output.dropped += rest.len() as u64;
     }
 }

@@ -5,6 +5,7 @@
 
 use std::fs::{Metadata, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::windows::fs::{MetadataExt, OpenOptionsExt};
 use std::os::windows::io::AsRawHandle;
 use std::path::{Component, Path, PathBuf, Prefix};
@@ -14,7 +15,7 @@ use fs_err::File;
 use hearback_core::port::disk::{Publish, ReadError};
 use windows_sys::Win32::Foundation::{
     ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_FILE_EXISTS, ERROR_LOCK_VIOLATION,
-    ERROR_SHARING_VIOLATION,
+    ERROR_OPERATION_ABORTED, ERROR_SHARING_VIOLATION,
 };
 use windows_sys::Win32::Storage::FileSystem::{
     BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_REPARSE_POINT, FILE_FLAG_BACKUP_SEMANTICS,
@@ -84,6 +85,38 @@ pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
 
 pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().append(true).create(true).custom_flags(LINK), path)
+}
+
+/// Opens a log to write at chosen places, and to read what was written.
+pub(crate) fn open_log(path: &Path) -> io::Result<File> {
+    open_lock(path)
+}
+
+pub(crate) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<usize> {
+    uncancelled(std::os::windows::fs::FileExt::seek_write(file.file(), bytes, at))
+}
+
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+    uncancelled(std::os::windows::fs::FileExt::seek_read(file.file(), bytes, at))
+}
+
+/// Who interrupts the reader of a pipe may hit a write to the log instead, which is then to be done again.
+fn uncancelled(done: io::Result<usize>) -> io::Result<usize> {
+    match done {
+        Err(error) if call::is(&error, ERROR_OPERATION_ABORTED) => Err(io::ErrorKind::Interrupted.into()),
+        done => done,
+    }
+}
+
+/// Gives the room of a range back; whoever reads it sees zeroes. The size stays.
+pub(crate) fn punch(_file: &File, _range: Range<u64>) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// The first run of stored bytes at or after `from`.
+pub(crate) fn stored(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
+    let end = file.metadata()?.len();
+    Ok((from < end).then_some(from..end))
 }
 
 pub(crate) fn open_lock(path: &Path) -> io::Result<File> {

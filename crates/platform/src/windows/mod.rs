@@ -26,3 +26,4 @@ pub(crate) mod shell;
 pub(crate) mod text;
 #[expect(unsafe_code, reason = "a process is ended through its raw handle")]
 pub(crate) mod tree;
+pub(crate) mod watch;

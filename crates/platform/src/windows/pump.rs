@@ -3,21 +3,21 @@
 //! One thread reads and waits; nobody else touches the pipe, since a read under way would hold up every other call
 //! on it. Who wants to know that everything printed so far is kept interrupts that read.
 
-use std::io::{self, Write};
+use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fs_err::File;
-use hearback_core::Output;
+use hearback_core::{LogCap, Output};
 use windows_sys::Win32::Foundation::ERROR_OPERATION_ABORTED;
 use windows_sys::Win32::Storage::FileSystem::ReadFile;
 use windows_sys::Win32::System::IO::CancelSynchronousIo;
 use windows_sys::Win32::System::Pipes::{CreatePipe, PeekNamedPipe};
 
 use super::{call, clock, files};
+use crate::log::LogWriter;
 
 const CHUNK: usize = 64 * 1024;
 /// More than the pipe holds, and so the most that is worth draining when nobody waits for its end.
@@ -59,8 +59,8 @@ impl Shared {
 
 impl Pump {
     /// Opens the log and makes the pipe; the writing end is the target's.
-    pub(crate) fn new(log: &Path) -> io::Result<(Self, OwnedHandle)> {
-        let log = files::open_to_append(log)?;
+    pub(crate) fn new(log: &Path, cap: Option<LogCap>) -> io::Result<(Self, OwnedHandle)> {
+        let log = LogWriter::new(files::open_log(log)?, cap);
         let (pipe, writer) = pipe()?;
         let shared = Arc::new(Shared::default());
         shared.state().last_output = clock::awake();
@@ -82,7 +82,7 @@ impl Pump {
             state.asked
         };
         self.interrupt_until(|state| state.answered >= wanted);
-        self.shared.state().output
+        self.shared.state().output.clone()
     }
 
     /// Interrupts the reader until `done`, but not for long. It may be about to read when we first try.
@@ -110,7 +110,7 @@ impl Drop for Pump {
 /// What the thread works with.
 struct Copier {
     pipe: OwnedHandle,
-    log: File,
+    log: LogWriter,
     shared: Arc<Shared>,
     buffer: Vec<u8>,
 }
@@ -118,7 +118,10 @@ struct Copier {
 impl Copier {
     fn run(mut self) {
         while self.serve() && self.copy().is_some() {}
-        self.shared.state().ended = true;
+        let output = self.log.finish();
+        let mut state = self.shared.state();
+        (state.output, state.ended) = (output, true);
+        drop(state);
         self.shared.changed.notify_all();
     }
 
@@ -146,7 +149,10 @@ impl Copier {
                 Err(_) => break false,
             }
         };
-        self.shared.state().answered = asked;
+        let output = self.log.finish();
+        let mut state = self.shared.state();
+        (state.output, state.answered) = (output, asked);
+        drop(state);
         self.shared.changed.notify_all();
         open
     }
@@ -193,20 +199,8 @@ impl Copier {
     }
 
     fn keep(&mut self, n: usize) {
-        let mut rest = &self.buffer[..n];
-        while !rest.is_empty() {
-            match self.log.write(rest) {
-                Ok(0) => break,
-                Ok(written) => rest = &rest[written..],
-                Err(error) if call::is(&error, ERROR_OPERATION_ABORTED) => {}
-                Err(_) => break,
-            }
-        }
-        let dropped = rest.len() as u64;
-        let mut state = self.shared.state();
-        state.output.bytes += n as u64;
-        state.last_output = clock::awake();
-        state.output.dropped += dropped;
+        self.log.keep(&self.buffer[..n]);
+        self.shared.state().last_output = clock::awake();
     }
 }
 
@@ -225,12 +219,13 @@ fn pipe() -> io::Result<(OwnedHandle, OwnedHandle)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn what_was_printed_is_kept_while_the_pipe_stays_open() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
-        let (mut pump, writer) = Pump::new(&log).unwrap();
+        let (mut pump, writer) = Pump::new(&log, None).unwrap();
         let mut writer = io::PipeWriter::from(writer);
         let mut printed = Vec::new();
         for round in 1..=50_u8 {
@@ -238,7 +233,7 @@ mod tests {
             writer.write_all(&text).unwrap();
             printed.extend(text);
             let before = clock::awake();
-            assert_eq!(pump.drain(), Output { bytes: printed.len() as u64, dropped: 0 });
+            assert_eq!(pump.drain(), Output { bytes: printed.len() as u64, ..Output::default() });
             assert!(clock::awake() - before < DRAIN_WITHIN, "a drain does not wait for the end");
         }
         assert_eq!(fs_err::read(&log).unwrap(), printed);

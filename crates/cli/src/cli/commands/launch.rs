@@ -68,6 +68,8 @@ fn request(args: LaunchArgs) -> Result<Request, CliError> {
         idle_timeout_ms: args.idle_timeout.millis(),
         grace_ms: u64::try_from(args.grace.as_millis()).unwrap_or(u64::MAX),
         leftovers: args.leftovers.into(),
+        log_cap: args.log_cap.0,
+        over_cap: args.over_cap.into(),
     };
     Ok(request)
 }

@@ -21,7 +21,7 @@ pub(crate) fn run(hearback: &Hearback, args: &JobArgs, output: &Output) -> Resul
         output.document(&job.view)?;
         return Ok(0);
     }
-    let tail = hearback.excerpt(&id, 0, TAIL_BYTES).map_err(|source| CliError::Log { id, source })?;
+    let tail = hearback.excerpt(&job, 0, TAIL_BYTES).map_err(|source| CliError::Log { id, source })?;
     // The head is everything when the log is short.
     let shown = if tail.tail.is_empty() { &tail.head } else { &tail.tail };
     output.text(&card(hearback, &job, shown, tail.omitted))?;

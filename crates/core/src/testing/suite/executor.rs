@@ -22,7 +22,15 @@ pub struct Commands {
 /// Holds an executor to its promises; `log` is where output goes, and is read by the caller afterwards.
 pub fn executor(executor: &dyn Executor, commands: &Commands, log: &Path) {
     let (job, bell) = (sample::id(1), log.with_file_name("bell"));
-    let request = |command, cwd| StartRequest { job: &job, command, cwd, log, script: None, bell: &bell };
+    let request = |command, cwd| StartRequest {
+        job: &job,
+        command,
+        cwd,
+        log,
+        log_cap: None,
+        script: None,
+        bell: &bell,
+    };
 
     let error = executor.start(&request(&commands.missing, &commands.cwd)).err().expect("nothing to run");
     assert_eq!(error.kind, StartErrorKind::NotFound, "{error}");

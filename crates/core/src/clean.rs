@@ -1,0 +1,162 @@
+//! Text from anywhere, made harmless for a terminal and for a reader.
+
+/// Removes what could move a cursor, change a colour or begin a line of its own.
+pub fn clean_line(text: &str) -> String {
+    clean(text).replace('\n', "⏎")
+}
+
+/// Removes control characters and escape sequences; line ends and tabs stay.
+pub fn clean(text: &str) -> String {
+    let mut cleaner = Cleaner::default();
+    let mut out = String::with_capacity(text.len());
+    cleaner.push(text.as_bytes(), &mut out);
+    cleaner.finish(&mut out);
+    out
+}
+
+/// Does the same to bytes that come in pieces, wherever these are cut.
+#[derive(Debug, Clone, Default)]
+pub struct Cleaner {
+    inside: Inside,
+    /// The beginning of a character whose rest has not come yet.
+    partial: Vec<u8>,
+}
+
+/// What the next character belongs to. A sequence that never ends swallows no more than its line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Inside {
+    #[default]
+    Text,
+    /// A return, which is one line end together with a newline after it.
+    Return,
+    Escape,
+    /// After an escape and a few of these comes the one that says what is meant: `ESC ( B` chooses a character set.
+    Intermediate,
+    Control,
+    String,
+    StringEscape,
+}
+
+impl Cleaner {
+    /// Cleans the next piece.
+    pub fn push(&mut self, bytes: &[u8], out: &mut String) {
+        let joined;
+        let mut rest = if self.partial.is_empty() {
+            bytes
+        } else {
+            joined = [&std::mem::take(&mut self.partial), bytes].concat();
+            &joined[..]
+        };
+        loop {
+            let (valid, error) = match std::str::from_utf8(rest) {
+                Ok(valid) => (valid, None),
+                Err(error) => {
+                    let valid = std::str::from_utf8(&rest[..error.valid_up_to()]).unwrap_or_default();
+                    (valid, Some(error))
+                }
+            };
+            valid.chars().for_each(|c| self.character(c, out));
+            rest = &rest[valid.len()..];
+            match error.map(|error| error.error_len()) {
+                None => return,
+                Some(Some(bad)) => {
+                    self.character(char::REPLACEMENT_CHARACTER, out);
+                    rest = &rest[bad..];
+                }
+                Some(None) => {
+                    self.partial = rest.to_vec();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Cleans what was held back: nothing more comes.
+    pub fn finish(mut self, out: &mut String) {
+        if !self.partial.is_empty() {
+            self.character(char::REPLACEMENT_CHARACTER, out);
+        }
+        if self.inside == Inside::Return {
+            out.push('\n');
+        }
+    }
+
+    fn character(&mut self, c: char, out: &mut String) {
+        if c == '\n' {
+            self.inside = Inside::Text;
+            out.push(c);
+            return;
+        }
+        if self.inside == Inside::Return {
+            out.push('\n');
+        }
+        self.inside = match self.inside {
+            Inside::StringEscape if c == '\\' => Inside::Text,
+            Inside::Text | Inside::Return | Inside::StringEscape => match c {
+                '\u{1b}' => Inside::Escape,
+                '\u{9b}' => Inside::Control,
+                '\r' => Inside::Return,
+                // Bidirectional overrides can make a line read as another one.
+                '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Inside::Text,
+                c if c.is_control() && c != '\t' => Inside::Text,
+                c => {
+                    out.push(c);
+                    Inside::Text
+                }
+            },
+            Inside::Escape => match c {
+                '[' => Inside::Control,
+                ']' | 'P' | 'X' | '_' | '^' => Inside::String,
+                ' '..='/' => Inside::Intermediate,
+                _ => Inside::Text,
+            },
+            Inside::Intermediate if (' '..='/').contains(&c) => Inside::Intermediate,
+            Inside::Intermediate => Inside::Text,
+            Inside::Control if ('\u{40}'..='\u{7e}').contains(&c) => Inside::Text,
+            Inside::Control => Inside::Control,
+            Inside::String => match c {
+                '\u{7}' | '\u{9c}' => Inside::Text,
+                '\u{1b}' => Inside::StringEscape,
+                _ => Inside::String,
+            },
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_gone() {
+        assert_eq!(clean_line("a\nb\u{202e}c\u{1b}[2Jd"), "a⏎bcd");
+        assert_eq!(clean("open \u{1b}[12;\nnext"), "open \nnext");
+        assert_eq!(clean("\u{1b}(B\u{1b}[mplain\u{9b}31m red\u{1b}"), "plain red");
+        assert_eq!(clean("10%\r20%\r\ndone\r"), "10%\n20%\ndone\n");
+        assert_eq!(clean("\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b\tc\u{0}"), "ab\tc");
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_are_cleaned_like_the_whole(
+            bytes in proptest::collection::vec(
+                prop_oneof![
+                    Just(0x1b), Just(b'['), Just(b']'), Just(b'\r'), Just(b'\n'), Just(0xe2), Just(0x82), Just(0xac),
+                    any::<u8>(),
+                ],
+                0..200,
+            ),
+            cut in 1_usize..7,
+        ) {
+            let mut cleaner = Cleaner::default();
+            let mut pieces = String::new();
+            for piece in bytes.chunks(cut) {
+                cleaner.push(piece, &mut pieces);
+            }
+            cleaner.finish(&mut pieces);
+            prop_assert_eq!(&pieces, &clean(&String::from_utf8_lossy(&bytes)));
+            prop_assert!(pieces.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'), "{pieces:?}");
+        }
+    }
+}

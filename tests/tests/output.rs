@@ -2,6 +2,8 @@
 //!
 //! By default a flood has 1 GiB; with `HEARBACK_TEST_FULL=1` it has ten.
 
+#![allow(clippy::disallowed_methods, reason = "tests are ordinary programs")]
+
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 

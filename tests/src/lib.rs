@@ -417,6 +417,13 @@ pub fn carrying(entry: &str) -> Vec<u32> {
     linux::carrying(entry)
 }
 
+/// When a process was started, in the kernel's ticks since boot: with this, a pid names one process and no other.
+/// Nothing if there is no such process; one that has ended or is about to is none.
+#[cfg(target_os = "linux")]
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    linux::start_ticks(pid)
+}
+
 /// A terminal with a shell in it, such as a window that a person can close.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
@@ -522,6 +529,17 @@ mod linux {
         // The name before it stands in parentheses and may contain any of them itself.
         let end = stat.iter().rposition(|byte| *byte == b')')?;
         stat.get(end + 2).copied().map(char::from)
+    }
+
+    pub(super) fn start_ticks(pid: u32) -> Option<u64> {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let end = stat.iter().rposition(|byte| *byte == b')')?;
+        // proc(5) counts from 1 and two fields lie before the bracket: field n is at n - 3.
+        let fields: Vec<_> = stat.get(end + 2..)?.split(|byte| *byte == b' ').collect();
+        let number = |n: usize| str::from_utf8(fields.get(n - 3)?).ok()?.parse::<u64>().ok();
+        // PF_EXITING: from then on no code of the process runs.
+        let dead = matches!(*fields.first()?, b"Z" | b"X" | b"x") || number(9)? & 4 != 0;
+        number(22).filter(|_| !dead)
     }
 
     /// Kills every process that carries this home, or the mark of a job in it, until there is none.

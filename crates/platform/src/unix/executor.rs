@@ -46,6 +46,8 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     Ok(Box::new(LocalRunning {
         job: request.job.clone(),
         process,
+        #[cfg(target_os = "linux")]
+        leader: handle_of(pid),
         pump,
         watch,
         bell,
@@ -56,6 +58,13 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
         look: true,
         settled_down: false,
     }))
+}
+
+/// A handle on a child that nobody has reaped yet.
+#[cfg(target_os = "linux")]
+fn handle_of(child: u32) -> Option<std::os::fd::OwnedFd> {
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    pidfd_open(Pid::from_raw(i32::try_from(child).ok()?)?, PidfdFlags::empty()).ok()
 }
 
 fn other(what: &str, error: &io::Error) -> StartError {
@@ -139,6 +148,9 @@ enum Stage {
 struct LocalRunning {
     job: JobId,
     process: ProcessIdentity,
+    /// The target, which leads its group; a handle is not reused as a pid is.
+    #[cfg(target_os = "linux")]
+    leader: Option<std::os::fd::OwnedFd>,
     pump: Pump,
     watch: SignalWatch,
     bell: Bell,
@@ -215,9 +227,12 @@ impl Running for LocalRunning {
 
     fn force(&mut self, within: Duration) -> Vec<ProcessIdentity> {
         let (job, process) = (self.job.clone(), self.process.clone());
+        // Whoever is in the group cannot have started anybody unseen; the others are found one by one.
+        self.end_group();
         let between = || {
             self.sleep(Some(Duration::from_millis(5)));
             self.reap();
+            self.end_group();
         };
         match tree::force(&job, &process, within, between) {
             Ok(report) => report.survivors,
@@ -235,7 +250,8 @@ impl Running for LocalRunning {
         if self.childless && cfg!(target_os = "linux") {
             return Vec::new();
         }
-        tree::members(&self.job, &self.process).unwrap_or_else(|_| vec![self.process.clone()])
+        let (job, process) = (self.job.clone(), self.process.clone());
+        tree::members(&job, &process, || self.reap()).unwrap_or_else(|_| vec![process])
     }
 
     fn drain(&mut self) -> Output {
@@ -244,6 +260,21 @@ impl Running for LocalRunning {
 }
 
 impl LocalRunning {
+    /// Ends the target's group at one stroke. The handle makes sure that it is that group, however long its leader
+    /// has been gone. Older kernels than 6.9 refuse.
+    #[cfg(target_os = "linux")]
+    fn end_group(&self) {
+        const PROCESS_GROUP: libc::c_uint = 4;
+        let Some(leader) = &self.leader else { return };
+        let (number, handle) = (libc::SYS_pidfd_send_signal, std::os::fd::AsRawFd::as_raw_fd(leader));
+        let nothing = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: the handle is open and ours, and a null pointer asks for the ordinary information.
+        unsafe { libc::syscall(number, handle, libc::SIGKILL, nothing, PROCESS_GROUP) };
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn end_group(&self) {}
+
     /// Waits for output, a change among the children, or the end of `left`.
     fn sleep(&mut self, left: Option<Duration>) {
         #[cfg(not(target_os = "linux"))]

@@ -1,6 +1,6 @@
 //! Trees of processes: who belongs to a job, and how they are ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
@@ -13,6 +13,12 @@ use super::{clock, identity, snapshot};
 
 /// How long to wait before looking whether the forced are gone.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+/// Whoever is there so long after it was forced will not end soon.
+const STUCK_AFTER: Duration = Duration::from_millis(500);
+/// Whoever starts a successor and ends may be missed by one look. Who is not their parent believes only this many.
+const LOOKS_OF_A_SWEEP: u32 = 2;
+/// So often is a tree looked at that is never the same twice, before it is taken for alive.
+const LOOKS_MAX: u32 = 100;
 
 /// Ends what a dead supervisor left behind.
 pub(crate) fn sweep(
@@ -24,15 +30,29 @@ pub(crate) fn sweep(
     let target = target.filter(|who| who.boot == identity::boot() && who.scope == identity::scope());
     force_all(
         within,
+        LOOKS_OF_A_SWEEP,
         || std::thread::sleep(BETWEEN_LOOKS),
-        || Ok(select(&snapshot::processes()?, job, None, target)),
+        |on_sight| look(job, None, target, on_sight),
     )
 }
 
 /// The tree of a living supervisor: its descendants, and whatever else carries the mark of its job.
-pub(crate) fn members(job: &JobId, target: &ProcessIdentity) -> io::Result<Vec<ProcessIdentity>> {
-    let found = select(&snapshot::processes()?, job, Some(std::process::id()), Some(target));
-    Ok(found.ours.iter().map(identity::identity).collect())
+///
+/// `reap` waits for the children of this process that have ended.
+pub(crate) fn members(
+    job: &JobId,
+    target: &ProcessIdentity,
+    mut reap: impl FnMut(),
+) -> io::Result<Vec<ProcessIdentity>> {
+    let mut looks = 1;
+    loop {
+        let found = look(job, Some(std::process::id()), Some(target), |_| ())?;
+        if !found.ours.is_empty() || found.passing.is_empty() || looks == LOOKS_MAX {
+            return Ok(found.there().map(identity::identity).collect());
+        }
+        reap();
+        looks += 1;
+    }
 }
 
 /// Ends the tree of a living supervisor by force.
@@ -42,35 +62,50 @@ pub(crate) fn force(
     within: Duration,
     between: impl FnMut(),
 ) -> io::Result<SweepReport> {
-    force_all(within, between, || {
-        Ok(select(&snapshot::processes()?, job, Some(std::process::id()), Some(target)))
-    })
+    force_all(within, 1, between, |on_sight| look(job, Some(std::process::id()), Some(target), on_sight))
 }
 
-/// Kills what `look` finds, again and again, until it finds nothing: a process may have started others meanwhile.
+/// Kills what `look` finds, again and again, until it finds nothing so many times in a row: a process may have
+/// started others meanwhile.
+///
+/// Gives up after `within`; but as long as those who are found have only just been signalled they are dying faster
+/// than they are born, and it goes on for as long again.
 fn force_all(
     within: Duration,
+    enough: u32,
     mut between: impl FnMut(),
-    mut look: impl FnMut() -> io::Result<Selection>,
+    mut look: impl FnMut(&mut dyn FnMut(&Stat)) -> io::Result<Selection>,
 ) -> io::Result<SweepReport> {
-    let deadline = clock::awake() + within;
-    let mut signalled = BTreeSet::new();
+    let began = clock::awake();
+    let mut signalled = BTreeMap::new();
+    let mut calm = 0;
     loop {
-        let found = look()?;
-        if found.ours.is_empty() || clock::awake() >= deadline {
+        // Not allowed, or gone already: the next look tells which.
+        let found = look(&mut |stat| drop(signal(stat, Signal::SIGKILL)))?;
+        let now = clock::awake();
+        let is_calm = found.there().next().is_none();
+        calm = if is_calm { calm + 1 } else { 0 };
+        for stat in &found.ours {
+            signalled.entry((stat.pid, stat.started)).or_insert(now);
+        }
+        let is_stuck = |stat: &Stat| {
+            signalled.get(&(stat.pid, stat.started)).is_some_and(|since| now - *since >= STUCK_AFTER)
+        };
+        let most = if found.ours.iter().any(is_stuck) { within } else { within * 2 };
+        if calm >= enough || now - began >= most {
             let mut survivors: Vec<_> =
-                found.ours.iter().chain(&found.unproved).map(identity::identity).collect();
+                found.there().chain(&found.unproved).map(identity::identity).collect();
             survivors.sort_by_key(|who| who.pid);
-            let remain = |stat: &Stat| found.ours.iter().any(|left| left.pid == stat.pid);
-            let ended = signalled.iter().filter(|stat| !remain(stat)).count();
+            let remains = |pid: u32| found.ours.iter().any(|left| left.pid == pid);
+            let ended = signalled.keys().filter(|(pid, _)| !remains(*pid)).count();
             return Ok(SweepReport { ended, survivors });
         }
-        for stat in found.ours {
-            // Not allowed, or gone already: the next look tells which.
-            let _ = signal(&stat, Signal::SIGKILL);
-            signalled.insert(stat);
+        for stat in &found.ours {
+            let _ = signal(stat, Signal::SIGKILL);
         }
-        between();
+        if !is_calm {
+            between();
+        }
     }
 }
 
@@ -79,8 +114,43 @@ fn force_all(
 struct Selection {
     /// Certainly.
     ours: Vec<Stat>,
+    /// Children of the supervisor that have ended or are about to. They are none any more; but what they started
+    /// just before is a child of the supervisor now, and may not have been there yet when it was looked for.
+    passing: Vec<Stat>,
     /// Perhaps: they share a number with the job's group, and nothing more can be proved.
     unproved: Vec<Stat>,
+}
+
+impl Selection {
+    /// Those for whose sake the tree cannot be called empty.
+    fn there(&self) -> impl Iterator<Item = &Stat> {
+        self.ours.iter().chain(&self.passing)
+    }
+}
+
+/// Looks at everybody once. Tells of those who belong to the job by themselves as soon as they are seen: who starts
+/// a successor and ends is gone when the look is over.
+fn look(
+    job: &JobId,
+    supervisor: Option<u32>,
+    target: Option<&ProcessIdentity>,
+    mut on_sight: impl FnMut(&Stat),
+) -> io::Result<Selection> {
+    let mut all = BTreeMap::new();
+    snapshot::each(|process| {
+        let is_child = supervisor == Some(process.stat.parent);
+        let is_other = process.supervises.as_deref().is_some_and(|other| other != job.as_str());
+        if (process.job.as_deref() == Some(job.as_str()) || is_child)
+            && !is_other
+            && !process.stat.is_dead()
+            && process.stat.pid > 1
+            && process.stat.pid != std::process::id()
+        {
+            on_sight(&process.stat);
+        }
+        all.insert(process.stat.pid, process);
+    })?;
+    Ok(select(all.into_values(), job, supervisor, target))
 }
 
 /// Picks the processes of `job` out of a snapshot.
@@ -89,11 +159,12 @@ struct Selection {
 /// in the group or session of `target` while the target itself is there. A supervisor of another job, and whatever
 /// descends from it, never does, however it got there.
 fn select(
-    all: &[Process],
+    all: impl IntoIterator<Item = Process>,
     job: &JobId,
     supervisor: Option<u32>,
     target: Option<&ProcessIdentity>,
 ) -> Selection {
+    let (dead, all): (Vec<_>, Vec<_>) = all.into_iter().partition(|process| process.stat.is_dead());
     let me = std::process::id();
     let is_other_supervisor =
         |process: &Process| process.supervises.as_deref().is_some_and(|other| other != job.as_str());
@@ -133,8 +204,10 @@ fn select(
     let stats = |pick: &dyn Fn(&Process) -> bool| {
         all.iter().filter(candidate).filter(|process| pick(process)).map(|process| process.stat).collect()
     };
+    let is_child = |process: &&Process| supervisor == Some(process.stat.parent);
     Selection {
         ours: stats(&|process| ours.contains(&process.stat.pid)),
+        passing: dead.iter().filter(is_child).map(|process| process.stat).collect(),
         unproved: stats(&|process| {
             !number_is_reused && !ours.contains(&process.stat.pid) && in_group(&process.stat)
         }),
@@ -218,17 +291,27 @@ mod tests {
             process(100_006, 1, 100_006, ""),   // a stranger
         ];
         let target = ProcessIdentity { started: 1_000_010, ..sample::process(100_001) };
-        let found = select(&all, &sample::id(1), Some(100_000), Some(&target));
+        let found = select(all.to_vec(), &sample::id(1), Some(100_000), Some(&target));
         assert_eq!(pids(&found.ours), [100_001, 100_002, 100_005]);
-        let swept = select(&all, &sample::id(1), None, None);
+        let swept = select(all.to_vec(), &sample::id(1), None, None);
         assert_eq!(pids(&swept.ours), [100_001, 100_002, 100_005]);
+    }
+
+    #[test]
+    fn a_child_that_has_just_ended_keeps_the_tree_from_being_called_empty() {
+        let mut child = process(100_001, 100_000, 100_001, "");
+        child.stat = child.stat.ended();
+        let mut stranger = process(100_002, 1, 100_002, "");
+        stranger.stat = stranger.stat.ended();
+        let found = select(vec![child, stranger], &sample::id(1), Some(100_000), None);
+        assert_eq!((pids(&found.ours), pids(&found.passing)), (vec![], vec![100_001]));
     }
 
     #[test]
     fn a_group_is_ours_only_while_its_leader_is() {
         let member = process(100_002, 1, 100_001, "");
         let target = ProcessIdentity { started: 1_000_010, ..sample::process(100_001) };
-        let look = |all: &[Process]| select(all, &sample::id(1), None, Some(&target));
+        let look = |all: &[Process]| select(all.to_vec(), &sample::id(1), None, Some(&target));
 
         let alive = [process(100_001, 1, 100_001, ""), member.clone()];
         assert_eq!(pids(&look(&alive).ours), [100_001, 100_002]);

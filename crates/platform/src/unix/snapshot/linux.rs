@@ -17,6 +17,7 @@ pub(crate) struct Stat {
     pub(crate) started: u64,
     state: u8,
     flags: u64,
+    threads: u64,
 }
 
 /// Set in the kernel's flags of a process from the beginning of its end. Its locks are let go some time after that,
@@ -51,12 +52,19 @@ impl Stat {
             started: number(22)?,
             state: *fields.first()?.as_bytes().first()?,
             flags: number(9)?,
+            threads: number(20)?,
         })
     }
 
     /// A process that is ending, or has ended and only waits to be reaped, is none.
     pub(crate) fn is_dead(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x') || self.flags & PF_EXITING != 0
+        // The state is that of the first thread, which may end while others run on.
+        self.threads <= 1 && (matches!(self.state, b'Z' | b'X' | b'x') || self.flags & PF_EXITING != 0)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn ended(self) -> Self {
+        Self { state: b'Z', ..self }
     }
 }
 
@@ -65,32 +73,78 @@ fn is_no_process(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
-/// Every living process. One whose environment is none of our business has no marks.
-pub(crate) fn processes() -> io::Result<Vec<Process>> {
-    let mut found = Vec::new();
+/// Pids that are given out while a look lasts are visited, too, but not more of them than this at a time.
+const NEWCOMERS_MAX: usize = 4096;
+/// So often is asked whether there are more of them.
+const CHASES_MAX: u32 = 200;
+/// A process that is just executing a program has no environment for a moment.
+const BARE_MOMENTS: u32 = 5;
+
+/// Shows every process to `visit` as soon as it is found, and the dead, too, until they are reaped. One whose
+/// environment is none of our business has no marks. A process may be shown twice; the later look counts.
+///
+/// A listing alone would miss who is started meanwhile with a pid below the place that it has reached. Pids are given
+/// out in turn, and the kernel tells the last: whoever was born during the look is visited right after.
+pub(crate) fn each(mut visit: impl FnMut(Process)) -> io::Result<()> {
+    let mut visited_to = last_pid();
     for entry in fs_err::read_dir("/proc")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         // One that cannot be read is somebody else's, and must not keep the others from being found.
-        let Some(stat) = Stat::read(pid).ok().flatten().filter(|stat| !stat.is_dead()) else { continue };
-        let (job, supervises) = marks(pid);
-        // Anybody can set a variable; who is executed as a supervisor has the id on its command line, too.
-        let supervises = supervises.filter(|id| is_supervisor_of(pid, id));
-        found.push(Process { stat, job, supervises });
+        if let Some(process) = process(pid, 1) {
+            visit(process);
+        }
     }
-    Ok(found)
+    for _ in 0..CHASES_MAX {
+        let (Some(from), Some(to)) = (visited_to, last_pid()) else { break };
+        if from == to {
+            break;
+        }
+        given_out(from, to).filter_map(|pid| process(pid, BARE_MOMENTS)).for_each(&mut visit);
+        visited_to = Some(to);
+    }
+    Ok(())
 }
 
-fn marks(pid: u32) -> (Option<String>, Option<String>) {
-    let Ok(environment) = std::fs::File::open(format!("/proc/{pid}/environ")).and_then(read_all) else {
-        return (None, None);
-    };
+/// The pid that was given out last.
+fn last_pid() -> Option<u32> {
+    let text = std::fs::File::open("/proc/loadavg").and_then(read_all).ok()?;
+    str::from_utf8(&text).ok()?.split_ascii_whitespace().last()?.parse().ok()
+}
+
+/// The pids after `from` up to `to`, beginning again where they end.
+fn given_out(from: u32, to: u32) -> impl Iterator<Item = u32> {
+    let end = if from < to { to } else { from.saturating_add(NEWCOMERS_MAX as u32) };
+    let again = if from < to { 0 } else { to };
+    (from + 1..=end).chain(2..=again).take(2 * NEWCOMERS_MAX)
+}
+
+/// One process, if there is one; one without any environment is read as often as `looks`.
+fn process(pid: u32, looks: u32) -> Option<Process> {
+    let stat = Stat::read(pid).ok().flatten()?;
+    if stat.is_dead() {
+        return Some(Process { stat, job: None, supervises: None });
+    }
+    let mut environment = environment(pid);
+    for _ in 1..looks {
+        if !environment.is_empty() {
+            break;
+        }
+        std::thread::yield_now();
+        environment = self::environment(pid);
+    }
     let value = |name: &str| {
         environment.split(|byte| *byte == 0).find_map(|entry| {
             let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
             Some(String::from_utf8_lossy(value).into_owned())
         })
     };
-    (value(JOB_MARK), value(SUPERVISOR_MARK))
+    // Anybody can set a variable; who is executed as a supervisor has the id on its command line, too.
+    let supervises = value(SUPERVISOR_MARK).filter(|id| is_supervisor_of(pid, id));
+    Some(Process { stat, job: value(JOB_MARK), supervises })
+}
+
+fn environment(pid: u32) -> Vec<u8> {
+    std::fs::File::open(format!("/proc/{pid}/environ")).and_then(read_all).unwrap_or_default()
 }
 
 fn is_supervisor_of(pid: u32, id: &str) -> bool {
@@ -110,13 +164,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn pids_are_followed_beyond_their_end() {
+        assert_eq!(given_out(7, 10).collect::<Vec<_>>(), [8, 9, 10]);
+        let over: Vec<_> = given_out(32_760, 302).collect();
+        assert!(over.contains(&32_767) && over.ends_with(&[300, 301, 302]), "{over:?}");
+        assert!(given_out(7, u32::MAX).count() <= 2 * NEWCOMERS_MAX);
+    }
+
+    #[test]
     fn a_name_full_of_brackets_does_not_hide_the_fields() {
-        let text = b"7 (a) S 9 (b\n\xd0) R 1 2 3 4 5 64 7 8 9 10 11 12 13 14 15 16 17 18 4242 20\n";
+        let text = b"7 (a) S 9 (b\n\xd0) R 1 2 3 4 5 64 7 8 9 10 11 12 13 14 15 16 1 18 4242 20\n";
         let stat = Stat::parse(7, text).unwrap();
         assert_eq!((stat.parent, stat.group, stat.session, stat.started), (1, 2, 3, 4242));
         assert!(!stat.is_dead());
-        let ending = b"7 (x) R 1 2 3 4 5 4194564 7 8 9 10 11 12 13 14 15 16 17 18 4242 20\n";
+        let ending = b"7 (x) R 1 2 3 4 5 4194564 7 8 9 10 11 12 13 14 15 16 1 18 4242 20\n";
         assert!(Stat::parse(7, ending).unwrap().is_dead(), "it holds no lock any more");
+        let headless = b"7 (x) Z 1 2 3 4 5 4194564 7 8 9 10 11 12 13 14 15 16 2 18 4242 20\n";
+        assert!(!Stat::parse(7, headless).unwrap().is_dead(), "only its first thread has ended");
         assert!(Stat::parse(7, b"7 (x) R 1").is_none());
     }
 }

@@ -4,7 +4,7 @@
 #[cfg_attr(not(target_os = "linux"), path = "other.rs")]
 mod table;
 
-pub(crate) use table::{Stat, processes};
+pub(crate) use table::{Stat, each};
 
 /// A process with the marks in its environment.
 #[derive(Debug, Clone)]

@@ -18,12 +18,18 @@ pub(crate) struct Stat {
     pub(crate) started: u64,
 }
 
-/// Every living process. One whose environment is none of our business has no marks.
-pub(crate) fn processes() -> io::Result<Vec<Process>> {
+impl Stat {
+    /// Only the living are shown.
+    pub(crate) fn is_dead(&self) -> bool {
+        false
+    }
+}
+
+/// Shows every living process to `visit`. One whose environment is none of our business has no marks.
+pub(crate) fn each(mut visit: impl FnMut(Process)) -> io::Result<()> {
     let mut system = System::new().map_err(io::Error::other)?;
     let what = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
     system.refresh_processes_specifics(ProcessesToUpdate::All, true, what);
-    let mut found = Vec::new();
     for (pid, process) in system.processes() {
         let pid = pid.as_u32();
         // One that cannot be read is somebody else's, and must not keep the others from being found.
@@ -43,7 +49,7 @@ pub(crate) fn processes() -> io::Result<Vec<Process>> {
             session: number(nix::unistd::getsid(Some(raw))),
             started: who.started,
         };
-        found.push(Process { stat, job: mark(JOB_MARK), supervises: mark(SUPERVISOR_MARK) });
+        visit(Process { stat, job: mark(JOB_MARK), supervises: mark(SUPERVISOR_MARK) });
     }
-    Ok(found)
+    Ok(())
 }

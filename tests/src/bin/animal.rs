@@ -1,0 +1,186 @@
+//! `animal KIND --witness FILE [--life-ms N]`: processes that are hard to get rid of (Linux).
+//!
+//! Most kinds are seven processes in three generations, each of which escapes or resists in the way of its kind and
+//! then sleeps: `double-fork` (an orphan at once), `session` and `group` (one of its own), `deaf` (SIGTERM is blocked),
+//! `stopped` (SIGSTOP), `closed` (no standard stream is open), `bare` (an empty environment) and `shells` (each
+//! generation is started by a shell that is started by a shell).
+//!
+//! The storms are processes that are never there when one looks: each starts its successor and ends. `storm` is some
+//! chains of those in one group, `storm-sessions` gives each link a session of its own. `storm-growing` doubles
+//! instead, for some generations, and is deaf.
+//!
+//! Each process appends `<pid> <start ticks>` to the witness as soon as it is what it should be. All of them are gone
+//! after `N` milliseconds (default 60,000; storms 4,000) in any case, counted from the first.
+#![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
+
+use std::process::ExitCode;
+
+#[cfg(target_os = "linux")]
+fn main() -> ExitCode {
+    zoo::main()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    eprintln!("animal: only for Linux");
+    ExitCode::from(2)
+}
+
+#[cfg(target_os = "linux")]
+mod zoo {
+    use std::ffi::OsString;
+    use std::process::{self, Child, Command, ExitCode};
+    use std::time::Duration;
+    use std::{env, thread};
+
+    use hearback_tests::{start_ticks, witness};
+    use nix::sys::signal::{SigSet, Signal, raise};
+    use nix::time::{ClockId, clock_gettime};
+    use nix::unistd::{Pid, getppid, setpgid, setsid};
+
+    const GENERATIONS: u32 = 3;
+    /// 255 processes, if it is left alone.
+    const GENERATIONS_GROWING: u32 = 8;
+    const GROWING: &str = "storm-growing";
+    const CHILDREN: usize = 2;
+    const CHAINS: usize = 4;
+    /// What starts the child of a generation in a shell within a shell.
+    const IN_SHELLS: &str = r#"sh -c '"$0" "$@" & wait' "$0" "$@" & wait"#;
+
+    struct Animal {
+        kind: String,
+        witness: OsString,
+        /// On the clock that everybody shares.
+        until: Duration,
+        generation: u32,
+        /// The process in between, which this one has to outlive before it is in place.
+        orphan_of: Option<i32>,
+    }
+
+    #[expect(clippy::zombie_processes, reason = "the process in between is there to leave an orphan")]
+    pub(super) fn main() -> ExitCode {
+        let animal = Animal::parse(env::args_os().skip(1));
+        if animal.orphan_of == Some(0) {
+            animal.start(animal.generation, process::id());
+            return ExitCode::SUCCESS;
+        }
+        animal.escape();
+        let me = process::id();
+        witness(&animal.witness, format_args!("{me} {}", start_ticks(me).expect("we are there")));
+        if animal.kind.starts_with("storm") && animal.kind != GROWING {
+            return animal.blow();
+        }
+        let children: Vec<Child> = animal.start_children();
+        if animal.kind == "stopped" {
+            raise(Signal::SIGSTOP).expect("anybody may stop itself");
+        }
+        if animal.kind == "double-fork" {
+            for mut between in children {
+                between.wait().expect("nobody else waits for this child");
+            }
+        }
+        thread::sleep(animal.left());
+        ExitCode::SUCCESS
+    }
+
+    impl Animal {
+        fn parse(mut args: impl Iterator<Item = OsString>) -> Animal {
+            let kind = args.next().and_then(|kind| kind.into_string().ok()).expect("KIND is needed");
+            let (mut witness, mut life, mut until) = (None, None, None);
+            let (mut generation, mut orphan_of) = (0, None);
+            while let Some(arg) = args.next() {
+                let value = args.next().expect("every option has a value");
+                let number = || value.to_str().and_then(|text| text.parse().ok()).expect("a number");
+                match arg.to_str() {
+                    Some("--witness") => witness = Some(value),
+                    Some("--life-ms") => life = Some(Duration::from_millis(number())),
+                    Some("--until-ms") => until = Some(Duration::from_millis(number())),
+                    Some("--generation") => generation = number() as u32,
+                    Some("--orphan-of") => orphan_of = Some(number() as i32),
+                    _ => panic!("an option is not known"),
+                }
+            }
+            let life = life.unwrap_or(Duration::from_secs(if kind.starts_with("storm") { 4 } else { 60 }));
+            Animal {
+                kind,
+                witness: witness.expect("--witness is needed"),
+                until: until.unwrap_or_else(|| now() + life),
+                generation,
+                orphan_of,
+            }
+        }
+
+        fn left(&self) -> Duration {
+            self.until.saturating_sub(now())
+        }
+
+        /// Becomes what this kind is. The first process stays where it was put.
+        fn escape(&self) {
+            match self.kind.as_str() {
+                "deaf" | GROWING => {
+                    // Blocked rather than ignored, because a disposition cannot be set without unsafe code.
+                    SigSet::from(Signal::SIGTERM).thread_block().expect("it can be blocked");
+                }
+                "closed" => {
+                    for stream in 0..3 {
+                        // Whichever of them was not open is as good as closed.
+                        let _ = nix::unistd::close(stream);
+                    }
+                }
+                _ if self.generation == 0 => {}
+                "session" | "storm-sessions" => drop(setsid().expect("a new child leads no group")),
+                "group" | "bare" => setpgid(Pid::from_raw(0), Pid::from_raw(0)).expect("it leads no session"),
+                "double-fork" => {
+                    while self.orphan_of == Some(getppid().as_raw()) {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                }
+                _ => {}
+            }
+        }
+
+        fn start_children(&self) -> Vec<Child> {
+            let next = self.generation + 1;
+            let most = if self.kind == GROWING { GENERATIONS_GROWING } else { GENERATIONS };
+            let wanted = if next < most { CHILDREN } else { 0 };
+            (0..wanted).map(|_| self.start(next, 0)).collect()
+        }
+
+        fn start(&self, generation: u32, orphan_of: u32) -> Child {
+            let program = env::current_exe().expect("a program knows its own path");
+            let mut command = if self.kind == "shells" {
+                let mut shells = Command::new("sh");
+                shells.args(["-c", IN_SHELLS]).arg(program);
+                shells
+            } else {
+                Command::new(program)
+            };
+            command.arg(&self.kind).arg("--witness").arg(&self.witness);
+            command.args(["--until-ms", &self.until.as_millis().to_string()]);
+            command.args(["--generation", &generation.to_string()]);
+            if self.kind == "double-fork" {
+                command.args(["--orphan-of", &orphan_of.to_string()]);
+            }
+            if self.kind == "bare" {
+                command.env_clear();
+            }
+            command.spawn().expect("a child can be started")
+        }
+
+        /// The first starts the chains and stays; every other is followed by another, until the time is over.
+        #[expect(clippy::zombie_processes, reason = "nobody is left to wait")]
+        fn blow(&self) -> ExitCode {
+            if self.generation == 0 {
+                let _chains: Vec<_> = (0..CHAINS).map(|_| self.start(1, 0)).collect();
+                thread::sleep(self.left());
+            } else if !self.left().is_zero() {
+                self.start(self.generation + 1, 0);
+            }
+            ExitCode::SUCCESS
+        }
+    }
+
+    fn now() -> Duration {
+        clock_gettime(ClockId::CLOCK_MONOTONIC).expect("there is such a clock").into()
+    }
+}

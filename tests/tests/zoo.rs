@@ -1,0 +1,167 @@
+//! The escape zoo: processes that are hard to get rid of, and three ways to end a job. Nothing of it may be left.
+//!
+//! Each process names itself in a witness, so that its death is proved without asking hearback. By default each
+//! animal is ended five times in each way; with `HEARBACK_TEST_FULL=1` fifty times.
+#![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use hearback_tests::{World, bin, carrying, eventually, lines, start_ticks};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+
+/// A storm is over by itself after this long, which is also as long as it is watched.
+const STORM: Duration = Duration::from_secs(4);
+const AT_ONCE: usize = 3;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Kill,
+    Limit,
+    /// The supervisor is killed, and whoever comes next cleans up.
+    Orphan,
+}
+
+fn rounds() -> usize {
+    if std::env::var_os("HEARBACK_TEST_FULL").is_some() { 50 } else { 5 }
+}
+
+/// Those of a witness that are there, each by its pid and its start.
+fn left(witness: &Path) -> Vec<u32> {
+    let named = lines(witness);
+    let named = named.iter().map(|line| line.split_once(' ').expect("two words"));
+    let named = named.map(|(pid, started)| (pid.parse().unwrap(), started.parse().unwrap()));
+    named.filter(|(pid, started)| start_ticks(*pid) == Some(*started)).map(|(pid, _)| pid).collect()
+}
+
+/// One job with the animal in it, ended in one way. Tells where it left its marks, and how many there were.
+fn round(world: &World, kind: &str, grown: usize, way: Way, n: usize) -> (PathBuf, usize) {
+    let what = format!("{kind} {way:?} {n}");
+    let witness = world.scratch(format!("{kind}-{way:?}-{n}"));
+    let (animal, witness_text) = (bin("animal").display().to_string(), witness.display().to_string());
+    let limit = if way == Way::Limit { "400ms" } else { "none" };
+    let options = ["--grace", "100ms", "--timeout", limit, "--"];
+    let id = world.launch(options.into_iter().chain([&animal, kind, "--witness", &witness_text]));
+    let grow = || eventually(&what, || (lines(&witness).len() >= grown).then_some(()));
+    match way {
+        Way::Kill => {
+            grow();
+            let told = world.json(["kill", "--json", &id]);
+            assert_eq!(told.get("survivors"), None, "{what}: {told}");
+        }
+        // However far it has grown by then.
+        Way::Limit => assert_eq!(world.run(["wait", &id]).code, Some(124), "{what}"),
+        Way::Orphan => {
+            grow();
+            kill(Pid::from_raw(world.supervisor(&id).try_into().unwrap()), Signal::SIGKILL).unwrap();
+            // It is gone a moment after the signal; whoever waits for it hears that, and sweeps.
+            assert_eq!(world.run(["wait", &id]).code, Some(125), "{what}");
+        }
+    }
+    let marked = carrying(&format!("HEARBACK_JOB={id}"));
+    let (left, count) = (left(&witness), lines(&witness).len());
+    assert_eq!((left, marked), (vec![], vec![]), "{what}");
+    let job = world.show(&id);
+    assert_eq!(job.get("survivors"), None, "{what}: {job}");
+    let expected = match way {
+        Way::Kill => json!("killed"),
+        Way::Limit => json!("timed_out"),
+        Way::Orphan => json!("lost"),
+    };
+    assert_eq!(job["outcome"]["kind"], expected, "{what}: {job}");
+    (witness, count)
+}
+
+/// Ends the animal in these ways, as often as is wanted, some at once.
+fn ended_by(kind: &str, grown: usize, ways: &[Way]) {
+    let world = World::new();
+    let wanted = rounds() * ways.len();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            if n >= wanted {
+                return done;
+            }
+            done.push(round(&world, kind, grown, ways[n % ways.len()], n));
+        }
+    };
+    let done: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("a round failed")).collect()
+    });
+    assert_eq!(done.len(), wanted);
+    if kind.starts_with("storm") {
+        // One that was missed would have gone on: it is only proved to be over when its time is.
+        let end = Instant::now() + STORM;
+        while Instant::now() < end {
+            for (witness, count) in &done {
+                assert_eq!(lines(witness).len(), *count, "{}: it goes on", witness.display());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+const ALL: [Way; 3] = [Way::Kill, Way::Limit, Way::Orphan];
+
+#[test]
+fn an_orphan_of_its_own_making_does_not_escape() {
+    ended_by("double-fork", 7, &ALL);
+}
+
+#[test]
+fn a_session_of_its_own_is_no_escape() {
+    ended_by("session", 7, &ALL);
+}
+
+#[test]
+fn a_group_of_its_own_is_no_escape() {
+    ended_by("group", 7, &ALL);
+}
+
+#[test]
+fn not_to_listen_is_no_escape() {
+    ended_by("deaf", 7, &ALL);
+}
+
+#[test]
+fn to_be_stopped_is_no_escape() {
+    ended_by("stopped", 7, &ALL);
+}
+
+#[test]
+fn closed_streams_are_no_escape() {
+    ended_by("closed", 7, &ALL);
+}
+
+#[test]
+fn a_shell_within_a_shell_is_no_escape() {
+    ended_by("shells", 7, &ALL);
+}
+
+/// Without a mark and in another group nobody but the supervisor, to whom it comes back, knows whose it is.
+#[test]
+fn an_empty_environment_is_no_escape_from_a_living_supervisor() {
+    ended_by("bare", 7, &[Way::Kill, Way::Limit]);
+}
+
+#[test]
+fn a_storm_of_forks_is_no_escape() {
+    ended_by("storm", 5, &ALL);
+}
+
+#[test]
+fn a_storm_of_sessions_is_no_escape() {
+    ended_by("storm-sessions", 5, &ALL);
+}
+
+#[test]
+fn a_storm_that_grows_is_no_escape() {
+    ended_by("storm-growing", 40, &ALL);
+}

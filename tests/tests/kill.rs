@@ -230,6 +230,51 @@ fn scenario_31_a_supervisor_that_does_not_answer_is_an_error_and_can_be_forced()
     assert_eq!(world.run(["wait", &id]).code, Some(125));
 }
 
+#[test]
+fn a_stopped_job_is_shown_as_one_and_can_be_continued_or_killed() {
+    let world = World::new();
+    let witness = world.scratch("witness");
+    let id = world.launch(args!["--", bin("hold"), world.scratch("never"), "--witness", witness]);
+    let target = holder(&witness);
+    let shown = |stopped: bool| {
+        let what = if stopped { "stopped" } else { "running" };
+        eventually(what, || {
+            let job = world.show(&id);
+            (job.get("stopped") == stopped.then_some(&json!(true)) && job["state"] == "running").then_some(())
+        });
+        assert!(world.run(["show", &id]).ok().starts_with(what));
+        let listed = world.run(["list"]).ok();
+        assert!(listed.contains(&format!(" {what} ")), "{listed}");
+        let listed = world.json(["list", "--state", "running", "--json"]);
+        assert_eq!(listed["jobs"][0].get("stopped"), stopped.then_some(&json!(true)), "{listed}");
+    };
+    shown(false);
+    signal(target, Signal::SIGSTOP);
+    shown(true);
+    signal(target, Signal::SIGCONT);
+    shown(false);
+    signal(target, Signal::SIGSTOP);
+    shown(true);
+    world.run(["kill", "--grace", "100ms", &id]).ok();
+    all_dead(&id, &[target], "stopped");
+    let job = world.show(&id);
+    assert_eq!((&job["outcome"]["exit"]["signal"], job.get("stopped")), (&json!(9), None), "{job}");
+}
+
+#[test]
+fn the_limit_of_a_stopped_job_counts_on() {
+    let world = World::new();
+    let witness = world.scratch("witness");
+    let limits = args!["--timeout", "1s", "--grace", "100ms", "--"];
+    let hold = args![bin("hold"), world.scratch("never"), "--witness", witness];
+    let id = world.launch(limits.into_iter().chain(hold));
+    let target = holder(&witness);
+    signal(target, Signal::SIGSTOP);
+    assert_eq!(world.run(["wait", &id]).code, Some(124));
+    all_dead(&id, &[target], "stopped");
+    assert_eq!(world.show(&id)["outcome"]["exit"]["signal"], 9);
+}
+
 /// How many times a race is run, and by how many at once.
 fn races() -> (usize, usize) {
     (if std::env::var_os("HEARBACK_TEST_FULL").is_some() { 1000 } else { 100 }, 4)

@@ -339,6 +339,8 @@ impl Hearback {
         }
         let log = hearback_platform::from_os(self.store.log_path(&seen.id).as_os_str());
         let mut view = JobView::new(&seen, &self.ports.here, log)?;
+        view.stopped = view.state == StateWord::Running
+            && seen.facts.target.present().is_some_and(|t| self.ports.processes.is_stopped(&t.process));
         if elsewhere {
             view.notes
                 .push("its supervisor works in another store, of which this is a copy: left alone".into());

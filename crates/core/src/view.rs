@@ -21,6 +21,9 @@ pub struct JobView {
     pub id: JobId,
     /// How far it is.
     pub state: StateWord,
+    /// It runs, but stands still: somebody stopped its main process with a signal. Its limits count on.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub stopped: bool,
     /// Its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
@@ -180,6 +183,8 @@ impl JobView {
             format: DOCUMENT_FORMAT,
             id: seen.id.clone(),
             state,
+            // No fact tells; whoever can see the process says so.
+            stopped: false,
             session: spec.and_then(|spec| spec.session.clone()),
             label: spec.and_then(|spec| spec.label.clone()),
             command: spec.map(|spec| spec.command.clone()),

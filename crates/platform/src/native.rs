@@ -91,6 +91,10 @@ impl ProcessControl for Native {
         }
     }
 
+    fn is_stopped(&self, who: &ProcessIdentity) -> bool {
+        self.presence(who) == Presence::Same && sys::identity::is_stopped(who.pid)
+    }
+
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
         sys::detach::spawn_supervisor(request)
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anstyle::Style;
 use hearback_core::message::{clean_line, command_text};
-use hearback_core::{FollowUpState, Outcome, OutputView, StateWord, Timestamp};
+use hearback_core::{FollowUpState, JobView, Outcome, OutputView, StateWord, Timestamp};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::output::{BAD, BUSY, FAINT, GOOD};
@@ -35,7 +35,7 @@ pub(crate) fn jobs(jobs: &[Job], now: Timestamp, width: Option<usize>) -> String
 fn row(job: &Job, now: Timestamp) -> [String; 7] {
     let view = &job.view;
     [
-        format!("{} {}", glyph(view.state), view.state.as_str()),
+        format!("{} {}", glyph(view), state_word(view)),
         view.id.short().to_owned(),
         job.launched_at().map_or_else(|| "?".into(), |at| ago(at, now)),
         job.ran(now).map_or_else(String::new, duration),
@@ -80,9 +80,15 @@ fn cut(text: &str, width: usize) -> String {
     fits.chain(['…']).collect()
 }
 
-fn glyph(state: StateWord) -> char {
-    match state {
+/// How far a job is, for people.
+pub(crate) fn state_word(view: &JobView) -> &'static str {
+    if view.stopped { "stopped" } else { view.state.as_str() }
+}
+
+fn glyph(view: &JobView) -> char {
+    match view.state {
         StateWord::Starting => '·',
+        StateWord::Running if view.stopped => '‖',
         StateWord::Running => '▶',
         StateWord::Done => '✓',
         StateWord::Failed => '✗',

@@ -1,6 +1,6 @@
 //! A process table in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -16,6 +16,7 @@ use crate::{BootId, JobId};
 #[derive(Debug, Clone, Default)]
 pub struct FakeProcesses {
     alive: Arc<Mutex<BTreeMap<u32, ProcessIdentity>>>,
+    stopped: Arc<Mutex<BTreeSet<u32>>>,
     sweeps: Arc<Mutex<Vec<JobId>>>,
     heard: Arc<Mutex<Vec<Heard>>>,
     told: Arc<Mutex<Vec<Word>>>,
@@ -25,6 +26,11 @@ impl FakeProcesses {
     /// Lets a process live.
     pub fn spawn(&self, who: ProcessIdentity) {
         self.alive.lock().unwrap().insert(who.pid, who);
+    }
+
+    /// Lets a process stand still.
+    pub fn stop(&self, pid: u32) {
+        self.stopped.lock().unwrap().insert(pid);
     }
 
     /// Sets what the next supervisor is heard to say.
@@ -79,6 +85,9 @@ impl ProcessControl for FakeProcesses {
             Ok(_) => Presence::Gone,
             Err(_) => Presence::Unproved,
         }
+    }
+    fn is_stopped(&self, who: &ProcessIdentity) -> bool {
+        self.presence(who) == Presence::Same && self.stopped.lock().unwrap().contains(&who.pid)
     }
     fn spawn_supervisor(&self, _request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
         let heard = self.heard.lock().unwrap().pop().unwrap_or(Heard::Gone);

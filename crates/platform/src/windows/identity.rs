@@ -56,6 +56,11 @@ pub(crate) fn scope() -> Option<String> {
     None
 }
 
+/// There is no signal that stops a process.
+pub(crate) fn is_stopped(_pid: u32) -> bool {
+    false
+}
+
 pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {
     match open(pid, LOOK)? {
         Some(process) if !has_ended(&process, Some(Duration::ZERO))? => identity(&process, pid).map(Some),

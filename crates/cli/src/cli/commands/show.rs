@@ -31,7 +31,8 @@ pub(crate) fn run(hearback: &Hearback, args: &JobArgs, output: &Output) -> Resul
 fn card(hearback: &Hearback, job: &Job, log: &[u8], omitted: u64) -> String {
     let (view, now) = (&job.view, hearback.now());
     let style = table::state_style(view.state);
-    let ending = view.outcome.as_ref().map_or_else(|| view.state.as_str().to_owned(), ToString::to_string);
+    let ending =
+        view.outcome.as_ref().map_or_else(|| table::state_word(view).to_owned(), ToString::to_string);
     let mut text = format!("{style}{}{style:#}\n", clean_line(&ending));
     let mut row = |name: &str, value: String| {
         let _ = writeln!(text, "{FAINT}{name:>10}{FAINT:#}  {value}");

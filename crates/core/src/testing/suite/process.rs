@@ -14,6 +14,8 @@ pub fn process(processes: &dyn ProcessControl) {
     assert_eq!(processes.presence(&me), Presence::Same);
     assert_eq!(processes.here(), processes.here(), "this machine stays this machine");
 
+    assert!(!processes.is_stopped(&me), "who asks does not stand still");
+
     let earlier = ProcessIdentity { started: me.started.wrapping_sub(1), ..me.clone() };
     assert_eq!(processes.presence(&earlier), Presence::Gone, "a reused pid is somebody else");
     if me.boot.is_some() {

@@ -34,7 +34,8 @@ pub(crate) fn scope() -> Option<String> {
     None
 }
 
-pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {
+/// What the kernel says about a process that has not ended.
+fn info(pid: u32) -> io::Result<Option<libc::kinfo_proc>> {
     let Ok(number) = i32::try_from(pid) else { return Ok(None) };
     let name = [libc::CTL_KERN, libc::KERN_PROC, libc::KERN_PROC_PID, number];
     let mut info = MaybeUninit::<libc::kinfo_proc>::zeroed();
@@ -59,9 +60,15 @@ pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {
     }
     // SAFETY: it was zeroed, and then filled by the kernel.
     let info = unsafe { info.assume_init() };
-    if info.ki_stat == libc::SZOMB {
-        return Ok(None);
-    }
+    Ok((info.ki_stat != libc::SZOMB).then_some(info))
+}
+
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    info(pid).ok().flatten().is_some_and(|info| info.ki_stat == libc::SSTOP)
+}
+
+pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {
+    let Some(info) = info(pid)? else { return Ok(None) };
     let started = info.ki_start.tv_sec as u64 * 1_000_000 + info.ki_start.tv_usec as u64;
     Ok(Some(ProcessIdentity { pid, started, boot: None, scope: None }))
 }

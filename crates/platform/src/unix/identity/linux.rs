@@ -32,6 +32,10 @@ pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {
     Ok(Stat::read(pid)?.filter(|stat| !stat.is_dead()).map(|stat| identity(&stat)))
 }
 
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    Stat::read(pid).ok().flatten().is_some_and(|stat| stat.is_stopped())
+}
+
 /// Who a child of ours is, even if it has already ended and only waits to be reaped.
 pub(crate) fn identify_child(pid: u32) -> io::Result<ProcessIdentity> {
     let stat = Stat::read(pid)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;

@@ -37,7 +37,8 @@ pub(crate) fn scope() -> Option<String> {
     None
 }
 
-pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {
+/// What the kernel says about a process that has not ended.
+fn info(pid: u32) -> io::Result<Option<libc::proc_bsdinfo>> {
     let Ok(number) = i32::try_from(pid) else { return Ok(None) };
     let mut info = MaybeUninit::<libc::proc_bsdinfo>::zeroed();
     let size = size_of::<libc::proc_bsdinfo>() as i32;
@@ -53,9 +54,15 @@ pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {
     }
     // SAFETY: it was zeroed, and then filled by the kernel.
     let info = unsafe { info.assume_init() };
-    if info.pbi_status == libc::SZOMB {
-        return Ok(None);
-    }
+    Ok((info.pbi_status != libc::SZOMB).then_some(info))
+}
+
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    info(pid).ok().flatten().is_some_and(|info| info.pbi_status == libc::SSTOP)
+}
+
+pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {
+    let Some(info) = info(pid)? else { return Ok(None) };
     let started = info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec;
     Ok(Some(ProcessIdentity { pid, started, boot: boot(), scope: None }))
 }

@@ -62,6 +62,11 @@ impl Stat {
         self.threads <= 1 && (matches!(self.state, b'Z' | b'X' | b'x') || self.flags & PF_EXITING != 0)
     }
 
+    /// By a signal; one that a debugger holds is none of those.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.state == b'T'
+    }
+
     #[cfg(test)]
     pub(crate) fn ended(self) -> Self {
         Self { state: b'Z', ..self }

@@ -50,8 +50,9 @@ fn round(world: &World, kind: &str, grown: usize, way: Way, n: usize) -> (PathBu
     match way {
         Way::Kill => {
             grow();
-            let told = world.json(["kill", "--json", &id]);
-            assert_eq!(told.get("survivors"), None, "{what}: {told}");
+            let told = world.run(["kill", "--json", &id]);
+            let survivors = told.stdout.contains("survivors");
+            assert_eq!(told.code, Some(i32::from(survivors)), "{what}: {told:?}");
         }
         // However far it has grown by then.
         Way::Limit => assert_eq!(world.run(["wait", &id]).code, Some(124), "{what}"),
@@ -62,11 +63,16 @@ fn round(world: &World, kind: &str, grown: usize, way: Way, n: usize) -> (PathBu
             assert_eq!(world.run(["wait", &id]).code, Some(125), "{what}");
         }
     }
+    let job = world.show(&id);
+    if let Some(named) = job.get("survivors") {
+        // A machine that is too busy to let a storm die in time. Then it is named, and the next kill ends it.
+        assert!(kind.starts_with("storm"), "{what}: {job}");
+        eprintln!("{what}: {named} were named");
+        eventually(&what, || (world.run(["kill", &id]).code == Some(0)).then_some(()));
+    }
     let marked = carrying(&format!("HEARBACK_JOB={id}"));
     let (left, count) = (left(&witness), lines(&witness).len());
     assert_eq!((left, marked), (vec![], vec![]), "{what}");
-    let job = world.show(&id);
-    assert_eq!(job.get("survivors"), None, "{what}: {job}");
     let expected = match way {
         Way::Kill => json!("killed"),
         Way::Limit => json!("timed_out"),

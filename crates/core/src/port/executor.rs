@@ -75,6 +75,9 @@ pub trait Running {
     /// What is left of the tree.
     fn members(&mut self) -> Vec<ProcessIdentity>;
 
+    /// What may have ended the main process, when nobody asked for it; nothing when there is no sign of it.
+    fn suspicion(&self) -> Option<String>;
+
     /// Keeps what has been printed so far, and tells how much that was.
     fn drain(&mut self) -> Output;
 }

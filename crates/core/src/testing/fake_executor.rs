@@ -77,6 +77,9 @@ impl Running for FakeRunning {
     fn members(&mut self) -> Vec<ProcessIdentity> {
         self.script.lock().unwrap().leftovers.clone()
     }
+    fn suspicion(&self) -> Option<String> {
+        None
+    }
     fn drain(&mut self) -> Output {
         Output { bytes: 5, ..Output::default() }
     }

@@ -350,12 +350,16 @@ impl<'a> Supervisor<'a> {
             1 => Some(format!("1 process that it left behind was {what_became}")),
             n => Some(format!("{n} processes that it left behind were {what_became}")),
         };
+        // An end that nobody asked for.
+        let by_itself = matches!(ending.outcome, Outcome::Exited { .. } | Outcome::Signaled { .. });
+        let suspicion = self.running.as_ref().filter(|_| by_itself).and_then(|running| running.suspicion());
+        let seen: Vec<_> = suspicion.into_iter().chain(left_behind).collect();
         End {
             ran_ms: ending.ran.map(millis),
             usage: ending.usage,
             output,
             survivors: ending.survivors,
-            note: note.or(left_behind),
+            note: note.or_else(|| (!seen.is_empty()).then(|| seen.join("; "))),
             ..End::new(ending.outcome, self.ports.clock.wall())
         }
     }

@@ -12,6 +12,8 @@ use hearback_core::{Exit, JobId, Output, ProcessIdentity, StartError, StartError
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::bell::Bell;
+#[cfg(target_os = "linux")]
+use super::oom::Counter;
 use super::pump::Pump;
 use super::signals::{self, SignalWatch};
 use super::{clock, detach, identity, text, tree};
@@ -34,6 +36,8 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     let invocation = program::resolve(request.command, &cwd, request.script)?;
     let prepared = prepare(request).map_err(|error| other("cannot prepare to run", &error))?;
     let Prepared { pump, writer, watch, bell } = prepared;
+    #[cfg(target_os = "linux")]
+    let oom = Counter::new();
     let pid = spawn(&invocation, &cwd, request.job, &writer)?;
     // From here on only the target and its children hold the writing end.
     drop(writer);
@@ -48,6 +52,8 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
         process,
         #[cfg(target_os = "linux")]
         leader: handle_of(pid),
+        #[cfg(target_os = "linux")]
+        oom,
         pump,
         watch,
         bell,
@@ -125,6 +131,7 @@ fn prepare_target(supervisor: u32) -> io::Result<()> {
     signals::reset();
     #[cfg(target_os = "linux")]
     {
+        super::oom::go_first();
         // A target without a supervisor has no limit and no exit code, so it ends with it.
         nix::sys::prctl::set_pdeathsig(Some(nix::sys::signal::Signal::SIGKILL))?;
     }
@@ -151,6 +158,8 @@ struct LocalRunning {
     /// The target, which leads its group; a handle is not reused as a pid is.
     #[cfg(target_os = "linux")]
     leader: Option<std::os::fd::OwnedFd>,
+    #[cfg(target_os = "linux")]
+    oom: Option<Counter>,
     pump: Pump,
     watch: SignalWatch,
     bell: Bell,
@@ -252,6 +261,25 @@ impl Running for LocalRunning {
         }
         let (job, process) = (self.job.clone(), self.process.clone());
         tree::members(&job, &process, || self.reap()).unwrap_or_else(|_| vec![process])
+    }
+
+    #[cfg(target_os = "linux")]
+    fn suspicion(&self) -> Option<String> {
+        /// What a shell returns whose command was killed.
+        const KILLED: u32 = 128 + libc::SIGKILL as u32;
+        let is_killed = |(exit, _): &(Exit, Usage)| match exit {
+            Exit::Signaled { signal, .. } => *signal == libc::SIGKILL,
+            Exit::Exited { code } => *code == KILLED,
+        };
+        let struck =
+            self.exit.as_ref().is_some_and(is_killed) && self.oom.as_ref().is_some_and(Counter::has_risen);
+        // Which process it was is not told, and others may be in the same group.
+        struck.then(|| "while it ran, the kernel's out-of-memory killer ended a process of its cgroup".into())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn suspicion(&self) -> Option<String> {
+        None
     }
 
     fn drain(&mut self) -> Output {

@@ -15,6 +15,9 @@ pub(crate) mod files;
 #[cfg_attr(target_os = "macos", path = "identity/macos.rs")]
 #[cfg_attr(target_os = "freebsd", path = "identity/freebsd.rs")]
 pub(crate) mod identity;
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
+mod oom;
 mod pump;
 pub(crate) mod shell;
 #[expect(unsafe_code, reason = "signal handlers are unsafe by nature")]

@@ -200,6 +200,11 @@ impl Running for LocalRunning {
         self.pump.last_output()
     }
 
+    /// Nobody is ended for lack of memory here.
+    fn suspicion(&self) -> Option<String> {
+        None
+    }
+
     fn drain(&mut self) -> Output {
         self.pump.drain()
     }

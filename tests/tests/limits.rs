@@ -9,6 +9,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use hearback_tests::{World, alive, bin, eventually, lines, run};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 /// A memory cgroup of the test's own, gone with it.
@@ -103,4 +105,87 @@ fn a_target_goes_before_its_supervisor_when_memory_runs_out() {
     fs_err::write(go, "").unwrap();
     world.run(["wait", &id]).ok();
     assert!(!alive(target));
+}
+
+/// Runs hearback's launch from a shell with these limits.
+#[track_caller]
+fn launch_in(world: &World, limits: &str, args: &[&str]) -> String {
+    let mut command = Command::new("sh");
+    world.settle(&mut command);
+    command.args(["-c", &format!(r#"{limits} && exec "$0" launch "$@""#)]).arg(bin("hearback")).args(args);
+    run(command).ok()
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_costs_output_and_never_the_end() {
+    let world = World::new();
+    let (print, own) = (bin("print").display().to_string(), world.scratch("own").display().to_string());
+    let small = "ulimit -f 16"; // 8 KiB.
+    let id = launch_in(&world, small, &["--", &print, "--bytes", "100000"]);
+    assert_eq!(world.run(["wait", &id]).code, Some(0));
+    let job = world.show(&id);
+    assert_eq!(job["output"]["bytes"], 100_000, "{job}");
+    // Less than the limit may be kept, never more.
+    let dropped = job["output"]["dropped"].as_u64().unwrap();
+    assert!((100_000 - 8192..100_000).contains(&dropped), "{job}");
+
+    // The target itself meets the limit as it would without hearback.
+    let text = format!("exec '{print}' --bytes 100000 > '{own}'");
+    let id = launch_in(&world, small, &["--", "sh", "-c", &text]);
+    assert_eq!(world.run(["wait", &id]).code, Some(128 + 25));
+    assert_eq!(world.show(&id)["outcome"]["signal"], 25);
+}
+
+#[test]
+fn a_supervisor_makes_do_with_sixteen_descriptors() {
+    let world = World::new();
+    let (go, witness) = (world.scratch("go"), world.scratch("witness"));
+    let words = [bin("hold"), go.clone(), "--code".into(), "4".into(), "--witness".into(), witness.clone()];
+    let words: Vec<_> = words.iter().map(|word| word.display().to_string()).collect();
+    let args: Vec<&str> =
+        ["--timeout", "1h", "--"].into_iter().chain(words.iter().map(String::as_str)).collect();
+    let low = "ulimit -n 16";
+    let id = launch_in(&world, low, &args);
+    eventually("it runs", || (!lines(&witness).is_empty()).then_some(()));
+    fs_err::write(go, "").unwrap();
+    assert_eq!(world.run(["wait", &id]).code, Some(4));
+    let job = world.show(&id);
+    assert_eq!(job["outcome"], json!({"kind": "exited", "code": 4}), "{job}");
+
+    // To look for a whole tree, and to end it, takes no more.
+    let seen = world.scratch("seen");
+    let (animal, seen_text) = (bin("animal").display().to_string(), seen.display().to_string());
+    let id = launch_in(&world, low, &["--grace", "100ms", "--", &animal, "deaf", "--witness", &seen_text]);
+    eventually("it has grown", || (lines(&seen).len() == 7).then_some(()));
+    world.run(["kill", &id]).ok();
+    let pids = lines(&seen).into_iter().map(|line| line.split(' ').next().unwrap().parse().unwrap());
+    assert_eq!(pids.filter(|pid| alive(*pid)).collect::<Vec<_>>(), [0; 0]);
+}
+
+#[test]
+fn interrupted_calls_lose_no_output_and_no_end() {
+    const BYTES: u64 = 4_000_000;
+    let world = World::new();
+    let (print, go) = (bin("print").display().to_string(), world.scratch("go").display().to_string());
+    let hold = bin("hold").display().to_string();
+    let text = format!("'{print}' --bytes {BYTES}; '{hold}' '{go}' --code 6");
+    let id = world.launch(["--timeout", "1h", "--", "sh", "-c", &text]);
+    let supervisor = Pid::from_raw(world.supervisor(&id).try_into().unwrap());
+    // Heard, or stopped and continued: both interrupt whatever it waits in.
+    let interrupt = || {
+        for signal in [Signal::SIGCHLD, Signal::SIGSTOP, Signal::SIGCONT] {
+            kill(supervisor, signal).unwrap();
+        }
+    };
+    eventually("all is printed", || {
+        interrupt();
+        (world.show(&id)["output"]["bytes"].as_u64() == Some(BYTES)).then_some(())
+    });
+    (0..200).for_each(|_| interrupt());
+    assert_eq!(world.show(&id)["state"], "running");
+    fs_err::write(go, "").unwrap();
+    assert_eq!(world.run(["wait", &id]).code, Some(6));
+    let job = world.show(&id);
+    assert_eq!(job["outcome"], json!({"kind": "exited", "code": 6}), "{job}");
+    assert_eq!((&job["output"]["bytes"], &job["output"]["dropped"]), (&json!(BYTES), &json!(0)), "{job}");
 }

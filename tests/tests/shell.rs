@@ -211,6 +211,23 @@ fn a_shell_sees_neither_our_standard_input_nor_more_arguments() {
 }
 
 #[test]
+fn text_that_opens_its_streams_again_loses_nothing() {
+    let world = World::new();
+    // Whoever opens `/dev/stderr` opens what is behind it: a file would be cut off and written over.
+    let text = "echo one; echo two >/dev/stderr; echo three | tee /dev/stderr; echo four >/dev/stdout; echo five >&2";
+    let expected = "one\ntwo\nthree\nthree\nfour\nfive";
+    let tee = shell("tee").expect("every system has it");
+    for name in ["sh", "bash"] {
+        let Some(shell) = shell(name) else { continue };
+        let path = path_with(&world, &[(name, &shell), ("tee", &tee)]);
+        let id = launch(&world, &path, text, false);
+        world.run(["wait", &id]).ok();
+        assert_eq!(world.run(["logs", &id]).ok(), expected, "{}", shell.display());
+        assert_eq!(world.show(&id)["output"]["bytes"], expected.len() + 1);
+    }
+}
+
+#[test]
 fn text_that_is_not_utf_8_is_refused_and_not_mangled() {
     let world = World::new();
     let text = world.scratch("text");

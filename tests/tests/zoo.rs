@@ -6,13 +6,14 @@
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hearback_tests::{World, bin, carrying, eventually, lines, start_ticks};
+use hearback_tests::{KillOnDrop, World, bin, carrying, eventually, lines, start_ticks, with_private_mounts};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A storm is over by itself after this long, which is also as long as it is watched.
 const STORM: Duration = Duration::from_secs(4);
@@ -115,6 +116,87 @@ fn ended_by(kind: &str, grown: usize, ways: &[Way]) {
 }
 
 const ALL: [Way; 3] = [Way::Kill, Way::Limit, Way::Orphan];
+
+/// A file system that never answers, until it is dropped.
+struct Mute {
+    _server: KillOnDrop,
+    folder: PathBuf,
+    witness: PathBuf,
+}
+
+impl Mute {
+    /// Nothing, with a word about why, where there is no FUSE.
+    fn mount(world: &World) -> Option<Mute> {
+        let (folder, witness) = (world.scratch("mute"), world.scratch("asked"));
+        fs_err::create_dir(&folder).unwrap();
+        if !Path::new("/dev/fuse").exists() {
+            eprintln!("skipped: there is no /dev/fuse");
+            return None;
+        }
+        let server = Command::new(bin("mute")).arg(&folder).arg(&witness).stdin(Stdio::null()).spawn();
+        let server = KillOnDrop(server.unwrap());
+        let mute = Mute { _server: server, folder, witness };
+        eventually("it is mounted", || (!lines(&mute.witness).is_empty()).then_some(()));
+        Some(mute)
+    }
+
+    /// Who asked it for a file and waits for the answer.
+    fn waiting(&self) -> u32 {
+        eventually("somebody asks", || {
+            lines(&self.witness).iter().find_map(|line| line.strip_prefix("1 ")?.parse().ok())
+        })
+    }
+}
+
+#[test]
+fn who_cannot_be_killed_is_named_and_killed_later() {
+    with_private_mounts("who_cannot_be_killed_is_named_and_killed_later", || {
+        std::thread::scope(|scope| {
+            for way in ALL {
+                scope.spawn(move || is_named_and_killed_later(way));
+            }
+        });
+    });
+}
+
+fn is_named_and_killed_later(way: Way) {
+    let world = World::new();
+    let Some(mute) = Mute::mount(&world) else { return };
+    let file = mute.folder.join("file").display().to_string();
+    let limit = if way == Way::Limit { "1s" } else { "none" };
+    let id = world.launch(["--grace", "100ms", "--timeout", limit, "--", "cat", &file]);
+    let stuck = mute.waiting();
+    let began = Instant::now();
+    match way {
+        Way::Kill => {
+            let told = world.run(["kill", "--json", &id]);
+            let answer: Value = serde_json::from_str(&told.stdout).unwrap();
+            let expected = (Some(1), &json!([stuck]), &json!(false));
+            assert_eq!((told.code, &answer["survivors"], &answer["was_over"]), expected, "{told:?}");
+        }
+        Way::Limit => assert_eq!(world.run(["wait", &id]).code, Some(124)),
+        Way::Orphan => {
+            kill(Pid::from_raw(world.supervisor(&id).try_into().unwrap()), Signal::SIGKILL).unwrap();
+            assert_eq!(world.run(["wait", &id]).code, Some(125));
+        }
+    }
+    assert!(began.elapsed() < Duration::from_secs(10), "{way:?}: {:?}", began.elapsed());
+    assert!(start_ticks(stuck).is_some(), "{way:?}: this test proves nothing");
+    let job = world.show(&id);
+    assert_eq!(job["survivors"], json!([stuck]), "{way:?}: {job}");
+    assert_eq!(job["outcome"].get("exit"), None, "{way:?}: nobody has seen it end: {job}");
+    assert!(world.run(["list"]).ok().contains(&id[9..]), "{way:?}: it is still listed");
+
+    // Again, while it still waits; then the file system gives up.
+    let told = world.run(["kill", &id]);
+    assert_eq!(told.code, Some(1), "{way:?}: {told:?}");
+    assert!(format!("{}{}", told.stdout, told.stderr).contains(&stuck.to_string()), "{told:?}");
+    drop(mute);
+    eventually("it is let go", || start_ticks(stuck).is_none().then_some(()));
+    let told = world.run(["kill", "--json", &id]);
+    let answer: Value = serde_json::from_str(&told.ok()).unwrap();
+    assert_eq!((&answer["was_over"], answer.get("survivors")), (&json!(true), None), "{answer}");
+}
 
 #[test]
 fn an_orphan_of_its_own_making_does_not_escape() {

@@ -48,6 +48,9 @@ pub struct Target {
     pub at_ms: Timestamp,
     /// How far it is detached: what it lives through.
     pub survives: Vec<String>,
+    /// What it ends with all the same: a unit of the service manager, or a Job Object, around whoever launched it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound_to: Option<String>,
     /// What a newer build wrote besides.
     #[serde(flatten)]
     pub extra: Extra,

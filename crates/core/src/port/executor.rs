@@ -52,13 +52,22 @@ pub enum RunEvent {
     Deadline,
 }
 
+/// How far a target is detached from whoever launched it. What is not claimed is not promised.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Detachment {
+    /// What it lives through: `parent`, `terminal`, `process_group`.
+    pub survives: Vec<String>,
+    /// What it ends with all the same: a unit of the service manager, or a Job Object, that is not ours.
+    pub bound_to: Option<String>,
+}
+
 /// A target and everything that it started.
 pub trait Running {
     /// The main process.
     fn process(&self) -> &ProcessIdentity;
 
-    /// What it lives through.
-    fn survives(&self) -> Vec<String>;
+    /// How far it is detached.
+    fn detachment(&self) -> Detachment;
 
     /// Sleeps until something happens or `deadline`, on the awake clock, passes; keeps the output meanwhile.
     fn next(&mut self, deadline: Option<Duration>) -> RunEvent;

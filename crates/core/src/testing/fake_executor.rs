@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::port::executor::{Executor, RunEvent, Running, StartRequest};
+use crate::port::executor::{Detachment, Executor, RunEvent, Running, StartRequest};
 use crate::{Output, ProcessIdentity, StartError};
 
 /// What a fake target does.
@@ -53,8 +53,8 @@ impl Running for FakeRunning {
     fn process(&self) -> &ProcessIdentity {
         &self.process
     }
-    fn survives(&self) -> Vec<String> {
-        vec!["parent".into()]
+    fn detachment(&self) -> Detachment {
+        Detachment { survives: vec!["parent".into()], bound_to: Some("fake.service".into()) }
     }
     fn next(&mut self, _deadline: Option<Duration>) -> RunEvent {
         let next = self.script.lock().unwrap().events.pop_front();

@@ -71,6 +71,7 @@ pub fn target() -> Target {
         process: process(101),
         at_ms: at(),
         survives: vec!["parent".into()],
+        bound_to: None,
         extra: Extra::new(),
     }
 }

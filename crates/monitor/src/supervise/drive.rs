@@ -300,11 +300,13 @@ impl<'a> Supervisor<'a> {
 
     fn record_target(&mut self) {
         let Some(running) = &self.running else { return };
+        let detachment = running.detachment();
         let target = Target {
             format: FORMAT,
             process: running.process().clone(),
             at_ms: self.ports.clock.wall(),
-            survives: running.survives(),
+            survives: detachment.survives,
+            bound_to: detachment.bound_to,
             extra: Extra::new(),
         };
         // The job runs; who looks for it without this finds it by its mark.

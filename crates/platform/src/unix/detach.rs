@@ -10,9 +10,6 @@ use super::signals;
 use crate::wire::PipeLink;
 use crate::{JOB_MARK, SUPERVISE_COMMAND, SUPERVISOR_MARK};
 
-/// What a job on this system lives through.
-pub(crate) const SURVIVES: [&str; 3] = ["parent", "terminal", "process_group"];
-
 #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
 pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
     let mut command = Command::new(&request.program);

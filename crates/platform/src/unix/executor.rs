@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use hearback_core::port::executor::{RunEvent, Running, StartRequest};
+use hearback_core::port::executor::{Detachment, RunEvent, Running, StartRequest};
 use hearback_core::{Exit, JobId, Output, ProcessIdentity, StartError, StartErrorKind, Usage};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -16,7 +16,7 @@ use super::bell::Bell;
 use super::oom::Counter;
 use super::pump::Pump;
 use super::signals::{self, SignalWatch};
-use super::{clock, detach, identity, text, tree};
+use super::{clock, identity, text, tree, unit};
 use crate::program::{self, Invocation};
 use crate::{JOB_MARK, SUPERVISOR_MARK};
 
@@ -189,8 +189,10 @@ impl Running for LocalRunning {
         &self.process
     }
 
-    fn survives(&self) -> Vec<String> {
-        detach::SURVIVES.map(str::to_owned).to_vec()
+    fn detachment(&self) -> Detachment {
+        let mut units = unit::around_us();
+        let survives = unit::survives(&units).iter().map(|what| (*what).to_owned()).collect();
+        Detachment { survives, bound_to: units.pop() }
     }
 
     fn next(&mut self, deadline: Option<Duration>) -> RunEvent {

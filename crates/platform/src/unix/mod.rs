@@ -26,3 +26,4 @@ mod snapshot;
 pub(crate) mod text;
 pub(crate) mod tree;
 pub(crate) mod watch;
+pub(crate) mod unit;

@@ -5,6 +5,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::windows::io::{IntoRawHandle, OwnedHandle};
 
+use hearback_core::port::executor::Detachment;
 use hearback_core::port::process::{SupervisorLink, SupervisorRequest};
 use windows_sys::Win32::Foundation::ERROR_ACCESS_DENIED;
 use windows_sys::Win32::System::Console::{
@@ -25,10 +26,14 @@ pub(crate) const SURVIVES: [&str; 3] = ["parent", "terminal", "process_group"];
 /// What it lives through inside somebody else's Job Object: that may end with the terminal, or with the parent.
 const SURVIVES_IN_A_JOB: [&str; 1] = ["process_group"];
 
-/// What a target of this process lives through.
-pub(crate) fn survives() -> Vec<String> {
-    let known = if is_in_a_job() { &SURVIVES_IN_A_JOB[..] } else { &SURVIVES[..] };
-    known.iter().map(|what| (*what).to_owned()).collect()
+/// What a target of this process lives through, and what it ends with.
+pub(crate) fn detachment() -> Detachment {
+    let inside = is_in_a_job();
+    let known = if inside { &SURVIVES_IN_A_JOB[..] } else { &SURVIVES[..] };
+    Detachment {
+        survives: known.iter().map(|what| (*what).to_owned()).collect(),
+        bound_to: inside.then(|| "the caller's Job Object".to_owned()),
+    }
 }
 
 /// Whether this process is in a Job Object: somebody's that did not let go, since nobody puts a supervisor into one

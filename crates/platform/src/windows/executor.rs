@@ -5,7 +5,7 @@ use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hearback_core::port::executor::{RunEvent, Running, StartRequest};
+use hearback_core::port::executor::{Detachment, RunEvent, Running, StartRequest};
 use hearback_core::{Exit, JobId, Output, ProcessIdentity, StartError, StartErrorKind, Usage};
 use windows_sys::Win32::Foundation::{ERROR_BAD_EXE_FORMAT, ERROR_DIRECTORY, ERROR_ELEVATION_REQUIRED};
 use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
@@ -57,7 +57,7 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
         job,
         pump,
         stage: Stage::Alive,
-        survives: detach::survives(),
+        detachment: detach::detachment(),
     }))
 }
 
@@ -132,7 +132,7 @@ struct LocalRunning {
     job: Job,
     pump: Pump,
     stage: Stage,
-    survives: Vec<String>,
+    detachment: Detachment,
 }
 
 impl Running for LocalRunning {
@@ -140,8 +140,8 @@ impl Running for LocalRunning {
         &self.process
     }
 
-    fn survives(&self) -> Vec<String> {
-        self.survives.clone()
+    fn detachment(&self) -> Detachment {
+        self.detachment.clone()
     }
 
     fn next(&mut self, deadline: Option<Duration>) -> RunEvent {
@@ -326,7 +326,7 @@ mod tests {
         if !is_target() {
             return;
         }
-        assert_eq!(detach::survives(), ["process_group"]);
+        assert_eq!(detach::detachment().survives, ["process_group"]);
     }
 
     fn run(command: &CommandLine, dir: &Path) -> Box<dyn Running> {

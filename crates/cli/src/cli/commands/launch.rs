@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 
+use hearback_core::message::clean_line;
 use hearback_core::{CommandLine, FollowUpState, JobId, Limits};
 
 use crate::cli::args::LaunchArgs;
@@ -26,6 +27,9 @@ pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Res
         }
     };
     let id = launched.id();
+    if !quiet && matches!(launched, Launched::Started { .. }) {
+        tell_what_it_ends_with(hearback, id, output);
+    }
     if wait {
         if !output.is_json() {
             // Nobody listens any more, but the code still says how it went.
@@ -112,6 +116,19 @@ fn print_id(hearback: &Hearback, id: &JobId, output: &Output) -> Result<(), CliE
     match hearback.look(id)? {
         Some(job) => output.document(&job.view),
         None => Err(FindError::NotFound(id.to_string()).into()),
+    }
+}
+
+/// Says it when the job is not on its own, but part of something that others stop.
+fn tell_what_it_ends_with(hearback: &Hearback, id: &JobId, output: &Output) {
+    let Some(place) = hearback.look(id).ok().flatten().and_then(|job| job.view.bound_to) else { return };
+    let text = format!("it was launched inside {place}, and ends when that is stopped");
+    // Whatever a person starts is in the scope of a login or a window, which nobody stops by the way. A service is
+    // restarted, and then it matters to programs as well.
+    if place.ends_with(".scope") {
+        output.hint(&clean_line(&text));
+    } else {
+        output.warn(&format!("{text}; `hearback doctor` tells how to launch it outside"));
     }
 }
 

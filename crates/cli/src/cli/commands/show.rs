@@ -57,6 +57,9 @@ fn card(hearback: &Hearback, job: &Job, log: &[u8], omitted: u64) -> String {
     }
     if let Some(pid) = view.pid.filter(|_| !view.state.is_over()) {
         row("process", pid.to_string());
+        if let Some(place) = &view.bound_to {
+            row("ends with", clean_line(place));
+        }
     }
     row("follow-up", table::follow_up(view.follow_up.state).to_owned());
     for pid in &view.survivors {

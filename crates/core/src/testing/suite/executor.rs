@@ -39,7 +39,7 @@ pub fn executor(executor: &dyn Executor, commands: &Commands, log: &Path) {
 
     let mut running = executor.start(&request(&commands.hello_then_3, &commands.cwd)).unwrap();
     assert!(running.process().pid > 0);
-    assert!(!running.survives().is_empty(), "what a job lives through is said");
+    assert!(!running.detachment().survives.is_empty(), "what a job lives through is said");
     match running.next(None) {
         RunEvent::Exited { exit, .. } => assert_eq!(exit, Exit::Exited { code: 3 }),
         other => panic!("expected an exit, got {other:?}"),

@@ -1,0 +1,194 @@
+//! What a job lives through is what its record claims, and what it does not live through is not claimed.
+#![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fs_err as fs;
+use hearback_tests::{KillOnDrop, Terminal, World, alive, bin, eventually, lines, run, with_private_mounts};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+/// A script that launches a job, says its id, and stays where it is.
+const LAUNCH_AND_STAY: &str =
+    r#""$HEARBACK" launch -- "$HOLD" "$1" --code 4; exec "$HOLD" "$2" --witness "$3""#;
+
+fn pid(number: u32) -> Pid {
+    Pid::from_raw(number.try_into().unwrap())
+}
+
+#[test]
+fn scenario_82_a_job_lives_through_all_that_its_record_claims() {
+    let world = World::new();
+    let go = world.scratch("go");
+    let launched =
+        world.json(["launch", "--json", "--", bin("hold").to_str().unwrap(), go.to_str().unwrap()]);
+    let claims = launched["survives"].as_array().unwrap().clone();
+    assert!(!claims.is_empty(), "{launched}");
+    for claim in &claims {
+        let claim = claim.as_str().unwrap();
+        let (go, told) = (world.scratch(format!("{claim}-go")), world.scratch(format!("{claim}-told")));
+        let (never, witness) = (world.scratch("never"), world.scratch(format!("{claim}-witness")));
+        let paths = [go.as_os_str(), never.as_os_str(), witness.as_os_str()];
+        let sh = || {
+            let mut command = Command::new("sh");
+            world.settle(&mut command);
+            command
+                .args(["-c", LAUNCH_AND_STAY, "sh"])
+                .args(paths)
+                .stdout(fs::File::create(&told).unwrap().into_parts().0);
+            command.env("HEARBACK", bin("hearback")).env("HOLD", bin("hold"));
+            command
+        };
+        let stayed = || eventually("the script stays", || (lines(&witness).len() == 1).then_some(()));
+        match claim {
+            "parent" => {
+                let mut parent = KillOnDrop(sh().spawn().unwrap());
+                stayed();
+                kill(pid(parent.0.id()), Signal::SIGKILL).unwrap();
+                parent.0.wait().unwrap();
+            }
+            "terminal" => {
+                let script = format!("{{ {LAUNCH_AND_STAY}; }} >\"$4\"");
+                let hold = bin("hold");
+                let variables = [("HOLD", hold.to_str().unwrap())];
+                let args: Vec<_> = paths.into_iter().chain([told.as_os_str()]).collect();
+                let terminal = Terminal::run(&world, &script, &args, &variables);
+                stayed();
+                terminal.close();
+            }
+            "process_group" => {
+                let mut leader = KillOnDrop(sh().process_group(0).spawn().unwrap());
+                stayed();
+                killpg(pid(leader.0.id()), Signal::SIGKILL).unwrap();
+                leader.0.wait().unwrap();
+            }
+            other => panic!("`{other}` is claimed, and nothing shows it"),
+        }
+        let id = lines(&told).remove(0);
+        assert_eq!(world.show(&id)["survives"], json!(claims), "every job claims the same");
+        assert_eq!(world.show(&id)["state"], "running", "after the end of its {claim}");
+        fs::write(&go, "").unwrap();
+        assert_eq!(world.run(["wait", &id]).code, Some(4), "after the end of its {claim}");
+    }
+    fs::write(go, "").unwrap();
+}
+
+/// The kernel's groups of processes, mounted until the test is done with them.
+///
+/// Outside of any world, because a world is removed with all that is in it, and this is the machine's.
+struct Groups(PathBuf);
+
+impl Groups {
+    /// Mounts them in the private mounts of a test; nothing where that is not permitted.
+    fn mount() -> Option<Groups> {
+        let groups =
+            Groups(std::env::temp_dir().join(format!("hearback-test-groups-{}", std::process::id())));
+        fs::create_dir(&groups.0).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "cgroup2", "cgroup2"]).arg(&groups.0);
+        (run(mount).code == Some(0)).then_some(groups)
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).output();
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// A group of processes as a service manager makes one for each unit, removed at the end.
+struct Unit(PathBuf);
+
+impl Unit {
+    /// Makes one of this kind, `service` or `scope`, in the hierarchy that is mounted at `groups`.
+    fn new(groups: &Path, kind: &str) -> Unit {
+        let unit = Unit(groups.join(format!("hearback-test-{}.{kind}", std::process::id())));
+        fs::create_dir(&unit.0).unwrap();
+        unit
+    }
+
+    fn name(&self) -> &str {
+        self.0.file_name().unwrap().to_str().unwrap()
+    }
+
+    /// hearback with these arguments, started by a member of the unit.
+    fn command(&self, world: &World, args: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        world.settle(&mut command);
+        command.args(["-c", r#"echo $$ >"$0" && exec "$@""#]).arg(self.0.join("cgroup.procs"));
+        command.arg(bin("hearback")).args(args);
+        command
+    }
+
+    /// Ends everything in it until there is nothing, as stopping the unit does.
+    fn stop(&self) {
+        eventually("the unit is empty", || {
+            let members = lines(self.0.join("cgroup.procs"));
+            for member in &members {
+                // Nobody but our own job ever entered it; who is gone by now needs no signal.
+                let _ = kill(Pid::from_raw(member.parse().unwrap()), Signal::SIGKILL);
+            }
+            members.is_empty().then_some(())
+        });
+    }
+}
+
+impl Drop for Unit {
+    fn drop(&mut self) {
+        self.stop();
+        // The kernel lets go of the last member a moment after it has ended.
+        eventually("the unit is removed", || std::fs::remove_dir(&self.0).is_ok().then_some(()));
+    }
+}
+
+#[test]
+fn scenario_82_a_job_in_a_unit_ends_with_it_and_says_so_before() {
+    with_private_mounts("scenario_82_a_job_in_a_unit_ends_with_it_and_says_so_before", || {
+        let world = World::new();
+        let Some(groups) = Groups::mount() else {
+            eprintln!("skipped: no groups of processes can be made here");
+            return;
+        };
+        let (go, hold) = (world.scratch("go"), bin("hold"));
+        let launch =
+            ["launch", "--json", "--session", "s", "--", hold.to_str().unwrap(), go.to_str().unwrap()];
+        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+
+        let service = Unit::new(&groups.0, "service");
+        let launched = run(service.command(&world, &launch));
+        let bound = json(&launched.ok());
+        assert_eq!(bound["survives"], json!(["terminal", "process_group"]), "{bound}");
+        assert_eq!(bound["bound_to"], service.name(), "{bound}");
+        let told =
+            format!("warning: it was launched inside {}, and ends when that is stopped", service.name());
+        assert!(launched.stderr.contains(&told), "{launched:?}");
+        let id = bound["id"].as_str().unwrap();
+        assert_eq!(world.show(id)["bound_to"], service.name());
+        assert!(world.run(["show", id]).ok().contains(&format!("ends with  {}", service.name())));
+        let quiet = run(service
+            .command(&world, &["launch", "--quiet", "--", hold.to_str().unwrap(), go.to_str().unwrap()]));
+        assert_eq!((quiet.code, quiet.stderr.as_str()), (Some(0), ""), "{quiet:?}");
+
+        // A scope has no main process with which it would end, and a job can be given one of its own.
+        let scope = Unit::new(&groups.0, "scope");
+        let launched = run(scope.command(&world, &launch));
+        let free = json(&launched.ok());
+        assert_eq!(free["survives"], json!(["parent", "terminal", "process_group"]), "{free}");
+        assert_eq!((free["bound_to"].as_str(), launched.stderr.as_str()), (Some(scope.name()), ""), "{free}");
+
+        // The service manager restarts the host.
+        let target = u32::try_from(bound["pid"].as_u64().unwrap()).unwrap();
+        service.stop();
+        assert!(!alive(target));
+        assert_eq!(world.show(id)["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}));
+        let id = free["id"].as_str().unwrap();
+        assert_eq!(world.show(id)["state"], "running", "outside the service, the job lives on");
+        fs::write(&go, "").unwrap();
+        assert_eq!(world.run(["wait", id]).code, Some(0));
+    });
+}

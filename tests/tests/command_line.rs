@@ -416,6 +416,7 @@ fn documents_are_as_the_schema_says() {
     let logs = world.json(["logs", "--json", id]);
     conforms(&schema, "logs", &logs);
     same_as_stored!(&world, &[], "logs_json", pretty(&logs));
+    conforms(&schema, "doctor", &world.json(["doctor", "--json"]));
 }
 
 #[test]
@@ -444,8 +445,19 @@ fn every_command_explains_itself() {
         run(command)
     };
     same_as_stored!(&world, &[], "help", help(&["--help"]).ok());
-    let commands =
-        ["launch", "list", "show", "logs", "wait", "kill", "reconcile", "prune", "schema", "completions"];
+    let commands = [
+        "launch",
+        "list",
+        "show",
+        "logs",
+        "wait",
+        "kill",
+        "reconcile",
+        "prune",
+        "doctor",
+        "schema",
+        "completions",
+    ];
     for command in commands {
         let long = help(&[command, "--help"]).ok();
         same_as_stored!(&world, &[], format!("help_{command}"), &long);
@@ -472,6 +484,7 @@ fn completions_know_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = world.run(["completions", shell]).ok();
         assert!(script.contains("launch") && script.contains("reconcile"), "{shell}");
+        assert!(script.contains("doctor"), "{shell}");
         assert!(!script.contains("__supervise"), "{shell}");
     }
     failed(&world.run(["completions", "tcsh"]), 2);

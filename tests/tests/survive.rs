@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fs_err as fs;
-use hearback_tests::{KillOnDrop, Terminal, World, alive, bin, eventually, lines, run, with_private_mounts};
+use hearback_tests::{
+    KillOnDrop, Mount, Terminal, World, alive, bin, eventually, lines, run, with_private_mounts,
+};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -107,7 +109,11 @@ struct Unit(PathBuf);
 impl Unit {
     /// Makes one of this kind, `service` or `scope`, in the hierarchy that is mounted at `groups`.
     fn new(groups: &Path, kind: &str) -> Unit {
-        let unit = Unit(groups.join(format!("hearback-test-{}.{kind}", std::process::id())));
+        Unit::named(groups, format!("hearback-test-{}.{kind}", std::process::id()))
+    }
+
+    fn named(groups: &Path, name: String) -> Unit {
+        let unit = Unit(groups.join(name));
         fs::create_dir(&unit.0).unwrap();
         unit
     }
@@ -190,5 +196,45 @@ fn scenario_82_a_job_in_a_unit_ends_with_it_and_says_so_before() {
         assert_eq!(world.show(id)["state"], "running", "outside the service, the job lives on");
         fs::write(&go, "").unwrap();
         assert_eq!(world.run(["wait", id]).code, Some(0));
+    });
+}
+
+#[test]
+fn doctor_names_the_unit_and_the_way_out_of_it() {
+    with_private_mounts("doctor_names_the_unit_and_the_way_out_of_it", || {
+        let world = World::new();
+        let Some(groups) = Groups::mount() else {
+            eprintln!("skipped: no groups of processes can be made here");
+            return;
+        };
+        let told = |unit: &Unit, name: &str| -> Value {
+            let told: Value =
+                serde_json::from_str(&run(unit.command(&world, &["doctor", "--json"])).ok()).unwrap();
+            let check = told["checks"].as_array().unwrap().iter().find(|check| check["name"] == name);
+            check.unwrap_or_else(|| panic!("no `{name}` in {told}")).clone()
+        };
+        let service = Unit::new(&groups.0, "service");
+        let check = told(&service, "survives_service");
+        assert_eq!(check["level"], "warn");
+        assert!(check["message"].as_str().unwrap().contains(service.name()), "{check}");
+        assert!(check["tip"].as_str().unwrap().contains("systemd-run --scope"), "{check}");
+
+        // A machine that systemd runs, with a login manager that ends what is left of a login.
+        let _run = Mount::new(&["-t", "tmpfs", "tmpfs"], "/run");
+        let _etc = Mount::new(&["-t", "tmpfs", "tmpfs"], "/etc/systemd");
+        fs::create_dir_all("/run/systemd/system").unwrap();
+        let set = |text: &str| {
+            fs::create_dir_all("/etc/systemd/logind.conf.d").unwrap();
+            fs::write("/etc/systemd/logind.conf.d/50-test.conf", text).unwrap();
+        };
+        let login = Unit::named(&groups.0, format!("session-{}.scope", std::process::id()));
+        assert_eq!(told(&login, "survives_service")["level"], "ok");
+        assert_eq!(told(&login, "logout")["level"], "ok");
+        set("[Login]\nKillUserProcesses=yes\nKillExcludeUsers=\n");
+        let check = told(&login, "logout");
+        assert_eq!(check["level"], "warn");
+        assert!(check["tip"].as_str().unwrap().contains("loginctl enable-linger"), "{check}");
+        set("[Login]\nKillUserProcesses=no\n");
+        assert_eq!(told(&login, "logout")["level"], "ok");
     });
 }

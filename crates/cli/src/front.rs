@@ -21,9 +21,10 @@ use hearback_monitor::{Ports, prune, reconcile};
 use hearback_platform::Native;
 use hearback_store::{Log, Piece, Store};
 
+use crate::doctor::{Diagnosis, DoctorError};
 use crate::lookup::{self, FindError};
 use crate::settings::Settings;
-use crate::{home, supervisor};
+use crate::{doctor, home, supervisor};
 
 const FOLLOW_BLOCK: usize = 64 * 1024;
 /// That a supervisor was killed is heard a moment before its lock is free, and then perhaps not again.
@@ -221,7 +222,8 @@ impl Hearback {
         let native = Native::default();
         let store = Store::open(native, &home)?;
         let ports = Ports::new(store.clone(), native, native);
-        let settings = load_settings(&store);
+        let (path, read) = store.read_config();
+        let settings = load_settings(&path, read);
         Ok(Self {
             store,
             ports: Arc::new(ports),
@@ -229,6 +231,19 @@ impl Hearback {
             settings,
             supervisor: options.supervisor,
         })
+    }
+
+    /// Finds out by trying what a store there could rely on, and what a job launched here would live through.
+    ///
+    /// Works where no store can be opened, and says why. Launches real jobs, in a store of their own that is gone
+    /// afterwards, so this program has to call [`supervise_if_asked`](crate::supervise_if_asked) first thing, as it
+    /// has to for every launch. Requests to end this process are heard meanwhile, and answered with an error.
+    ///
+    /// # Errors
+    ///
+    /// When this process was asked to end; nothing is left behind then, either.
+    pub fn doctor(options: &Options) -> Result<Diagnosis, DoctorError> {
+        doctor::examine(options)
     }
 
     /// Where the store is.
@@ -253,7 +268,7 @@ impl Hearback {
     /// The error says whether anything is left of the job: see [`LaunchError`].
     pub fn launch(&self, request: &Request) -> Result<Launched, LaunchError> {
         let launcher = Launcher {
-            program: self.supervisor_program().map_err(LaunchError::Spawn)?,
+            program: supervisor::program(self.supervisor.as_deref()).map_err(LaunchError::Spawn)?,
             home: self.home().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             durability: self.settings.durability,
@@ -266,17 +281,6 @@ impl Hearback {
             request.env.insert(0, (home::HOME_VARIABLE.into(), Some(self.home().into())));
         }
         launch::launch(&self.ports, &launcher, &request)
-    }
-
-    fn supervisor_program(&self) -> io::Result<PathBuf> {
-        match &self.supervisor {
-            Some(program) => Ok(program.clone()),
-            // Executed again, a program that does not know the command would be started a second time instead.
-            None if !supervisor::would_answer() => Err(io::Error::other(
-                "this program would not supervise: call `hearback::supervise_if_asked` first thing in `main`",
-            )),
-            None => std::env::current_exe(),
-        }
     }
 
     /// Finds the one job that `text`, an id or at least four characters of either end of it, names among those that
@@ -494,14 +498,14 @@ impl Hearback {
     }
 }
 
-fn load_settings(store: &Store<Native>) -> Settings {
-    let (path, read) = store.read_config();
+/// What is set by the file at `path`, of which this was read, and by the environment.
+pub(crate) fn load_settings(path: &Path, read: Result<Option<Vec<u8>>, ReadError>) -> Settings {
     let env = |name: &str| std::env::var(name).ok();
     let (text, problem) = match read {
         Ok(bytes) => (String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned(), None),
         Err(error) => (String::new(), Some(format!("`{}` was ignored: {error}", path.display()))),
     };
-    let mut settings = Settings::merge(&path, &text, env);
+    let mut settings = Settings::merge(path, &text, env);
     settings.warnings.extend(problem);
     settings
 }

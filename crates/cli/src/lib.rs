@@ -18,9 +18,11 @@
 //! The types to know: [`Hearback`] is a store and everything that can be done with it, [`Request`] is what to
 //! launch (made by [`argv`] or [`shell()`]), and [`Job`] is what is known of it.
 
+mod doctor;
 mod front;
 mod home;
 mod lookup;
+mod rehearsal;
 mod session;
 mod settings;
 mod supervisor;
@@ -28,11 +30,13 @@ mod supervisor;
 #[cfg(feature = "cli")]
 pub mod cli;
 
+pub use doctor::{Diagnosis, DoctorError};
 pub use front::{
     FollowError, Hearback, Job, Killed, Listing, OpenError, Options, Printed, RequestError, Select, argv,
     shell,
 };
 pub use hearback_core as core;
+pub use hearback_monitor::doctor::{Check, Level};
 pub use hearback_monitor::kill::{KillError, Request as KillRequest};
 pub use hearback_monitor::launch::{DEFAULT_TIMEOUT, LaunchError, Launched, Request};
 pub use hearback_monitor::prune::Retention;

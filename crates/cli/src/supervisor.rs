@@ -1,6 +1,7 @@
 //! Becoming the supervisor of a job.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hearback_core::JobId;
@@ -10,17 +11,22 @@ use hearback_monitor::supervise::Supervisor;
 use hearback_platform::{Native, SUPERVISE_COMMAND, StdioWire};
 use hearback_store::Store;
 
+use crate::rehearsal;
+
 static WOULD_ANSWER: AtomicBool = AtomicBool::new(false);
 
-/// Supervises one job and ends this process, if that is what it was started for; otherwise does nothing.
+/// Supervises one job and ends this process, if that is what it was started for; otherwise does nothing. The parts
+/// of [`Hearback::doctor`](crate::Hearback::doctor)'s trials are played here as well.
 ///
 /// Call it first thing in `main` of a program that embeds hearback and launches jobs: the supervisor is that same
 /// program, executed again.
 pub fn supervise_if_asked() {
     WOULD_ANSWER.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_none_or(|first| first != SUPERVISE_COMMAND) {
-        return;
+    match arguments.next() {
+        Some(first) if first == SUPERVISE_COMMAND => {}
+        Some(first) if first == rehearsal::COMMAND => std::process::exit(rehearsal::play(arguments)),
+        _ => return,
     }
     let id = arguments.next().and_then(|id| JobId::parse(id.to_str()?).ok());
     // Nobody watches a supervisor's terminal: whoever started it by hand sees only this code.
@@ -28,9 +34,16 @@ pub fn supervise_if_asked() {
     std::process::exit(supervise(id));
 }
 
-/// Whether this program, executed again, would supervise.
-pub(crate) fn would_answer() -> bool {
-    WOULD_ANSWER.load(Ordering::Relaxed)
+/// The program that becomes a supervisor: the one that was chosen, else this one.
+pub(crate) fn program(chosen: Option<&Path>) -> io::Result<PathBuf> {
+    match chosen {
+        Some(program) => Ok(program.to_owned()),
+        // Executed again, a program that does not know the command would be started a second time instead.
+        None if !WOULD_ANSWER.load(Ordering::Relaxed) => Err(io::Error::other(
+            "this program would not supervise: call `hearback::supervise_if_asked` first thing in `main`",
+        )),
+        None => std::env::current_exe(),
+    }
 }
 
 fn supervise(id: JobId) -> i32 {

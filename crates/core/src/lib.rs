@@ -27,6 +27,7 @@ mod spec;
 mod time;
 mod view;
 
+pub mod finding;
 pub mod message;
 pub mod port;
 #[cfg(feature = "testing")]

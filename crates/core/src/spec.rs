@@ -265,6 +265,7 @@ pub enum OverCap {
 /// What has to survive a power cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Durability {
     /// What was asked and how it ended are flushed to the disk before anybody relies on them.
     #[default]

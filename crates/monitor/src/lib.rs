@@ -25,6 +25,7 @@
 
 mod ports;
 
+pub mod doctor;
 pub mod kill;
 pub mod launch;
 pub mod prune;

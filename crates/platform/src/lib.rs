@@ -24,6 +24,7 @@ mod disk;
 mod log;
 mod mark;
 mod native;
+pub mod probe;
 mod program;
 mod temporary;
 mod wire;

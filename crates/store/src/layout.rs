@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hearback_core::port::record::JobLock;
-use hearback_core::{FactKind, JobId};
+use hearback_core::{FactKind, JobId, Timestamp};
 
 /// The folders and files of one store.
 #[derive(Debug, Clone)]
@@ -132,6 +132,16 @@ pub(crate) fn script(folder: &Path) -> PathBuf {
 /// Recognises a file that was never finished, and tells when it was begun, in milliseconds since 1970.
 pub(crate) fn unfinished_since(name: &str) -> Option<i64> {
     name.strip_prefix("tmp.")?.split('.').next()?.parse().ok()
+}
+
+/// Where the settings of a store are, whether or not there is one.
+pub fn config_path(home: &Path) -> PathBuf {
+    Layout::new(home.to_owned()).config()
+}
+
+/// A name for a folder to try things in, which tidying knows for unfinished if it is left behind.
+pub fn workshop_name(now: Timestamp, nonce: u64) -> String {
+    format!("tmp.{}.doctor.{nonce:016x}", now.as_millis())
 }
 
 /// A name for what is being removed.

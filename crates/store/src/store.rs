@@ -18,7 +18,7 @@ const END_RESERVE_BYTES: usize = 4096;
 /// How often to move a job whose era is taken away under it.
 const MOVES: usize = 8;
 /// More than anybody writes by hand.
-const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
+pub const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 /// A file that was begun longer ago than this will not be finished.
 const UNFINISHED_MS: i64 = 60 * 60 * 1000;
 
@@ -454,11 +454,14 @@ impl<D: Disk> RecordStore for Store<D> {
             // One file that somebody holds open must not keep the rest.
             removed += usize::from(self.disk.remove(&self.layout.trash().join(name)).is_ok());
         }
-        for name in self.disk.list(&self.layout.keys())? {
-            if layout::unfinished_since(&name)
-                .is_some_and(|since| now.as_millis().saturating_sub(since) > UNFINISHED_MS)
-            {
-                removed += usize::from(self.disk.remove(&self.layout.keys().join(name)).is_ok());
+        // Claims of keys, and what was being tried in the store itself.
+        for folder in [self.layout.keys(), self.home().to_owned()] {
+            for name in self.disk.list(&folder)? {
+                if layout::unfinished_since(&name)
+                    .is_some_and(|since| now.as_millis().saturating_sub(since) > UNFINISHED_MS)
+                {
+                    removed += usize::from(self.disk.remove(&folder.join(name)).is_ok());
+                }
             }
         }
         for id in self.open_jobs()? {
@@ -597,7 +600,11 @@ mod tests {
             b"",
         );
         disk.plant(&PathBuf::from(format!("/home/keys/tmp.{}.1.2", now.as_millis())), b"");
-        assert_eq!(store.tidy(now).unwrap(), 3);
+        let long_ago = Timestamp::from_millis(now.as_millis() - 2 * UNFINISHED_MS);
+        for begun in [long_ago, now] {
+            disk.plant(&Path::new("/home").join(layout::workshop_name(begun, 7)).join("bell"), b"");
+        }
+        assert_eq!(store.tidy(now).unwrap(), 4);
         let mut left = vec![job, launching];
         left.sort();
         assert_eq!(store.open_jobs().unwrap(), left);

@@ -12,7 +12,8 @@ A job may be named by its id, or by at least four characters of either end of it
 
 Exit codes of `wait` and `launch --wait`: the job's own code; 124 its time limit; 75 the wait's own deadline (the job \
 runs on); 125 hearback failed or the outcome is lost; 126 not executable; 127 not found; 128+n signal n. Elsewhere: \
-0 fine; 1 no such job, or a kill that left somebody; 2 usage; 125 hearback failed. With --json the cause is stated.";
+0 fine; 1 no such job, a kill that left somebody, or a check of `doctor` that failed; 2 usage; 125 hearback failed. \
+With --json the cause is stated.";
 
 /// Run it in the background. Always hear back.
 #[derive(Debug, Parser)]
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Reconcile(DryRunArgs),
     /// Remove jobs that were settled long enough ago.
     Prune(PruneArgs),
+    /// Try what this machine and the store can do, and what a job launched here would live through.
+    Doctor,
     /// Print the JSON Schema of what --json prints.
     Schema,
     /// Print a completion script for a shell.

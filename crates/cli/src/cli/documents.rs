@@ -1,6 +1,6 @@
 //! The JSON documents besides the job itself. They are a contract: see `hearback schema`.
 
-use hearback_core::{Gap, JobId, JobView, Outcome};
+use hearback_core::{Durability, Gap, JobId, JobView, OsText, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -101,6 +101,36 @@ pub(crate) struct PruneDocument {
     pub(crate) problems: Vec<Problem>,
 }
 
+/// What `doctor --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DoctorDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// The version of hearback.
+    pub(crate) hearback: String,
+    /// Where the store is, or would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) store: Option<OsText>,
+    /// What has to survive a power cut.
+    pub(crate) durability: Durability,
+    /// Everything that was looked at.
+    pub(crate) checks: Vec<CheckDocument>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CheckDocument {
+    /// Its name, which never changes.
+    pub(crate) name: String,
+    /// `ok`, `warn`, `fail`, or `skip` when it was not tried.
+    pub(crate) level: String,
+    /// What was seen.
+    pub(crate) message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tip: Option<String>,
+}
+
 /// Everything that hearback prints as JSON, by the command that prints it.
 #[derive(Debug, JsonSchema)]
 #[schemars(title = "hearback")]
@@ -118,4 +148,6 @@ pub(crate) struct Documents {
     pub(crate) reconcile: ReconcileDocument,
     /// `prune`.
     pub(crate) prune: PruneDocument,
+    /// `doctor`.
+    pub(crate) doctor: DoctorDocument,
 }

@@ -7,7 +7,8 @@ use hearback_core::port::record::StoreError;
 use hearback_core::{JobId, StartErrorKind};
 
 use crate::{
-    FindError, FollowError, KillError, LaunchError, OpenError, RequestError, SessionError, WaitError,
+    DoctorError, FindError, FollowError, KillError, LaunchError, OpenError, RequestError, SessionError,
+    WaitError,
 };
 
 /// Every error that a command can end with.
@@ -31,6 +32,8 @@ pub(crate) enum CliError {
     Kill(#[from] KillError),
     #[error(transparent)]
     Follow(#[from] FollowError),
+    #[error(transparent)]
+    Doctor(#[from] DoctorError),
     #[error("the log of job `{id}` cannot be read")]
     Log { id: JobId, source: ReadError },
     #[error("standard input cannot be read")]
@@ -59,6 +62,8 @@ impl CliError {
             Self::Session(_) | Self::Usage(_) | Self::Request(RequestError::Empty) => 2,
             Self::Launch(LaunchError::KeyTaken { .. }) => 2,
             Self::Launch(LaunchError::FailedToStart { error, .. }) => error.kind.exit_code(),
+            // As if the request had ended us.
+            Self::Doctor(DoctorError::Interrupted) => 130,
             Self::Open(_)
             | Self::Launch(_)
             | Self::Request(_)

@@ -34,6 +34,8 @@ fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
     match command {
         Command::Completions(args) => return commands::completions::run(&args, output),
         Command::Schema => return commands::schema::run(output),
+        // It has to work where no store can be opened.
+        Command::Doctor => return commands::doctor::run(output),
         _ => {}
     }
     let hearback = Hearback::open(Options::default())?;
@@ -49,7 +51,9 @@ fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
         Command::Kill(args) => commands::kill::run(&hearback, &args, output),
         Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
-        Command::Completions(_) | Command::Schema => unreachable!("handled before a store was opened"),
+        Command::Completions(_) | Command::Doctor | Command::Schema => {
+            unreachable!("handled before a store was opened")
+        }
     }
 }
 

@@ -8,6 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use fs_err::File;
+#[cfg(target_os = "linux")]
+use hearback_core::finding::{FileSystem, Medium};
 use hearback_core::port::disk::{Publish, ReadError};
 use nix::unistd::geteuid;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode};
@@ -20,12 +22,8 @@ const PRIVATE_FILE: u32 = 0o600;
 const CHECKED: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
 
 pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
-    // With a slash at its end, a path names what a link leads to, and the link would not be seen.
-    let path: &Path = &path.components().collect::<PathBuf>();
+    let path: &Path = &without_slash(path);
     match fs_err::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() && found.uid() != geteuid().as_raw() => {
-            return Err(denied(path, "is a link that somebody else made"));
-        }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Some(parent) = path.parent() {
@@ -42,6 +40,16 @@ pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
         }
         Err(error) => return Err(error),
     }
+    check_home(path)
+}
+
+/// Makes nothing: says the real name of a directory that is ours alone, or why it is not.
+pub(crate) fn check_home(path: &Path) -> io::Result<PathBuf> {
+    let path: &Path = &without_slash(path);
+    let found = fs_err::symlink_metadata(path)?;
+    if found.is_symlink() && found.uid() != geteuid().as_raw() {
+        return Err(denied(path, "is a link that somebody else made"));
+    }
     let home = fs_err::canonicalize(path)?;
     // Looked at through a handle, so that what was checked is what is there.
     let opened = open(OpenOptions::new().read(true).custom_flags(CHECKED | libc::O_DIRECTORY), &home)?;
@@ -57,6 +65,11 @@ pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
     Ok(home)
 }
 
+/// With a slash at its end, a path names what a link leads to, and the link would not be seen.
+fn without_slash(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
 fn denied(path: &Path, why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, format!("`{}` {why}", path.display()))
 }
@@ -64,15 +77,40 @@ fn denied(path: &Path, why: &str) -> io::Error {
 /// Locks on a network mount do not mean what hearback needs them to mean: that a holder who died lets go.
 #[cfg(target_os = "linux")]
 fn refuse_shared_file_systems(home: &File, path: &Path) -> io::Result<()> {
-    // From linux/magic.h: NFS, SMB, CIFS, SMB 2 and 9P.
-    const SHARED: [u32; 5] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997];
-    let kind = rustix::fs::fstatfs(home.as_fd())?.f_type as u32;
-    if SHARED.contains(&kind) {
+    if file_system(home.as_fd())?.medium == Medium::Shared {
         let why =
             format!("`{}` is on a network file system, where locks cannot be relied on", path.display());
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
     Ok(())
+}
+
+/// Which file system somebody's handle is on.
+#[cfg(target_os = "linux")]
+pub(crate) fn file_system(handle: std::os::fd::BorrowedFd<'_>) -> io::Result<FileSystem> {
+    // From linux/magic.h; the rest is local, whatever its name.
+    const KNOWN: [(u32, &str, Medium); 14] = [
+        (0x6969, "NFS", Medium::Shared),
+        (0x517b, "SMB", Medium::Shared),
+        (0xff53_4d42, "CIFS", Medium::Shared),
+        (0xfe53_4d42, "SMB", Medium::Shared),
+        (0x0102_1997, "9P", Medium::Shared),
+        (0x6573_5546, "FUSE", Medium::Program),
+        (0x0102_1994, "tmpfs", Medium::Memory),
+        (0x8584_58f6, "ramfs", Medium::Memory),
+        (0xef53, "ext4", Medium::Local),
+        (0x5846_5342, "XFS", Medium::Local),
+        (0x9123_683e, "Btrfs", Medium::Local),
+        (0x794c_7630, "overlayfs", Medium::Local),
+        (0x2fc1_2fc1, "ZFS", Medium::Local),
+        (0x4d44, "FAT", Medium::Local),
+    ];
+    let kind = rustix::fs::fstatfs(handle)?.f_type as u32;
+    let known = KNOWN.iter().find(|(number, ..)| *number == kind);
+    Ok(match known {
+        Some((_, name, medium)) => FileSystem { name: (*name).to_owned(), medium: *medium },
+        None => FileSystem { name: format!("kind {kind:#x}"), medium: Medium::Local },
+    })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -272,6 +310,21 @@ impl Folder {
     pub(crate) fn flush(&self) -> io::Result<()> {
         rustix::fs::fsync(&self.handle).map_err(|error| failed("flush directory", &self.path, error))
     }
+}
+
+/// Whether a file in this folder can be renamed without replacing; by a second link it can be named everywhere.
+pub(crate) fn renames_without_replacing(folder: &Path) -> io::Result<bool> {
+    let folder = Folder::open(folder)?;
+    let [from, to] = ["from", "to"];
+    folder.create_new(from)?;
+    let renamed =
+        match rename_without_replacing(&folder.handle, Path::new(from), &folder.handle, Path::new(to)) {
+            Ok(_) => Ok(true),
+            Err(error) if is_unsupported(error) => Ok(false),
+            Err(error) => Err(failed("rename", &folder.path.join(from), error)),
+        };
+    let _ = (folder.remove(from), folder.remove(to)); // One of them is not there.
+    renamed
 }
 
 pub(crate) fn move_dir(from: &Path, to: &Path) -> io::Result<Publish> {

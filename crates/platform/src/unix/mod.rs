@@ -16,14 +16,19 @@ pub(crate) mod files;
 #[cfg_attr(target_os = "freebsd", path = "identity/freebsd.rs")]
 pub(crate) mod identity;
 #[cfg(target_os = "linux")]
+mod login;
+#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
 mod oom;
+pub(crate) mod probe;
 mod pump;
+#[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
+pub(crate) mod rehearsal;
 pub(crate) mod shell;
 #[expect(unsafe_code, reason = "signal handlers are unsafe by nature")]
 mod signals;
 mod snapshot;
 pub(crate) mod text;
 pub(crate) mod tree;
-pub(crate) mod watch;
 pub(crate) mod unit;
+pub(crate) mod watch;

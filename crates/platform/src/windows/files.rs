@@ -46,6 +46,11 @@ pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
         }
         Err(error) => return Err(error),
     }
+    check_home(path)
+}
+
+/// Makes nothing: says the real name of a directory that can be a store, or why it cannot.
+pub(crate) fn check_home(path: &Path) -> io::Result<PathBuf> {
     // Looked at through a handle that follows no link.
     let found =
         open(OpenOptions::new().access_mode(0).custom_flags(LINK | FILE_FLAG_BACKUP_SEMANTICS), path)?;

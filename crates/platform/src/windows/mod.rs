@@ -18,12 +18,15 @@ pub(crate) mod files;
 pub(crate) mod identity;
 #[expect(unsafe_code, reason = "Job Objects have no safe wrapper")]
 mod job;
+pub(crate) mod probe;
 #[expect(unsafe_code, reason = "the standard library cannot limit what a child inherits")]
 mod process;
 #[expect(unsafe_code, reason = "looking into a pipe and interrupting its reader have no safe wrapper")]
 mod pump;
+pub(crate) mod rehearsal;
 pub(crate) mod shell;
 pub(crate) mod text;
 #[expect(unsafe_code, reason = "a process is ended through its raw handle")]
 pub(crate) mod tree;
+pub(crate) mod unit;
 pub(crate) mod watch;

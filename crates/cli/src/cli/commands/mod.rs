@@ -1,6 +1,7 @@
 //! One file a command. Each returns the code to exit with.
 
 pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod kill;
 pub(crate) mod launch;
 pub(crate) mod list;

@@ -1,0 +1,137 @@
+//! Trying what this machine can do. What was seen is data; whether it is good is decided elsewhere.
+//!
+//! A folder to try things in belongs to whoever asks, and so does what is left in it.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hearback_core::finding::{Blow, FileSystem, Home, Logout, NamedBy, Room, Tried};
+
+use crate::sys;
+
+/// Looks at the place of a store, and makes nothing.
+pub fn home(path: &Path) -> Home {
+    // A link that leads nowhere is there, and is no place to make a store in.
+    match fs_err::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Home::Missing(path.to_owned()),
+        _ => {}
+    }
+    match sys::files::check_home(path) {
+        Ok(real) => Home::Ours(real),
+        Err(error) => Home::Refused(path.to_owned(), error),
+    }
+}
+
+/// Says which file system a folder is on.
+pub fn file_system(folder: &Path) -> Tried<FileSystem> {
+    sys::probe::file_system(folder)
+}
+
+/// Says how much more fits where a folder is.
+pub fn room(folder: &Path) -> Tried<Room> {
+    sys::probe::room(folder)
+}
+
+/// Tries how a file is named without replacing.
+pub fn naming(folder: &Path) -> Tried<NamedBy> {
+    sys::probe::naming(folder)
+}
+
+/// Tries to give the middle of a file back to the disk.
+pub fn holes(folder: &Path) -> Tried {
+    sys::probe::holes(folder)
+}
+
+/// Tries to wake a sleeper through a file.
+pub fn bell(folder: &Path) -> Tried {
+    sys::probe::bell(folder)
+}
+
+/// Tries whether a process may offer itself to the system when memory runs out. Nothing stays changed.
+pub fn oom_score() -> Tried {
+    sys::probe::oom_score()
+}
+
+/// Says how many descriptors this process may have.
+pub fn descriptors() -> Tried<u64> {
+    sys::probe::descriptors()
+}
+
+/// Says whether pids are the machine's own, or those of a container.
+pub fn pids_are_the_machines() -> Tried<bool> {
+    sys::probe::pids_are_the_machines()
+}
+
+/// Names the units of a service manager around this process, outermost first.
+pub fn units() -> Vec<String> {
+    sys::unit::around_us()
+}
+
+/// Reads what the login manager does at the end of a login.
+pub fn logout() -> Tried<Logout> {
+    sys::probe::logout()
+}
+
+/// How to start a launcher that is going to be dealt a blow.
+#[derive(Debug)]
+pub struct RehearsalRequest {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// What will be done to it.
+    pub blow: Blow,
+}
+
+/// A launcher that was started to be struck. It is ended when this is dropped.
+pub struct Rehearsal(sys::rehearsal::Rehearsal);
+
+impl Rehearsal {
+    /// Starts the launcher, where this system can deal it that blow.
+    pub fn begin(request: &RehearsalRequest) -> Tried<Self> {
+        match sys::rehearsal::Rehearsal::begin(request) {
+            Tried::Worked(begun) => Tried::Worked(Self(begun)),
+            Tried::Failed(error) => Tried::Failed(error),
+            Tried::Untried(why) => Tried::Untried(why),
+        }
+    }
+
+    /// Waits for the one line that it says, but not longer than `within`.
+    ///
+    /// # Errors
+    ///
+    /// When it says nothing in time, or ends without a word.
+    pub fn hear(&mut self, within: Duration) -> io::Result<String> {
+        self.0.hear(within)
+    }
+
+    /// Deals the blow, and returns when the launcher is gone.
+    ///
+    /// # Errors
+    ///
+    /// When the launcher is still there `within` that time.
+    pub fn strike(&mut self, within: Duration) -> io::Result<()> {
+        self.0.strike(within)
+    }
+}
+
+/// Hears requests to end this process, so that it can clean up first.
+pub struct StopWatch(sys::rehearsal::StopWatch);
+
+impl StopWatch {
+    /// From now on, such a request does not end this process by itself.
+    ///
+    /// # Errors
+    ///
+    /// When the system would not.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(sys::rehearsal::StopWatch::new()?))
+    }
+
+    /// Whether there was such a request since this was last asked.
+    pub fn was_asked(&self) -> bool {
+        self.0.was_asked()
+    }
+}

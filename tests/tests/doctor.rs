@@ -45,7 +45,13 @@ fn without_machine(mut told: Value) -> String {
 /// What `doctor --json` said, and with which code it ended.
 #[track_caller]
 fn doctor(world: &World) -> (Option<i32>, Value) {
-    let ran = world.run(["doctor", "--json"]);
+    // Where jobs are launched if the store will not have them.
+    let elsewhere = world.scratch("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let mut command = world.command(["doctor", "--json"]);
+    command.env("TMPDIR", &elsewhere);
+    let ran = run(command);
+    assert_eq!(fs::read_dir(elsewhere).unwrap().count(), 0, "nothing is left there");
     assert_eq!(ran.stderr, "", "{ran:?}");
     let told = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
     (ran.code, told)

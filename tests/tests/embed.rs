@@ -76,6 +76,25 @@ fn a_program_that_forgot_to_supervise_is_told_so_and_runs_nothing() {
     assert_eq!(lines(&witness).len(), 2);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_program_that_embeds_hearback_finds_out_what_its_jobs_survive() {
+    let world = World::new();
+    let survives = ["survives_parent", "survives_terminal", "survives_process_group"];
+    let found = run(embedder(&world, args!["--doctor"])).ok();
+    for name in survives {
+        assert!(found.contains(&format!("Ok {name}: ")), "{found}");
+    }
+    let found = run(embedder(&world, args!["--forget", "--doctor"])).ok();
+    for name in survives {
+        assert!(found.contains(&format!("Fail {name}: ")), "{found}");
+    }
+    assert!(found.contains("supervise_if_asked"), "{found}");
+    let found = run(embedder(&world, args!["--forget", "--supervisor", bin("hearback"), "--doctor"])).ok();
+    assert!(found.contains("Ok survives_parent: "), "{found}");
+    assert!(!world.home().exists(), "it is only looked at");
+}
+
 #[test]
 fn a_supervisor_that_is_no_program_is_an_error_and_leaves_nothing() {
     let world = World::new();

@@ -202,7 +202,12 @@ fn try_detachment(
         }
         (None, None) => unreachable!("without a workshop, another one is made"),
     };
-    let mut locks = Tried::untried("no launcher could be killed to see what becomes of its lock");
+    let mut locks = match try_locks(folder) {
+        Ok(()) => Tried::untried(
+            "they seem to work, but no launcher could be killed to see what becomes of its lock",
+        ),
+        Err(error) => Tried::Failed(error),
+    };
     let mut blows = Vec::new();
     match Stage::build(folder, program) {
         Ok(stage) => {
@@ -236,7 +241,8 @@ impl Stage {
             Scene { store: folder.join("store"), lock: folder.join("lock"), curtain: folder.join("curtain") };
         let program = supervisor::program(program)?;
         let options = Options { home: Some(scene.store.clone()), supervisor: Some(program.clone()) };
-        let hearback = Hearback::open(options).map_err(io::Error::other)?;
+        let hearback =
+            Hearback::open(options).map_err(|error| io::Error::other(rehearsal::explain(&error)))?;
         let curtain = Native::default().lock(&scene.curtain, LockMode::Exclusive, Wait::Try)?;
         Ok(Self { program, hearback, scene, curtain })
     }
@@ -250,13 +256,12 @@ impl Stage {
             Tried::Untried(why) => return Tried::Untried(why),
         };
         let played = rehearsal.hear(HEAR_WITHIN).and_then(|line| {
-            let id = rehearsal::understand(&line).map_err(io::Error::other)?;
             let before = self.lock_state();
             rehearsal.strike(SOON)?;
             if blow == Blow::Parent {
-                *locks = judge_locks(before, self.lock_state()).into();
+                *locks = held_then_free(before, self.lock_state()).into();
             }
-            self.end(&id)
+            self.end(&rehearsal::understand(&line).map_err(io::Error::other)?)
         });
         played.into()
     }
@@ -268,7 +273,8 @@ impl Stage {
     /// Asks the job to end, and says how it ended.
     fn end(&self, id: &JobId) -> io::Result<Outcome> {
         let request = KillRequest { by: KilledBy::Person, reason: None, grace: Some(SOON), force: false };
-        let killed = self.hearback.kill(id, &request).map_err(io::Error::other)?;
+        let killed = self.hearback.kill(id, &request);
+        let killed = killed.map_err(|error| io::Error::other(rehearsal::explain(&error)))?;
         killed.job.view.outcome.ok_or_else(|| io::Error::other("the job did not end when it was asked to"))
     }
 
@@ -297,12 +303,19 @@ impl Drop for Stage {
     }
 }
 
-fn judge_locks(before: io::Result<LockState>, after: io::Result<LockState>) -> io::Result<()> {
+/// Takes a lock and lets go of it, as seen by somebody else in this process.
+fn try_locks(folder: &Path) -> io::Result<()> {
+    let (native, path) = (Native::default(), folder.join("locked"));
+    let lock = native.lock(&path, LockMode::Exclusive, Wait::Try)?;
+    let held = native.probe(&path);
+    drop(lock);
+    held_then_free(held, native.probe(&path))
+}
+
+fn held_then_free(before: io::Result<LockState>, after: io::Result<LockState>) -> io::Result<()> {
     match (before?, after?) {
         (LockState::Held, LockState::Free) => Ok(()),
-        (LockState::Free, _) => Err(io::Error::other("a lock that another process holds is not seen")),
-        (LockState::Held, LockState::Held) => {
-            Err(io::Error::other("a lock outlived the process that held it"))
-        }
+        (LockState::Free, _) => Err(io::Error::other("a lock that somebody holds is not seen by others")),
+        (LockState::Held, LockState::Held) => Err(io::Error::other("a lock outlived its holder")),
     }
 }

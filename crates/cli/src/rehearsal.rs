@@ -1,5 +1,6 @@
 //! The parts that this program plays in a trial of how far jobs are detached: the launcher, and the job.
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -46,6 +47,21 @@ pub(crate) fn understand(line: &str) -> Result<JobId, String> {
     }
 }
 
+/// An error with its causes, on one line.
+pub(crate) fn explain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let why = inner.to_string();
+        // A transparent wrapper repeats what was said.
+        if !text.ends_with(&why) {
+            text = format!("{text}: {why}");
+        }
+        cause = inner.source();
+    }
+    text
+}
+
 /// Plays the part that the rest of the command line asks for, and tells with which code to exit.
 pub(crate) fn play(mut arguments: impl Iterator<Item = OsString>) -> i32 {
     let part = arguments.next();
@@ -64,7 +80,7 @@ fn launch(scene: &Scene) -> i32 {
     let held = Native::default().lock(&scene.lock, LockMode::Exclusive, Wait::Try);
     let line = match launched(scene) {
         Ok(id) => format!("{LAUNCHED}{id}\n"),
-        Err(error) => format!("{FAILED}{}\n", error.to_string().replace('\n', " ")),
+        Err(error) => format!("{FAILED}{}\n", explain(&*error).replace('\n', " ")),
     };
     let told = std::io::stdout().write_all(line.as_bytes()).and_then(|()| std::io::stdout().flush());
     // There is nothing to read but the end.
@@ -73,7 +89,7 @@ fn launch(scene: &Scene) -> i32 {
     i32::from(told.is_err())
 }
 
-fn launched(scene: &Scene) -> Result<JobId, Box<dyn std::error::Error>> {
+fn launched(scene: &Scene) -> Result<JobId, Box<dyn Error>> {
     let hearback = Hearback::open(Options { home: Some(scene.store.clone()), supervisor: None })?;
     let program = std::env::current_exe()?;
     let words = [program.as_os_str(), COMMAND.as_ref(), JOB.as_ref(), scene.curtain.as_os_str()];

@@ -271,7 +271,10 @@ fn survives(blow: Blow, tried: &Tried<Outcome>) -> Check {
                 Check::fail(name, format!("a job did not live through {what}: {outcome}"), tip)
             }
         },
-        |name, error| Check::fail(name, format!("no job could be tried: {error}"), tip),
+        |name, error| {
+            let tip = "look at what failed above first; if nothing did, see what `hearback launch` says";
+            Check::fail(name, format!("no job could be launched to see it: {error}"), tip)
+        },
     )
 }
 

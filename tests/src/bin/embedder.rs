@@ -4,7 +4,8 @@
 //! Prints the id of the job and, with `--wait MS`, how it ended within that time, or `still running`. With
 //! `--forget`, which comes first, it does not offer to supervise; with `--supervisor PATH` another program does
 //! it. `--long BYTES` adds one argument of that size, `--many COUNT` so many of 1000 bytes. With `--stay FILE`
-//! it stays until that file exists, but not longer than two minutes.
+//! it stays until that file exists, but not longer than two minutes. With `--doctor`, which comes last, it
+//! launches nothing and prints what is found of this machine.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -49,6 +50,12 @@ fn embed() -> Result<(), Box<dyn Error>> {
             Some("--stay") => stay = Some(PathBuf::from(value()?)),
             Some("--long") => added.push("x".repeat(number(value()?).ok_or("not a number")?)),
             Some("--many") => added = vec!["x".repeat(1000); number(value()?).ok_or("not a number")?],
+            Some("--doctor") => {
+                for check in Hearback::doctor(&options)?.checks {
+                    println!("{:?} {}: {}", check.level, check.name, check.message);
+                }
+                return Ok(());
+            }
             Some("--") => break,
             _ => return Err("an argument is not known".into()),
         }

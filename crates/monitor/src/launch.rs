@@ -92,6 +92,8 @@ pub enum Launched {
         id: JobId,
         /// The target's pid, for people.
         pid: u32,
+        /// What it ends with, if it is not wholly on its own: see [`Target`](hearback_core::Target).
+        bound_to: Option<String>,
     },
     /// It was launched before, under the same key.
     Known {
@@ -320,7 +322,7 @@ fn start(
     // A supervisor that cannot be told is dead, and that is heard below.
     let _ = link.tell(Word::Durable);
     match link.hear(CONFIRM_WITHIN) {
-        Heard::Answer(LaunchAnswer::Started { pid }) => Ok(Launched::Started { id, pid }),
+        Heard::Answer(LaunchAnswer::Started { pid, bound_to }) => Ok(Launched::Started { id, pid, bound_to }),
         Heard::Answer(LaunchAnswer::FailedToStart { error }) => {
             settle_failed_start(ports, claim, durability);
             Err(LaunchError::FailedToStart { id, error })
@@ -449,12 +451,13 @@ mod tests {
         }
     }
 
-    const STARTED: Heard = Heard::Answer(LaunchAnswer::Started { pid: 7 });
+    const STARTED: Heard = Heard::Answer(LaunchAnswer::Started { pid: 7, bound_to: None });
 
     #[test]
     fn a_launch_records_before_it_gives_the_word() {
         let world = world(STARTED);
-        let Launched::Started { id, pid: 7 } = launch(&world.ports, &launcher(), &request(None)).unwrap()
+        let Launched::Started { id, pid: 7, bound_to: None } =
+            launch(&world.ports, &launcher(), &request(None)).unwrap()
         else {
             panic!("not started")
         };
@@ -533,7 +536,7 @@ mod tests {
         let session = Session::parse("s").unwrap();
         let _ = world.store.claim_key(Some(&session), &Key::parse("k").unwrap(), &id).unwrap();
         let launched = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap();
-        assert_eq!(launched, Launched::Started { id, pid: 7 });
+        assert_eq!(launched, Launched::Started { id, pid: 7, bound_to: None });
     }
 
     #[test]
@@ -546,7 +549,7 @@ mod tests {
         let recorded = Fact::Spec(Box::new(spec(&world.ports, &launcher(), &request, &id)));
         let _ = world.store.publish(&id, &recorded, Durability::Power).unwrap();
         let launched = launch(&world.ports, &launcher(), &request).unwrap();
-        assert_eq!(launched, Launched::Started { id: id.clone(), pid: 7 });
+        assert_eq!(launched, Launched::Started { id: id.clone(), pid: 7, bound_to: None });
         assert_eq!(world.processes.told(), [Word::Durable]);
 
         // Nobody finishes what was declared abandoned: its owner may have been told so.

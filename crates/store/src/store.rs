@@ -602,7 +602,7 @@ mod tests {
         disk.plant(&PathBuf::from(format!("/home/keys/tmp.{}.1.2", now.as_millis())), b"");
         let long_ago = Timestamp::from_millis(now.as_millis() - 2 * UNFINISHED_MS);
         for begun in [long_ago, now] {
-            disk.plant(&Path::new("/home").join(layout::workshop_name(begun, 7)).join("bell"), b"");
+            disk.plant(&Path::new("/home").join(layout::workshop_name(begun, 7)), b"");
         }
         assert_eq!(store.tidy(now).unwrap(), 4);
         let mut left = vec![job, launching];

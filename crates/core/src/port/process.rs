@@ -79,6 +79,9 @@ pub enum LaunchAnswer {
     Started {
         /// Its pid, for people.
         pid: u32,
+        /// What it ends with, if it is not wholly on its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bound_to: Option<String>,
     },
     /// The target could not be started; that is recorded.
     FailedToStart {

@@ -156,8 +156,8 @@ impl<'a> Supervisor<'a> {
                 Err(error) => Event::StartFailed(error.shortened()),
             }),
             Action::Announce { pid } => {
-                self.record_target();
-                self.wire.answer(&LaunchAnswer::Started { pid });
+                let bound_to = self.record_target();
+                self.wire.answer(&LaunchAnswer::Started { pid, bound_to });
                 // Somebody may have asked before there was a bell to ring.
                 self.hear();
                 None
@@ -298,21 +298,23 @@ impl<'a> Supervisor<'a> {
         Ok(pid)
     }
 
-    fn record_target(&mut self) {
-        let Some(running) = &self.running else { return };
+    /// Records who the target is, and tells what it ends with.
+    fn record_target(&mut self) -> Option<String> {
+        let running = self.running.as_ref()?;
         let detachment = running.detachment();
         let target = Target {
             format: FORMAT,
             process: running.process().clone(),
             at_ms: self.ports.clock.wall(),
             survives: detachment.survives,
-            bound_to: detachment.bound_to,
+            bound_to: detachment.bound_to.clone(),
             extra: Extra::new(),
         };
         // The job runs; who looks for it without this finds it by its mark.
         if let Err(error) = self.ports.store.publish(&self.id, &Fact::Target(target), self.durability()) {
             self.note(&format!("the target could not be recorded: {error}"));
         }
+        detachment.bound_to
     }
 
     /// Records the end, however long it takes: the result and the lock are kept until the disk takes it.
@@ -465,7 +467,7 @@ mod tests {
     #[test]
     fn a_job_is_run_recorded_answered_and_settled() {
         let (store, executor, answers) = supervise(Word::Durable, exits(3), None);
-        assert_eq!(answers, [LaunchAnswer::Started { pid: 101 }]);
+        assert_eq!(answers, [LaunchAnswer::Started { pid: 101, bound_to: Some("fake.service".into()) }]);
         assert_eq!(executor.0.lock().unwrap().calls, ["start"]);
         let facts = store.facts(&sample::id(1));
         let end = facts.end.present().unwrap();

@@ -1,7 +1,6 @@
 //! Trying what this system can do.
 
 use std::io;
-#[cfg(target_os = "linux")]
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -38,7 +37,6 @@ pub(crate) fn naming(folder: &Path) -> Tried<NamedBy> {
     renames.map(|renames| if renames { NamedBy::Rename } else { NamedBy::Link }).into()
 }
 
-#[cfg(target_os = "linux")]
 pub(crate) fn holes(folder: &Path) -> Tried {
     let path = folder.join("holes");
     let tried = punch(&path);
@@ -46,9 +44,7 @@ pub(crate) fn holes(folder: &Path) -> Tried {
     tried.into()
 }
 
-#[cfg(target_os = "linux")]
 fn punch(path: &Path) -> io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
     use std::os::unix::fs::MetadataExt;
     const PIECE: usize = 64 * 1024;
     // No zeroes, which some file systems never store in the first place.
@@ -57,7 +53,7 @@ fn punch(path: &Path) -> io::Result<()> {
     (0..3).try_for_each(|_| file.write_all(&piece))?;
     file.sync_all()?;
     let before = file.metadata()?;
-    fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, PIECE as u64, PIECE as u64)?;
+    files::punch(&file, PIECE as u64..2 * PIECE as u64)?;
     file.sync_all()?;
     let after = file.metadata()?;
     let mut middle = [1; PIECE];
@@ -70,11 +66,6 @@ fn punch(path: &Path) -> io::Result<()> {
         return Err(io::Error::other("a hole gave no room back"));
     }
     Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn holes(_folder: &Path) -> Tried {
-    Tried::untried("holes are not made on this system yet")
 }
 
 pub(crate) fn bell(folder: &Path) -> Tried {

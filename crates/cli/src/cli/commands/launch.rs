@@ -27,8 +27,10 @@ pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Res
         }
     };
     let id = launched.id();
-    if !quiet && matches!(launched, Launched::Started { .. }) {
-        tell_what_it_ends_with(hearback, id, output);
+    if let Launched::Started { bound_to: Some(place), .. } = &launched
+        && !quiet
+    {
+        tell_what_it_ends_with(place, output);
     }
     if wait {
         if !output.is_json() {
@@ -120,8 +122,7 @@ fn print_id(hearback: &Hearback, id: &JobId, output: &Output) -> Result<(), CliE
 }
 
 /// Says it when the job is not on its own, but part of something that others stop.
-fn tell_what_it_ends_with(hearback: &Hearback, id: &JobId, output: &Output) {
-    let Some(place) = hearback.look(id).ok().flatten().and_then(|job| job.view.bound_to) else { return };
+fn tell_what_it_ends_with(place: &str, output: &Output) {
     let text = format!("it was launched inside {place}, and ends when that is stopped");
     // Whatever a person starts is in the scope of a login or a window, which nobody stops by the way. A service is
     // restarted, and then it matters to programs as well.

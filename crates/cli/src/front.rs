@@ -414,10 +414,9 @@ impl Hearback {
         loop {
             let job = self.job(id).map_err(FollowError::from)?;
             let job = job.ok_or_else(|| FollowError::Gone(id.clone()))?;
-            match (&mut log, job.printed()) {
-                (None, _) => log = self.log(&job).map_err(FollowError::from)?,
-                (Some(log), Some(recorded)) => log.record(recorded.clone()),
-                (Some(_), None) => {}
+            // With the end there is a record of what is missing, and perhaps a file more.
+            if log.is_none() || job.printed().is_some() {
+                log = self.log(&job).map_err(FollowError::from)?;
             }
             while let Some(log) = &mut log {
                 match log.read(at, &mut block).map_err(|error| FollowError::Log(error.into()))? {

@@ -18,8 +18,8 @@ pub struct Output {
     /// Where they were, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
-    /// The log has no hole where the cap cut it: what comes after follows at once. So it is where a file system
-    /// cannot give up the middle of a file.
+    /// The log has no hole where the cap cut it: it ends there, and what comes after is in a file of its own. So it is
+    /// where a file system cannot give up the middle of a file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compact: bool,
 }

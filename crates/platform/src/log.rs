@@ -1,11 +1,12 @@
 //! A job's log as it is written: bounded, with every byte at its place.
 //!
 //! The byte that was printed as the n-th lies at offset n, whatever was lost before it. Over its cap, a log gives its
-//! middle back to the file system. Where that is not possible, the head stays, the tail is kept in memory, and what
-//! is between them is not in the file at all.
+//! middle back to the file system. Where that is not possible, the head stays, and the tail is kept in memory until the
+//! end, when it gets a file of its own.
 
 use std::collections::VecDeque;
 use std::io;
+use std::path::PathBuf;
 
 use fs_err::File;
 use hearback_core::{GapReason, LogCap, Output};
@@ -18,6 +19,8 @@ const TAIL: usize = 64 * 1024;
 /// Writes what a job prints. A log that cannot be written loses output, never the job.
 pub(crate) struct LogWriter {
     file: File,
+    /// Where the end goes if the middle cannot be given back. Not into the file: who follows it could not tell.
+    tail_path: PathBuf,
     cap: Option<LogCap>,
     output: Output,
     tail: Option<Tail>,
@@ -25,16 +28,16 @@ pub(crate) struct LogWriter {
 
 /// The end of a log whose middle cannot be given back.
 struct Tail {
-    /// Where it goes in the file: right behind the head.
-    place: u64,
+    /// Where the head ends.
+    head: u64,
     bytes: VecDeque<u8>,
-    /// It is in the file, and the record of it has been given out.
+    /// It is in its file, and the record of it has been given out.
     written: bool,
 }
 
 impl LogWriter {
-    pub(crate) fn new(file: File, cap: Option<LogCap>) -> Self {
-        Self { file, cap, output: Output::default(), tail: None }
+    pub(crate) fn new(file: File, tail_path: PathBuf, cap: Option<LogCap>) -> Self {
+        Self { file, tail_path, cap, output: Output::default(), tail: None }
     }
 
     /// Keeps what was just printed, at most 64 KiB at a time.
@@ -44,7 +47,7 @@ impl LogWriter {
         self.make_room(start);
         match &mut self.tail {
             None => {
-                let written = self.write(bytes, start) as u64;
+                let written = write(&self.file, bytes, start) as u64;
                 self.output.lose(start + written..self.output.bytes, GapReason::Lost);
             }
             // Nobody asks a second time what there was.
@@ -90,37 +93,38 @@ impl LogWriter {
 
     /// From here on the end is kept in memory, and what was written of it is taken back.
     fn fall_back(&mut self, written: u64) {
-        let place = written.saturating_sub(TAIL as u64);
-        let mut bytes = vec![0; usize::try_from(written - place).unwrap_or(0)];
-        let read = fill(&mut bytes, |rest, done| files::read_at(&self.file, rest, place + done));
+        let head = written.saturating_sub(TAIL as u64);
+        let mut bytes = vec![0; usize::try_from(written - head).unwrap_or(0)];
+        let read = fill(&mut bytes, |rest, done| files::read_at(&self.file, rest, head + done));
         // What cannot be read back stays where it is.
-        let (place, bytes) = if read == bytes.len() { (place, bytes) } else { (written, Vec::new()) };
-        let _ = self.file.set_len(place);
-        self.tail = Some(Tail { place, bytes: bytes.into(), written: false });
+        let (head, bytes) = if read == bytes.len() { (head, bytes) } else { (written, Vec::new()) };
+        let _ = self.file.set_len(head);
+        self.tail = Some(Tail { head, bytes: bytes.into(), written: false });
     }
 
     fn write_tail(&mut self, mut tail: Tail) {
         let kept = tail.bytes.len() as u64;
         let end = self.output.bytes;
-        let written = self.write(tail.bytes.make_contiguous(), tail.place) as u64;
-        self.output.lose(tail.place..end - kept, GapReason::Cap);
+        let file = files::open_log(&self.tail_path);
+        let written = file.map_or(0, |file| write(&file, tail.bytes.make_contiguous(), 0)) as u64;
+        self.output.lose(tail.head..end - kept, GapReason::Cap);
         self.output.lose(end - kept + written..end, GapReason::Lost);
         self.output.compact = true;
-        self.tail = Some(Tail { place: tail.place, bytes: VecDeque::new(), written: true });
+        self.tail = Some(Tail { head: tail.head, bytes: VecDeque::new(), written: true });
     }
+}
 
-    fn write(&self, bytes: &[u8], at: u64) -> usize {
-        let mut written = 0;
-        while written < bytes.len() {
-            match files::write_at(&self.file, &bytes[written..], at + written as u64) {
-                Ok(0) => break,
-                Ok(n) => written += n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
+fn write(file: &File, bytes: &[u8], at: u64) -> usize {
+    let mut written = 0;
+    while written < bytes.len() {
+        match files::write_at(file, &bytes[written..], at + written as u64) {
+            Ok(0) => break,
+            Ok(n) => written += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
         }
-        written
     }
+    written
 }
 
 fn fill(bytes: &mut [u8], mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>) -> usize {

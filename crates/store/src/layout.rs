@@ -109,6 +109,11 @@ pub(crate) fn log(folder: &Path) -> PathBuf {
     folder.join("output.log")
 }
 
+/// The end of what the target printed, where the middle cannot be given up.
+pub(crate) fn log_tail(folder: &Path) -> PathBuf {
+    folder.join("output.tail")
+}
+
 /// What the supervisor has to say about itself.
 pub(crate) fn supervisor_log(folder: &Path) -> PathBuf {
     folder.join("supervisor.log")

@@ -14,6 +14,8 @@ const BLOCK: u64 = 64 * 1024;
 /// What a job printed.
 pub struct Log {
     file: Box<dyn ReadSeek>,
+    /// The end of a log whose middle could not be given up.
+    tail: Option<Box<dyn ReadSeek>>,
     /// What the job's end says, once there is one.
     recorded: Option<Output>,
 }
@@ -30,14 +32,9 @@ pub enum Piece {
 }
 
 impl Log {
-    /// Reads `file`; `recorded` is what the end of the job says of it.
-    pub fn new(file: Box<dyn ReadSeek>, recorded: Option<Output>) -> Self {
-        Self { file, recorded }
-    }
-
-    /// Notes what the end of the job says, which has come meanwhile.
-    pub fn record(&mut self, recorded: Output) {
-        self.recorded = Some(recorded);
+    /// Reads `file` and, if its middle could not be given up, `tail`; `recorded` is what the end of the job says.
+    pub fn new(file: Box<dyn ReadSeek>, tail: Option<Box<dyn ReadSeek>>, recorded: Option<Output>) -> Self {
+        Self { file, tail, recorded }
     }
 
     /// How much the job has printed.
@@ -53,9 +50,8 @@ impl Log {
     /// What the record says, unless more was printed after it was written.
     fn recorded(&self, stored: u64) -> Option<&Output> {
         self.recorded.as_ref().filter(|recorded| {
-            let missing = if recorded.compact { cut(recorded, u64::MAX) } else { 0 };
-            // Less is stored when what was lost was the end.
-            stored <= recorded.bytes - missing
+            // Less is stored when what was lost was the end, and nothing after the head of a compact log.
+            stored <= compact_gap(recorded).map_or(recorded.bytes, |gap| gap.start)
         })
     }
 
@@ -159,11 +155,14 @@ impl Log {
 
     /// Fills `block` from `at` on, as far as there is anything.
     fn read_stored(&mut self, output: &Output, at: u64, block: &mut [u8]) -> io::Result<usize> {
-        let missing = if output.compact { cut(output, at) } else { 0 };
-        self.file.seek(SeekFrom::Start(at - missing))?;
+        let (file, at) = match (compact_gap(output), &mut self.tail) {
+            (Some(gap), Some(tail)) if at >= gap.end => (tail, at - gap.end),
+            _ => (&mut self.file, at),
+        };
+        file.seek(SeekFrom::Start(at))?;
         let mut filled = 0;
         while filled < block.len() {
-            match self.file.read(&mut block[filled..]) {
+            match file.read(&mut block[filled..]) {
                 Ok(0) => break,
                 Ok(n) => filled += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -284,10 +283,9 @@ impl Log {
     }
 }
 
-/// How much of what comes before `at` the cap has cut.
-fn cut(output: &Output, at: u64) -> u64 {
-    let cut = output.gaps.iter().filter(|gap| gap.why == GapReason::Cap && gap.end <= at);
-    cut.map(Gap::len).sum()
+/// What the cap has cut out of a log that has no hole there.
+fn compact_gap(output: &Output) -> Option<&Gap> {
+    output.gaps.iter().find(|gap| output.compact && gap.why == GapReason::Cap)
 }
 
 impl std::fmt::Debug for Log {
@@ -303,7 +301,7 @@ mod tests {
     use std::ops::Range;
 
     fn log(text: &[u8]) -> Log {
-        Log::new(Box::new(Cursor::new(text.to_vec())), None)
+        Log::new(Box::new(Cursor::new(text.to_vec())), None, None)
     }
 
     fn head_and_tail(text: &str, n: u64) -> (String, String) {
@@ -383,7 +381,7 @@ mod tests {
     fn a_hole_is_a_gap_between_whole_lines() {
         let text = b"one\ntwo\n\0\0\0\0\0\0\0hree\nfour\n".to_vec();
         let size = text.len() as u64;
-        let mut log = Log::new(Box::new(Holed(Cursor::new(text), 6..15)), None);
+        let mut log = Log::new(Box::new(Holed(Cursor::new(text), 6..15)), None, None);
         assert_eq!(log.size().unwrap(), size);
         assert_eq!(told(&mut log, 0), "one\n<16>four\n");
         assert_eq!(told(&mut log, 10), "<10>four\n", "from inside a gap the rest of it is told");
@@ -397,7 +395,8 @@ mod tests {
     fn a_compact_log_keeps_its_offsets() {
         let mut recorded = Output { bytes: 1_000, compact: true, ..Output::default() };
         recorded.lose(8..992, GapReason::Cap);
-        let mut log = Log::new(Box::new(Cursor::new(b"one\ntwo\nd\nlast\n\n".to_vec())), Some(recorded));
+        let (head, tail) = (Cursor::new(b"one\ntwo\n".to_vec()), Cursor::new(b"d\nlast\n\n".to_vec()));
+        let mut log = Log::new(Box::new(head), Some(Box::new(tail)), Some(recorded));
         assert_eq!(log.size().unwrap(), 1_000);
         assert_eq!(told(&mut log, 0), "one\ntwo\n<986>last\n\n");
         assert_eq!(told(&mut log, 996), "st\n\n");
@@ -409,7 +408,7 @@ mod tests {
     #[test]
     fn what_was_printed_after_the_record_is_there_too() {
         let recorded = Output { bytes: 4, ..Output::default() };
-        let mut log = Log::new(Box::new(Cursor::new(b"one\nlater\n".to_vec())), Some(recorded));
+        let mut log = Log::new(Box::new(Cursor::new(b"one\nlater\n".to_vec())), None, Some(recorded));
         assert_eq!(told(&mut log, 0), "one\nlater\n");
     }
 }

@@ -90,7 +90,8 @@ impl<D: Disk> Store<D> {
             let file = self.disk.open(&layout::log(&folder))?;
             // A log that is not there while its folder moves away may be there in the next place.
             if file.is_some() || self.disk.is_dir(&folder)? {
-                return Ok(file.map(|file| Log::new(file, recorded)));
+                let tail = self.disk.open(&layout::log_tail(&folder))?;
+                return Ok(file.map(|file| Log::new(file, tail, recorded)));
             }
         }
         Ok(None)
@@ -116,7 +117,7 @@ impl<D: Disk> Store<D> {
             return Ok(Output { bytes, ..Output::default() });
         }
         let file = self.disk.open(&path).ok().flatten();
-        let output = file.and_then(|file| Log::new(file, None).output().ok());
+        let output = file.and_then(|file| Log::new(file, None, None).output().ok());
         Ok(output.unwrap_or(Output { bytes, ..Output::default() }))
     }
 
@@ -291,6 +292,10 @@ impl<D: Disk> RecordStore for Store<D> {
     fn log_path(&self, id: &JobId) -> PathBuf {
         let place = self.locate(id).ok().flatten();
         layout::log(&place.map_or_else(|| self.layout.job(id), |(folder, _)| folder))
+    }
+
+    fn log_tail_path(&self, id: &JobId) -> PathBuf {
+        layout::log_tail(&self.layout.job(id))
     }
 
     fn bell_path(&self, id: &JobId) -> PathBuf {

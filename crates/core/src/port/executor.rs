@@ -18,6 +18,8 @@ pub struct StartRequest<'a> {
     pub log: &'a Path,
     /// Where the text of a shell command has been written.
     pub script: Option<&'a Path>,
+    /// Where the end of it goes if its middle cannot be given up.
+    pub log_tail: &'a Path,
     /// The most of it that is kept.
     pub log_cap: Option<LogCap>,
     /// What others ring when they have something to say; made here.

@@ -87,6 +87,9 @@ pub trait RecordStore: Send + Sync {
     /// Where the output of a job goes.
     fn log_path(&self, id: &JobId) -> PathBuf;
 
+    /// Where the end of that goes if its middle cannot be given up.
+    fn log_tail_path(&self, id: &JobId) -> PathBuf;
+
     /// Where the bell of a job is.
     fn bell_path(&self, id: &JobId) -> PathBuf;
 

@@ -143,6 +143,10 @@ impl RecordStore for FakeStore {
         PathBuf::from(format!("/fake/{id}/log"))
     }
 
+    fn log_tail_path(&self, id: &JobId) -> PathBuf {
+        PathBuf::from(format!("/fake/{id}/output.tail"))
+    }
+
     fn bell_path(&self, id: &JobId) -> PathBuf {
         PathBuf::from(format!("/fake/{id}/bell"))
     }

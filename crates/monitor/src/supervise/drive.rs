@@ -289,6 +289,7 @@ impl<'a> Supervisor<'a> {
             command: &spec.command,
             cwd: &spec.cwd,
             log: &log,
+            log_tail: &self.ports.store.log_tail_path(&self.id),
             log_cap: spec.limits.log_cap,
             script: script.as_deref(),
             bell: &self.ports.store.bell_path(&self.id),

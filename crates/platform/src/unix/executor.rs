@@ -88,7 +88,7 @@ struct Prepared {
 fn prepare(request: &StartRequest<'_>) -> io::Result<Prepared> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_child_subreaper(true)?;
-    let (pump, writer) = Pump::new(request.log, request.log_cap)?;
+    let (pump, writer) = Pump::new(request.log, request.log_tail, request.log_cap)?;
     Ok(Prepared { pump, writer, watch: SignalWatch::new()?, bell: Bell::hang(request.bell)? })
 }
 

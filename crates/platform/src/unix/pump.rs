@@ -31,8 +31,8 @@ pub(crate) struct Pump {
 
 impl Pump {
     /// Opens the log and makes the pipe; the writing end is the target's.
-    pub(crate) fn new(log: &Path, cap: Option<LogCap>) -> io::Result<(Self, PipeWriter)> {
-        let log = LogWriter::new(files::open_log(log)?, cap);
+    pub(crate) fn new(log: &Path, tail: &Path, cap: Option<LogCap>) -> io::Result<(Self, PipeWriter)> {
+        let log = LogWriter::new(files::open_log(log)?, tail.to_owned(), cap);
         let (reader, writer) = io::pipe()?;
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         #[cfg(target_os = "linux")]

@@ -37,7 +37,7 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
         message: format!("cannot prepare to run: {error}"),
     };
     let job = Job::new().map_err(cannot)?;
-    let (pump, writer) = Pump::new(request.log, request.log_cap).map_err(cannot)?;
+    let (pump, writer) = Pump::new(request.log, request.log_tail, request.log_cap).map_err(cannot)?;
     let input = detach::null().map_err(cannot)?;
     // Whoever writes last to the pipe closes it, and that must not be us: ours goes as soon as the target has its own.
     let streams = Streams { input, output: writer, error: None };

@@ -59,8 +59,8 @@ impl Shared {
 
 impl Pump {
     /// Opens the log and makes the pipe; the writing end is the target's.
-    pub(crate) fn new(log: &Path, cap: Option<LogCap>) -> io::Result<(Self, OwnedHandle)> {
-        let log = LogWriter::new(files::open_log(log)?, cap);
+    pub(crate) fn new(log: &Path, tail: &Path, cap: Option<LogCap>) -> io::Result<(Self, OwnedHandle)> {
+        let log = LogWriter::new(files::open_log(log)?, tail.to_owned(), cap);
         let (pipe, writer) = pipe()?;
         let shared = Arc::new(Shared::default());
         shared.state().last_output = clock::awake();
@@ -225,7 +225,7 @@ mod tests {
     fn what_was_printed_is_kept_while_the_pipe_stays_open() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
-        let (mut pump, writer) = Pump::new(&log, None).unwrap();
+        let (mut pump, writer) = Pump::new(&log, &log.with_extension("tail"), None).unwrap();
         let mut writer = io::PipeWriter::from(writer);
         let mut printed = Vec::new();
         for round in 1..=50_u8 {

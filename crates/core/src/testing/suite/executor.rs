@@ -22,11 +22,13 @@ pub struct Commands {
 /// Holds an executor to its promises; `log` is where output goes, and is read by the caller afterwards.
 pub fn executor(executor: &dyn Executor, commands: &Commands, log: &Path) {
     let (job, bell) = (sample::id(1), log.with_file_name("bell"));
+    let tail = log.with_extension("tail");
     let request = |command, cwd| StartRequest {
         job: &job,
         command,
         cwd,
         log,
+        log_tail: &tail,
         log_cap: None,
         script: None,
         bell: &bell,

@@ -13,7 +13,7 @@ use hearback_core::{
 
 use crate::Ports;
 
-/// How long a sweep may take before what is left is named as surviving.
+/// How long a sweep may take before what is left is named as surviving; twice that for a tree that is still dying.
 pub const SWEEP_WITHIN: Duration = Duration::from_secs(2);
 /// No job needs more tries than this; a bound, so that two who disagree cannot argue for ever.
 const STEPS_MAX: usize = 16;

@@ -77,7 +77,8 @@ pub trait Running {
     /// Asks every process of the tree to end.
     fn ask(&mut self);
 
-    /// Ends every process of the tree by force, within `within`, and tells who would not end.
+    /// Ends every process of the tree by force, and tells who would not end within `within`. A tree that is still dying
+    /// gets as long again.
     fn force(&mut self, within: Duration) -> Vec<ProcessIdentity>;
 
     /// When it last printed anything, on the awake clock; when it was started, if it never did.

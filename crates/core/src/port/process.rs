@@ -185,7 +185,7 @@ pub trait ProcessControl: Send + Sync {
     /// Ends one process by force. Nothing happens to a process that is not the one meant.
     fn end_by_force(&self, who: &ProcessIdentity) -> io::Result<()>;
 
-    /// Ends by force what a dead supervisor left behind, within `within`.
+    /// Ends by force what a dead supervisor left behind, within `within`; what is still dying gets as long again.
     ///
     /// Finds the job's processes by the mark in their environment, and the target's group if the identity of its
     /// leader still matches. Nothing that cannot be proved to belong to the job is signalled.

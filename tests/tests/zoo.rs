@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 /// A storm is over by itself after this long, which is also as long as it is watched.
 const STORM: Duration = Duration::from_secs(4);
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {

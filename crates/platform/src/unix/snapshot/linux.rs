@@ -125,9 +125,10 @@ fn given_out(from: u32, to: u32) -> impl Iterator<Item = u32> {
 
 /// One process, if there is one; one without any environment is read as often as `looks`.
 fn process(pid: u32, looks: u32) -> Option<Process> {
+    let unmarked = |stat| Some(Process { stat, job: None, supervises: None });
     let stat = Stat::read(pid).ok().flatten()?;
     if stat.is_dead() {
-        return Some(Process { stat, job: None, supervises: None });
+        return unmarked(stat);
     }
     let mut environment = environment(pid);
     for _ in 1..looks {
@@ -136,6 +137,13 @@ fn process(pid: u32, looks: u32) -> Option<Process> {
         }
         std::thread::yield_now();
         environment = self::environment(pid);
+    }
+    if environment.is_empty() {
+        // One that ended between the two looks has lost its environment, and would pass for a stranger that lives.
+        let stat = Stat::read(pid).ok().flatten()?;
+        if stat.is_dead() {
+            return unmarked(stat);
+        }
     }
     let value = |name: &str| {
         environment.split(|byte| *byte == 0).find_map(|entry| {

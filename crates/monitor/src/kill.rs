@@ -14,7 +14,7 @@ use crate::wait::{Until, WaitError, Waits, until_over};
 use crate::{Ports, reconcile};
 
 /// What a supervisor may take for everything but the grace: to wake up, to force, to record.
-const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// How a job is to be ended.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ pub fn kill(ports: &Arc<Ports>, waits: &Waits, id: &JobId, request: &Request) ->
     let limits = seen.facts.spec.present().map(|spec| spec.limits).unwrap_or_default();
     let grace = if request.force { Duration::ZERO } else { grace(request, &limits) };
     ask(ports, &seen, request, grace).map_err(failed)?;
-    let within = grace.saturating_add(SWEEP_WITHIN + ANSWER_WITHIN);
+    let within = grace.saturating_add(SWEEP_WITHIN * 2 + ANSWER_WITHIN);
     let mut over = None;
     waits.wait(ports, std::slice::from_ref(id), Until::All, Some(within), |_, answer| over = Some(answer));
     let seen = match over {

@@ -110,6 +110,9 @@ pub struct End {
     pub outcome: Outcome,
     /// When that was seen.
     pub at_ms: Timestamp,
+    /// The same moment on every clock, for telling how long ago it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Stamp>,
     /// Who says so. Only a supervisor knows an exit.
     pub author: EndAuthor,
     /// How long the target ran, on a clock that nobody sets and that stands still while the machine sleeps.
@@ -163,6 +166,7 @@ impl End {
             format: FORMAT,
             outcome,
             at_ms,
+            at: None,
             author: EndAuthor::Supervisor,
             ran_ms: None,
             usage: None,
@@ -214,11 +218,32 @@ pub struct Lease {
     pub at: Stamp,
     /// How long it may take.
     pub deadline_ms: u64,
-    /// Attempts that count towards giving up, this one included.
+    /// Attempts that count towards giving up, this one included; none when somebody asked for a fresh start.
     pub attempts_used: u32,
+    /// Which sink of the chain, from 0.
+    #[serde(default)]
+    pub sink: u32,
+    /// How long to wait after [`Self::at`] if this attempt is never heard of again.
+    #[serde(default)]
+    pub next_ms: u64,
     /// What a newer build wrote besides.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl Lease {
+    /// A lease of this build's format that was taken at some moment, and nothing else.
+    pub fn at(at: Stamp) -> Self {
+        Self {
+            format: FORMAT,
+            at,
+            deadline_ms: 0,
+            attempts_used: 0,
+            sink: 0,
+            next_ms: 0,
+            extra: Extra::new(),
+        }
+    }
 }
 
 /// How one attempt at a delivery ended.
@@ -230,6 +255,15 @@ pub struct LeaseResult {
     pub at: Stamp,
     /// No further attempt is made until somebody acts.
     pub gave_up: bool,
+    /// The session was busy, so that the attempt does not count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub busy: bool,
+    /// The session no longer exists there: the next attempt goes to the next sink.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
+    /// How long to wait after [`Self::at`].
+    #[serde(default)]
+    pub next_ms: u64,
     /// Why it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

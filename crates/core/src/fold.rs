@@ -340,8 +340,8 @@ fn delivery_state(facts: &Facts) -> FollowUpState {
     match facts.results.iter().find(|(result, _)| result == n) {
         Some((_, Read::Present(result))) if result.gave_up => FollowUpState::DeadLetter,
         Some(_) => FollowUpState::Owed,
-        None if lease.present().is_some() => FollowUpState::Leased,
-        // A lease that cannot be read counts as expired.
+        None if lease.present().is_some_and(|lease| lease.attempts_used > 0) => FollowUpState::Leased,
+        // A lease that cannot be read counts as expired, and one without an attempt is a fresh start.
         None => FollowUpState::Owed,
     }
 }

@@ -18,6 +18,7 @@
 //! means, and [`JobView`] is how it is shown to programs.
 
 mod clean;
+mod delivery;
 mod fact;
 mod fold;
 mod id;
@@ -33,6 +34,9 @@ pub mod port;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use delivery::{
+    CloudEvent, Delivery, EVENT_TYPE, HEAD_BYTES, OutputExcerpt, TAIL_BYTES, delivery_id, job_of_delivery,
+};
 pub use fact::{
     Begin, BegunBy, End, EndAuthor, Fact, FactKind, Kill, KilledBy, Lease, LeaseResult, Receipt, ReceiptHow,
     Settled, Target, Usage,

@@ -37,6 +37,9 @@ pub struct Spec {
     /// Where the follow-up goes, in this order; fixed at launch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<String>,
+    /// How many follow-ups led to this launch: a woken agent launches jobs that wake it again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
     /// When and how it is ended.
     #[serde(default)]
     pub limits: Limits,
@@ -272,6 +275,10 @@ pub enum Durability {
     Power,
     /// Nothing is flushed: facts survive every crash of a process, not of the machine.
     Process,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::fold::{Flaw, Here};
 use crate::{
     CommandLine, FollowUpState, Gap, JobId, JobState, NotifyPolicy, Observed, OsText, Outcome, Output,
-    Session, Usage, fold,
+    Session, Usage, delivery_id, fold,
 };
 
 /// The version of every JSON document that hearback prints. It changes for other reasons than the format on disk.
@@ -204,7 +204,7 @@ impl JobView {
             follow_up: FollowUpView {
                 policy: folded.follow_up.policy,
                 state: folded.follow_up.state,
-                delivery: wanted.then(|| format!("{}.end", seen.id)),
+                delivery: wanted.then(|| delivery_id(&seen.id)),
             },
             output: OutputView::new(end.map(|end| &end.output), &seen.output, log),
             survives: target.map(|target| target.survives.clone()).unwrap_or_default(),

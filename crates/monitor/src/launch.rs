@@ -40,6 +40,8 @@ pub struct Request {
     pub notify: NotifyPolicy,
     /// Where the follow-up goes.
     pub sinks: Vec<String>,
+    /// How many follow-ups led to this launch.
+    pub depth: u32,
     /// Changes to the environment that the target inherits.
     pub env: Vec<(OsString, Option<OsString>)>,
     /// When and how it is ended; by default after [`DEFAULT_TIMEOUT`].
@@ -59,6 +61,7 @@ impl Request {
             key: None,
             notify: NotifyPolicy::default(),
             sinks: Vec::new(),
+            depth: 0,
             env: Vec::new(),
             limits: Limits {
                 timeout_ms: Some(DEFAULT_TIMEOUT.as_secs() * 1000),
@@ -373,6 +376,7 @@ fn spec(ports: &Ports, launcher: &Launcher, request: &Request, id: &JobId) -> Sp
         key: request.key.clone(),
         notify: request.notify,
         sinks: request.sinks.clone(),
+        depth: request.depth,
         limits: request.limits,
         durability: request.durability.unwrap_or(launcher.durability),
         launched_at_ms: ports.clock.wall(),
@@ -436,6 +440,7 @@ mod tests {
             key: key.map(|key| Key::parse(key).unwrap()),
             notify: NotifyPolicy::Auto,
             sinks: vec![],
+            depth: 0,
             env: vec![],
             limits: Limits::default(),
             durability: None,

@@ -26,6 +26,7 @@
 mod ports;
 
 pub mod doctor;
+pub mod follow_up;
 pub mod kill;
 pub mod launch;
 pub mod prune;

@@ -1,9 +1,10 @@
 //! The world as the monitor sees it.
 
-use hearback_core::Here;
 use hearback_core::port::clock::Clock;
+use hearback_core::port::disk::{Lock, LockMode, Wait};
 use hearback_core::port::process::ProcessControl;
-use hearback_core::port::record::RecordStore;
+use hearback_core::port::record::{JobLock, RecordStore, StoreError};
+use hearback_core::{Here, JobId};
 
 /// The ports that most decisions need, side by side.
 pub struct Ports {
@@ -26,6 +27,13 @@ impl Ports {
     ) -> Self {
         let here = processes.here();
         Self { store: Box::new(store), processes: Box::new(processes), clock: Box::new(clock), here }
+    }
+
+    /// Takes a lock of a job together with others who hold it shared.
+    pub(crate) fn share(&self, id: &JobId, lock: JobLock) -> Result<Option<Lock>, StoreError> {
+        // Taking it alone makes the lock; whoever holds it already has made it.
+        drop(self.store.lock(id, lock, LockMode::Exclusive, Wait::Try)?);
+        self.store.lock(id, lock, LockMode::Shared, Wait::Block)
     }
 }
 

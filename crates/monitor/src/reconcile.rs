@@ -202,6 +202,7 @@ fn lose(ports: &Ports, id: &JobId) -> Result<Applied, StoreError> {
         author: EndAuthor::Reconciler,
         output: seen.output.clone(),
         survivors,
+        at: Some(ports.clock.stamp()),
         ..End::new(Outcome::Lost { reason }, ports.clock.wall())
     };
     Ok(publish(ports, &seen, &Fact::End(Box::new(end)))?.into())

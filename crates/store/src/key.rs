@@ -57,15 +57,25 @@ pub(crate) fn release(
     }
 }
 
-/// 128 bits of FNV-1a over session and key: enough to keep names apart, and what the file says is checked besides.
-fn path(layout: &Layout, session: Option<&Session>, key: &Key) -> PathBuf {
+/// The name of a session's folder.
+pub(crate) fn session_name(session: &Session) -> String {
+    hash(session.as_str().bytes())
+}
+
+/// 128 bits of FNV-1a: enough to keep names apart.
+fn hash(bytes: impl Iterator<Item = u8>) -> String {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let hash = bytes.fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+    format!("{hash:032x}")
+}
+
+/// Named by a hash of session and key; what the file says is checked besides.
+fn path(layout: &Layout, session: Option<&Session>, key: &Key) -> PathBuf {
     let (mark, owner) = match session {
         Some(session) => (1_u8, session.as_str()),
         None => (0, ""),
     };
     let parts = [mark].into_iter().chain(owner.bytes()).chain([0]).chain(key.as_str().bytes());
-    let hash = parts.fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
-    layout.keys().join(format!("{hash:032x}"))
+    layout.keys().join(hash(parts))
 }

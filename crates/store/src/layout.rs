@@ -65,6 +65,16 @@ impl Layout {
         self.home.join("keys")
     }
 
+    /// One folder a session, named by a hash.
+    pub(crate) fn session(&self, hash: &str) -> PathBuf {
+        self.home.join("sessions").join(hash)
+    }
+
+    /// Who looks after the whole store.
+    pub(crate) fn monitor(&self) -> PathBuf {
+        self.home.join("monitor")
+    }
+
     /// What prune is removing.
     pub(crate) fn trash(&self) -> PathBuf {
         self.home.join("trash")
@@ -98,10 +108,22 @@ pub(crate) fn numbered(name: &str) -> Option<Numbered> {
 
 pub(crate) fn lock(folder: &Path, lock: JobLock) -> PathBuf {
     folder.join(match lock {
-        JobLock::Launch => "launch.lock",
-        JobLock::Alive => "alive.lock",
-        JobLock::Keeper => "keeper.lock",
+        JobLock::Launch => "launch.lock".to_owned(),
+        JobLock::Alive => "alive.lock".to_owned(),
+        JobLock::Keeper => "keeper.lock".to_owned(),
+        JobLock::Reader => "reader.lock".to_owned(),
+        JobLock::Lease(n) => format!("lease.{n}.lock"),
     })
+}
+
+/// Held by whoever is in a turn of a session.
+pub(crate) fn turn_lock(session: &Path) -> PathBuf {
+    session.join("turn.lock")
+}
+
+/// Held by whoever looks after the whole store.
+pub(crate) fn run_lock(monitor: &Path) -> PathBuf {
+    monitor.join("run.lock")
 }
 
 /// What the target printed.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, Wait, Watch};
 use hearback_core::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
 use hearback_core::{
@@ -107,6 +108,14 @@ impl<D: Disk> Store<D> {
             Some((folder, _)) => Ok(Some(self.disk.watch(&folder)?)),
             None => Ok(None),
         }
+    }
+
+    /// Makes a folder of the store with the one above it.
+    fn make_folders(&self, folder: &Path) -> Result<(), StoreError> {
+        for folder in [folder.parent(), Some(folder)].into_iter().flatten() {
+            let _ = self.disk.make_dir(folder)?;
+        }
+        Ok(())
     }
 
     /// What the log of a job holds. That it cannot be read changes nothing about the job.
@@ -345,6 +354,29 @@ impl<D: Disk> RecordStore for Store<D> {
         wait: Wait,
     ) -> Result<Option<Lock>, StoreError> {
         Ok(self.disk.lock(&layout::lock(&self.layout.job(id), lock), mode, wait)?)
+    }
+
+    fn lock_turn(&self, session: &Session, wait: Wait) -> Result<Option<Lock>, StoreError> {
+        let folder = self.layout.session(&key::session_name(session));
+        self.make_folders(&folder)?;
+        Ok(self.disk.lock(&layout::turn_lock(&folder), LockMode::Exclusive, wait)?)
+    }
+
+    fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError> {
+        let folder = self.layout.monitor();
+        if mode == LockMode::Exclusive {
+            self.make_folders(&folder)?;
+        }
+        Ok(self.disk.lock(&layout::run_lock(&folder), mode, wait)?)
+    }
+
+    fn excerpt(&self, seen: &Observed, head: u64, tail: u64) -> Result<Excerpt, StoreError> {
+        let recorded = seen.facts.end.present().map(|end| end.output.clone());
+        match self.open_log(&seen.id, recorded) {
+            Ok(Some(mut log)) => Ok(log.excerpt(head, tail)?),
+            Ok(None) => Ok(Excerpt { head: Vec::new(), tail: Vec::new(), omitted: 0 }),
+            Err(error) => Err(std::io::Error::other(error).into()),
+        }
     }
 
     fn open_jobs(&self) -> Result<Vec<JobId>, StoreError> {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::disk::{Lock, LockMode, Publish, Wait};
+use crate::message::Excerpt;
 use crate::{Durability, Fact, JobId, Key, Kill, Observed, Read, Session, Spec, Timestamp};
 
 /// Why a record could not be read or written.
@@ -41,7 +42,7 @@ impl StoreError {
 }
 
 /// The locks of one job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobLock {
     /// Held by the launcher from before `spec` until the supervisor has answered.
     Launch,
@@ -49,6 +50,10 @@ pub enum JobLock {
     Alive,
     /// Held shared by whoever still writes or delivers; moving and pruning need it exclusively.
     Keeper,
+    /// Held shared by an owner who waits for the end, until its receipt is there: it is not to be woken as well.
+    Reader,
+    /// Held by whoever makes this attempt at a delivery.
+    Lease(u32),
 }
 
 /// Who a key belongs to.
@@ -108,6 +113,15 @@ pub trait RecordStore: Send + Sync {
     /// Takes a lock of a job; nothing when somebody else has it and `wait` is [`Wait::Try`].
     fn lock(&self, id: &JobId, lock: JobLock, mode: LockMode, wait: Wait)
     -> Result<Option<Lock>, StoreError>;
+
+    /// Takes the lock of a session's turn, of which there is one at a time.
+    fn lock_turn(&self, session: &Session, wait: Wait) -> Result<Option<Lock>, StoreError>;
+
+    /// Takes the lock of whoever looks after the whole store.
+    fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError>;
+
+    /// Cuts what a job printed to a budget.
+    fn excerpt(&self, seen: &Observed, head: u64, tail: u64) -> Result<Excerpt, StoreError>;
 
     /// Every open job, oldest first.
     fn open_jobs(&self) -> Result<Vec<JobId>, StoreError>;

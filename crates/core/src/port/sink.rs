@@ -1,24 +1,10 @@
 //! Where follow-ups go.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{JobView, Session};
-
-/// One follow-up on its way.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Delivery {
-    /// Its identity, `<job>.end`: the same in every attempt, so that a repeat is recognisable.
-    pub id: String,
-    /// Which attempt this is, from 1.
-    pub attempt: u32,
-    /// Whom it is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<Session>,
-    /// What it is about.
-    pub job: JobView,
-    /// The same in words, with output framed as data.
-    pub text: String,
-}
+pub use crate::delivery::Delivery;
 
 /// What a sink did with a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +23,7 @@ pub enum Answer {
     /// The session no longer exists: try the next sink of the chain.
     Gone {
         /// Why.
+        #[serde(default)]
         reason: String,
     },
     /// An answer of a newer protocol, to be treated as a failed attempt.
@@ -48,6 +35,9 @@ pub enum Answer {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SinkError {
+    /// Nobody knows a sink of this name.
+    #[error("there is no sink `{0}`")]
+    Missing(String),
     /// It could not be reached, or said nothing that could be understood.
     #[error("the sink failed: {0}")]
     Failed(String),
@@ -60,4 +50,32 @@ pub enum SinkError {
 pub trait FollowUpSink: Send + Sync {
     /// Hands over one delivery. Safe to repeat: the identity stays the same.
     fn deliver(&self, delivery: &Delivery) -> Result<Answer, SinkError>;
+
+    /// Whether it starts a turn of the session, of which there is one at a time.
+    fn starts_turn(&self) -> bool {
+        false
+    }
+
+    /// How long it may take.
+    fn within(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+}
+
+impl<T: FollowUpSink + ?Sized> FollowUpSink for &T {
+    fn deliver(&self, delivery: &Delivery) -> Result<Answer, SinkError> {
+        (**self).deliver(delivery)
+    }
+    fn starts_turn(&self) -> bool {
+        (**self).starts_turn()
+    }
+    fn within(&self) -> Duration {
+        (**self).within()
+    }
+}
+
+/// The sinks that there are.
+pub trait Sinks: Send + Sync {
+    /// Finds a sink by its name.
+    fn find(&self, name: &str) -> Result<Box<dyn FollowUpSink + '_>, SinkError>;
 }

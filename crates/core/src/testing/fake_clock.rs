@@ -1,14 +1,14 @@
 //! A clock that stands still until a test moves it.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::port::clock::Clock;
 use crate::{BootId, Timestamp};
 
-/// All three clocks in one hand.
-#[derive(Debug)]
-pub struct FakeClock(Mutex<Now>);
+/// All three clocks in one hand; a clone is the same clock.
+#[derive(Debug, Clone)]
+pub struct FakeClock(Arc<Mutex<Now>>);
 
 #[derive(Debug, Clone)]
 struct Now {
@@ -20,12 +20,12 @@ struct Now {
 
 impl Default for FakeClock {
     fn default() -> Self {
-        Self(Mutex::new(Now {
+        Self(Arc::new(Mutex::new(Now {
             wall: super::sample::at(),
             awake: Duration::from_secs(900),
             since_boot: Duration::from_secs(1_000),
             boot: BootId::new("boot-1"),
-        }))
+        })))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use crate::port::sink::{Answer, Delivery, FollowUpSink, SinkError};
+use crate::port::sink::{Answer, Delivery, FollowUpSink, SinkError, Sinks};
 
 /// Answers in order, then [`Answer::Delivered`] for ever.
 #[derive(Debug, Default)]
@@ -28,5 +28,15 @@ impl FollowUpSink for FakeSink {
     fn deliver(&self, delivery: &Delivery) -> Result<Answer, SinkError> {
         self.taken.lock().unwrap().push(delivery.clone());
         Ok(self.answers.lock().unwrap().pop_front().unwrap_or(Answer::Delivered))
+    }
+}
+
+/// Every name is this sink's, except `missing`.
+impl Sinks for FakeSink {
+    fn find(&self, name: &str) -> Result<Box<dyn FollowUpSink + '_>, SinkError> {
+        match name {
+            "missing" => Err(SinkError::Missing(name.into())),
+            _ => Ok(Box::new(self)),
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use crate::message::Excerpt;
 use crate::port::disk::{Lock, LockMode, Publish, Wait};
 use crate::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
 use crate::{
@@ -20,7 +21,7 @@ struct Records {
     jobs: BTreeMap<JobId, Job>,
     keys: BTreeMap<(Option<Session>, Key), JobId>,
     /// How many hold it shared; less than none for one who holds it alone.
-    held: BTreeMap<(JobId, u8), i32>,
+    held: BTreeMap<LockName, i32>,
     minted: u64,
     refuse_writes: bool,
     notes: Vec<String>,
@@ -53,12 +54,36 @@ impl FakeStore {
         self.records().notes.clone()
     }
 
+    fn take(&self, name: LockName, mode: LockMode, wait: Wait) -> Option<Lock> {
+        let mut records = self.records();
+        loop {
+            let held = records.held.entry(name.clone()).or_default();
+            match mode {
+                LockMode::Shared if *held >= 0 => *held += 1,
+                LockMode::Exclusive if *held == 0 => *held = -1,
+                _ if wait == Wait::Try => return None,
+                _ => {
+                    records = self.0.1.wait(records).unwrap();
+                    continue;
+                }
+            }
+            return Some(Lock::new(Guard(self.clone(), name, mode)));
+        }
+    }
+
     fn records(&self) -> MutexGuard<'_, Records> {
         self.0.0.lock().unwrap()
     }
 }
 
-struct Guard(FakeStore, (JobId, u8), LockMode);
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum LockName {
+    Job(JobId, JobLock),
+    Turn(Session),
+    Monitor,
+}
+
+struct Guard(FakeStore, LockName, LockMode);
 
 impl Drop for Guard {
     fn drop(&mut self) {
@@ -167,7 +192,7 @@ impl RecordStore for FakeStore {
     fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError> {
         let records = self.records();
         let state = |lock| {
-            let held = records.held.get(&(id.clone(), lock as u8)).is_some_and(|held| *held < 0);
+            let held = records.held.get(&LockName::Job(id.clone(), lock)).is_some_and(|held| *held < 0);
             if held { LockState::Held } else { LockState::Free }
         };
         let locks = LockView { launch: state(JobLock::Launch), alive: state(JobLock::Alive) };
@@ -187,21 +212,19 @@ impl RecordStore for FakeStore {
         mode: LockMode,
         wait: Wait,
     ) -> Result<Option<Lock>, StoreError> {
-        let mut records = self.records();
-        let name = (id.clone(), lock as u8);
-        loop {
-            let held = records.held.entry(name.clone()).or_default();
-            match mode {
-                LockMode::Shared if *held >= 0 => *held += 1,
-                LockMode::Exclusive if *held == 0 => *held = -1,
-                _ if wait == Wait::Try => return Ok(None),
-                _ => {
-                    records = self.0.1.wait(records).unwrap();
-                    continue;
-                }
-            }
-            return Ok(Some(Lock::new(Guard(self.clone(), name, mode))));
-        }
+        Ok(self.take(LockName::Job(id.clone(), lock), mode, wait))
+    }
+
+    fn lock_turn(&self, session: &Session, wait: Wait) -> Result<Option<Lock>, StoreError> {
+        Ok(self.take(LockName::Turn(session.clone()), LockMode::Exclusive, wait))
+    }
+
+    fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError> {
+        Ok(self.take(LockName::Monitor, mode, wait))
+    }
+
+    fn excerpt(&self, _seen: &Observed, _head: u64, _tail: u64) -> Result<Excerpt, StoreError> {
+        Ok(Excerpt { head: Vec::new(), tail: Vec::new(), omitted: 0 })
     }
 
     fn open_jobs(&self) -> Result<Vec<JobId>, StoreError> {
@@ -217,7 +240,11 @@ impl RecordStore for FakeStore {
     fn archive(&self, id: &JobId) -> Result<bool, StoreError> {
         let mut records = self.records();
         records.writable()?;
-        if records.held.iter().any(|((owner, _), held)| owner == id && *held != 0) {
+        if records
+            .held
+            .iter()
+            .any(|(name, held)| matches!(name, LockName::Job(owner, _) if owner == id) && *held != 0)
+        {
             return Ok(false);
         }
         records.jobs.get_mut(id).ok_or_else(gone)?.past = true;
@@ -234,7 +261,8 @@ impl RecordStore for FakeStore {
     fn discard(&self, id: &JobId) -> Result<bool, StoreError> {
         let mut records = self.records();
         let empty = records.jobs.get(id).is_some_and(|job| job.facts.spec.is_absent());
-        let launching = records.held.get(&(id.clone(), JobLock::Launch as u8)).is_some_and(|held| *held != 0);
+        let launching =
+            records.held.get(&LockName::Job(id.clone(), JobLock::Launch)).is_some_and(|held| *held != 0);
         if empty && !launching {
             records.jobs.remove(id);
             return Ok(true);

@@ -24,6 +24,7 @@ pub fn spec(session: &str) -> Spec {
         key: None,
         notify: NotifyPolicy::Auto,
         sinks: Vec::new(),
+        depth: 0,
         limits: Limits::default(),
         durability: Durability::Power,
         launched_at_ms: at(),
@@ -95,12 +96,29 @@ pub fn kill() -> Kill {
 
 /// A first attempt.
 pub fn lease() -> Lease {
-    Lease { format: FORMAT, at: stamp(), deadline_ms: 60_000, attempts_used: 1, extra: Extra::new() }
+    Lease {
+        format: FORMAT,
+        at: stamp(),
+        deadline_ms: 60_000,
+        attempts_used: 1,
+        sink: 0,
+        next_ms: 5_000,
+        extra: Extra::new(),
+    }
 }
 
 /// A failed attempt.
 pub fn lease_result(gave_up: bool) -> LeaseResult {
-    LeaseResult { format: FORMAT, at: stamp(), gave_up, error: None, extra: Extra::new() }
+    LeaseResult {
+        format: FORMAT,
+        at: stamp(),
+        gave_up,
+        busy: false,
+        gone: false,
+        next_ms: 5_000,
+        error: None,
+        extra: Extra::new(),
+    }
 }
 
 /// A receipt.

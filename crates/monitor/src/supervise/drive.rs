@@ -254,10 +254,7 @@ impl<'a> Supervisor<'a> {
 
     /// The end is recorded; from here on others may settle the job, but not move it.
     fn keep(&mut self) {
-        let lock = |mode| self.ports.store.lock(&self.id, JobLock::Keeper, mode, Wait::Block).ok().flatten();
-        // Taking it alone makes the lock; then it is shared with those who deliver.
-        drop(lock(LockMode::Exclusive));
-        self.keeper = lock(LockMode::Shared);
+        self.keeper = self.ports.share(&self.id, JobLock::Keeper).ok().flatten();
         self.alive = None;
     }
 
@@ -365,6 +362,7 @@ impl<'a> Supervisor<'a> {
             output,
             survivors: ending.survivors,
             note: note.or_else(|| (!seen.is_empty()).then(|| seen.join("; "))),
+            at: Some(self.ports.clock.stamp()),
             ..End::new(ending.outcome, self.ports.clock.wall())
         }
     }

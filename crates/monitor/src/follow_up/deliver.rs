@@ -1,0 +1,508 @@
+//! Carrying a delivery out: claim, check, hand over, check again, record.
+
+use std::time::Duration;
+
+use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
+use hearback_core::port::record::{JobLock, StoreError};
+use hearback_core::port::sink::{Answer, Delivery, Sinks};
+use hearback_core::{
+    Extra, FORMAT, Fact, HEAD_BYTES, JobId, JobView, Lease, LeaseResult, LockState, Observed, OsText,
+    Receipt, ReceiptHow, Spec, TAIL_BYTES,
+};
+
+use super::due::{Claim, Due, Retry, age_of_end, due};
+use crate::{Ports, reconcile};
+
+/// How long an owner who is waiting may take to say that it has seen the end.
+const READER_WITHIN: Duration = Duration::from_secs(2);
+const READER_LOOK: Duration = Duration::from_millis(2);
+/// What a lease lasts longer than its sink may take, for everything around it.
+const LEASE_SLACK: Duration = Duration::from_secs(30);
+/// How long to try to record a receipt on a disk that is full.
+const RECEIPT_WITHIN: Duration = Duration::from_secs(60);
+const RECEIPT_PAUSE: Duration = Duration::from_millis(200);
+/// Somebody else is just doing it.
+const OVERTAKEN: Duration = Duration::from_millis(50);
+
+/// What to do about the session's turn, of which there is one at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Leave if the session is in one: whoever is looks again afterwards.
+    Try,
+    /// Sleep until it is over.
+    Wait,
+    /// We are in it.
+    Held,
+}
+
+/// What became of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attempt {
+    /// There was nothing to do, and there will not be.
+    Nothing,
+    /// Not before this long.
+    Later(Duration),
+    /// The session is in a turn.
+    InTurn,
+    /// The owner has been told.
+    Delivered,
+    /// It could not be delivered.
+    Failed {
+        /// Why.
+        error: String,
+        /// When the next attempt is due; nothing when somebody has to act.
+        next: Option<Duration>,
+    },
+}
+
+/// Delivers follow-ups.
+pub struct Deliverer<'a> {
+    /// The world.
+    pub ports: &'a Ports,
+    /// Where follow-ups go.
+    pub sinks: &'a dyn Sinks,
+    /// How often.
+    pub retry: Retry,
+}
+
+impl Deliverer<'_> {
+    /// Makes one attempt at the follow-up of a job, if one is due.
+    ///
+    /// Safe to call from anywhere at any time: a lease is exclusive, and what has a receipt is never offered again.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written.
+    pub fn attempt(&self, id: &JobId, turn: Turn) -> Result<Attempt, StoreError> {
+        let mut held = None;
+        loop {
+            let Some(seen) = self.ports.store.observe(id)? else { return Ok(Attempt::Nothing) };
+            if self.ports.here.is_foreign(&seen.facts) {
+                return Ok(Attempt::Nothing);
+            }
+            let claim = match self.due(&seen)? {
+                Due::Never => return Ok(Attempt::Nothing),
+                Due::In(pause) => return Ok(Attempt::Later(pause)),
+                Due::Expired => {
+                    self.receipt(&seen, ReceiptHow::Expired)?;
+                    self.settle(id);
+                    return Ok(Attempt::Nothing);
+                }
+                Due::GiveUp { n } => {
+                    let error = "its last attempt was never heard of again".to_owned();
+                    self.record(
+                        &seen,
+                        n,
+                        LeaseResult { gave_up: true, error: Some(error.clone()), ..self.result() },
+                    )?;
+                    return Ok(Attempt::Failed { error, next: None });
+                }
+                Due::Now(claim) => claim,
+            };
+            let Some(spec) = seen.facts.spec.present() else { return Ok(Attempt::Nothing) };
+            let name = spec.sinks.get(claim.sink as usize).map_or("", String::as_str);
+            let sink = self.sinks.find(name);
+            let starts_turn = sink.as_ref().is_ok_and(|sink| sink.starts_turn());
+            if let (true, None, Some(session)) = (starts_turn && turn != Turn::Held, &held, &spec.session) {
+                let wait = if turn == Turn::Wait { Wait::Block } else { Wait::Try };
+                held = self.ports.store.lock_turn(session, wait)?;
+                if held.is_none() {
+                    return Ok(Attempt::InTurn);
+                }
+                // Whoever was in the turn may have delivered it meanwhile.
+                continue;
+            }
+            if claim.n == 1 && self.is_read_meanwhile(id)? {
+                return Ok(Attempt::Nothing);
+            }
+            let deliver = |delivery: &Delivery| match &sink {
+                Ok(sink) => sink.deliver(delivery).map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            let within = sink.as_ref().map_or(Duration::ZERO, |sink| sink.within());
+            match self.make(&seen, spec, claim, within, deliver)? {
+                Some(attempt) => {
+                    self.settle(id);
+                    return Ok(attempt);
+                }
+                None => std::thread::sleep(OVERTAKEN),
+            }
+        }
+    }
+
+    /// Delivers until there is nothing more to do, sleeping in between. Returns early when `leave` says so: somebody
+    /// else looks after it.
+    pub fn see_through(&self, id: &JobId, leave: impl Fn() -> bool) -> Result<(), StoreError> {
+        loop {
+            let pause = match self.attempt(id, Turn::Wait)? {
+                Attempt::Later(pause) | Attempt::Failed { next: Some(pause), .. } => pause,
+                _ => return Ok(()),
+            };
+            if leave() {
+                return Ok(());
+            }
+            std::thread::sleep(pause);
+        }
+    }
+
+    /// When the follow-up of a job has to be looked at next.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read.
+    pub fn due(&self, seen: &Observed) -> Result<Due, StoreError> {
+        let last = seen.facts.leases.iter().map(|(n, _)| *n).max();
+        let lock = match last {
+            Some(n) => self.ports.store.lock(&seen.id, JobLock::Lease(n), LockMode::Shared, Wait::Try)?,
+            None => Some(Lock::new(())),
+        };
+        let state = if lock.is_some() { LockState::Free } else { LockState::Held };
+        Ok(due(&seen.facts, state, &self.ports.clock.stamp(), &self.retry))
+    }
+
+    /// Lets an owner who is waiting for the end say that it has seen it, and tells whether it did.
+    fn is_read_meanwhile(&self, id: &JobId) -> Result<bool, StoreError> {
+        let until = self.ports.clock.awake() + READER_WITHIN;
+        loop {
+            match self.ports.store.lock(id, JobLock::Reader, LockMode::Exclusive, Wait::Try) {
+                Ok(Some(_)) => break,
+                Ok(None) if self.ports.clock.awake() < until => std::thread::sleep(READER_LOOK),
+                // It does not answer; or there is no room even for a lock, and then nobody holds one.
+                Ok(None) => break,
+                Err(error) if error.is_unwritable() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let seen = self.ports.store.observe(id)?;
+        Ok(seen.is_none_or(|seen| !seen.facts.receipt.is_absent()))
+    }
+
+    /// Makes one attempt; nothing when somebody else was quicker.
+    fn make(
+        &self,
+        seen: &Observed,
+        spec: &Spec,
+        claim: Claim,
+        within: Duration,
+        deliver: impl Fn(&Delivery) -> Result<Answer, String>,
+    ) -> Result<Option<Attempt>, StoreError> {
+        let (id, store) = (&seen.id, &self.ports.store);
+        // The folder stays where it is while we work in it.
+        let _keeper = self.ports.share(id, JobLock::Keeper)?;
+        let Some(_mine) = store.lock(id, JobLock::Lease(claim.n), LockMode::Exclusive, Wait::Try)? else {
+            return Ok(None);
+        };
+        let pause = self.retry.pause(claim.attempts_used, self.chance(claim.n));
+        let lease = Lease {
+            deadline_ms: millis(within + LEASE_SLACK),
+            attempts_used: claim.attempts_used,
+            sink: claim.sink,
+            next_ms: millis(pause),
+            ..Lease::at(self.ports.clock.stamp())
+        };
+        match store.publish(id, &Fact::Lease(claim.n, lease), spec.durability) {
+            Ok(Publish::New) => {}
+            Ok(Publish::Exists) => return Ok(None),
+            // On a full disk the first attempt goes ahead under the lock alone.
+            Err(error) if error.is_unwritable() && claim.n == 1 => {}
+            Err(error) => return Err(error),
+        }
+        let Some(now) = self.still_ours(id, claim.n)? else { return Ok(None) };
+        let delivery = self.compose(&now, claim)?;
+        let answer = deliver(&delivery);
+        if self.still_ours(id, claim.n)?.is_none() {
+            return Ok(None);
+        }
+        self.conclude(&now, spec, claim, pause, answer).map(Some)
+    }
+
+    fn conclude(
+        &self,
+        seen: &Observed,
+        spec: &Spec,
+        claim: Claim,
+        pause: Duration,
+        answer: Result<Answer, String>,
+    ) -> Result<Attempt, StoreError> {
+        let last = claim.attempts_used >= self.retry.attempts_max;
+        let result = self.result();
+        let (result, error, next) = match answer {
+            Ok(Answer::Delivered) => {
+                self.receipt(seen, ReceiptHow::Delivered)?;
+                return Ok(Attempt::Delivered);
+            }
+            Ok(Answer::Busy) => {
+                let pause = self.retry.pause(1, self.chance(claim.n));
+                (LeaseResult { busy: true, ..result }, "the session is busy".to_owned(), Some(pause))
+            }
+            Ok(Answer::Gone { reason }) => {
+                let error = if reason.is_empty() { "the session is gone".to_owned() } else { reason };
+                let more = (claim.sink as usize) + 1 < spec.sinks.len();
+                (LeaseResult { gone: true, ..result }, error, more.then_some(Duration::ZERO))
+            }
+            Ok(Answer::RetryAfter { millis }) => {
+                let pause = Duration::from_millis(millis).min(self.retry.most);
+                (result, "the sink asked for another time".to_owned(), (!last).then_some(pause))
+            }
+            Ok(_) => {
+                (result, "the sink gave an answer that is not known".to_owned(), (!last).then_some(pause))
+            }
+            Err(error) => (result, error, (!last).then_some(pause)),
+        };
+        let result = LeaseResult {
+            gave_up: next.is_none(),
+            next_ms: next.map_or(0, millis),
+            error: Some(error.clone()),
+            ..result
+        };
+        self.record(seen, claim.n, result)?;
+        Ok(Attempt::Failed { error, next })
+    }
+
+    /// Looks again: nobody has taken over, and nobody has closed it.
+    fn still_ours(&self, id: &JobId, n: u32) -> Result<Option<Observed>, StoreError> {
+        let Some(seen) = self.ports.store.observe(id)? else { return Ok(None) };
+        let highest = seen.facts.leases.iter().map(|(n, _)| *n).max().unwrap_or(n);
+        Ok((highest == n && seen.facts.receipt.is_absent()).then_some(seen))
+    }
+
+    fn compose(&self, seen: &Observed, claim: Claim) -> Result<Delivery, StoreError> {
+        let log = self.ports.store.log_path(&seen.id);
+        let log = OsText::from(log.to_string_lossy().as_ref());
+        let job = JobView::new(seen, &self.ports.here, log);
+        let job = job.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
+        let output = self.ports.store.excerpt(seen, HEAD_BYTES, TAIL_BYTES)?;
+        let late = age_of_end(&seen.facts, &self.ports.clock.stamp())
+            .is_some_and(|age| age >= self.retry.late_after);
+        let leases = seen.facts.leases.iter().filter(|(n, _)| *n <= claim.n);
+        // A fresh start by hand takes a number and is no attempt.
+        let attempts =
+            leases.filter(|(_, lease)| lease.present().is_none_or(|lease| lease.attempts_used > 0)).count();
+        let depth = seen.facts.spec.present().map_or(0, |spec| spec.depth) + 1;
+        Ok(Delivery::new(job, &output, u32::try_from(attempts.max(1)).unwrap_or(u32::MAX), late, depth))
+    }
+
+    /// Closes a delivery. There is one receipt, whoever tried.
+    fn receipt(&self, seen: &Observed, how: ReceiptHow) -> Result<(), StoreError> {
+        let receipt = Fact::Receipt(Receipt::new(how, self.ports.clock.stamp()));
+        let until = self.ports.clock.awake() + RECEIPT_WITHIN;
+        loop {
+            match self.publish(seen, &receipt) {
+                Ok(_) => break,
+                // What was delivered must not be sent again for want of a few bytes: somebody may make room.
+                Err(error) if error.is_unwritable() && self.ports.clock.awake() < until => {
+                    std::thread::sleep(RECEIPT_PAUSE);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles a job and moves it out of the way. Best effort: whatever is left undone, every later command does.
+    fn settle(&self, id: &JobId) {
+        let _ = reconcile::job(self.ports, id);
+    }
+
+    fn record(&self, seen: &Observed, n: u32, result: LeaseResult) -> Result<(), StoreError> {
+        self.publish(seen, &Fact::LeaseResult(n, result)).map(|_| ())
+    }
+
+    fn publish(&self, seen: &Observed, fact: &Fact) -> Result<Publish, StoreError> {
+        let durability = seen.facts.spec.present().map(|spec| spec.durability).unwrap_or_default();
+        self.ports.store.publish(&seen.id, fact, durability)
+    }
+
+    fn result(&self) -> LeaseResult {
+        LeaseResult {
+            format: FORMAT,
+            at: self.ports.clock.stamp(),
+            gave_up: false,
+            busy: false,
+            gone: false,
+            next_ms: 0,
+            error: None,
+            extra: Extra::new(),
+        }
+    }
+
+    /// Good enough to keep a crowd apart: who is told at the same moment by the same clock differs in its number.
+    fn chance(&self, n: u32) -> u64 {
+        let now = self.ports.clock.stamp().since_boot_ms;
+        (now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) ^ u64::from(n) ^ u64::from(std::process::id())
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl std::fmt::Debug for Deliverer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Deliverer").field("retry", &self.retry).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::port::record::RecordStore;
+    use hearback_core::port::sink::{FollowUpSink, SinkError};
+    use hearback_core::testing::{FakeClock, FakeProcesses, FakeSink, FakeStore, sample};
+    use hearback_core::{Facts, FollowUpState, LockView, Read, fold};
+
+    struct World {
+        store: FakeStore,
+        clock: FakeClock,
+        ports: Ports,
+        id: JobId,
+    }
+
+    fn world(sinks: &[&str]) -> World {
+        let (store, clock) = (FakeStore::default(), FakeClock::default());
+        let ports = Ports::new(store.clone(), FakeProcesses::default(), clock.clone());
+        let id = sample::id(1);
+        let mut spec = Spec { id: id.clone(), ..sample::spec("s") };
+        spec.sinks = sinks.iter().map(|name| (*name).to_owned()).collect();
+        let mut end = sample::end(0);
+        end.at = Some(hearback_core::port::clock::Clock::stamp(&clock));
+        store.put(
+            &id,
+            Facts {
+                spec: Read::Present(spec),
+                begin: Read::Present(sample::begin()),
+                end: Read::Present(end),
+                ..Facts::default()
+            },
+        );
+        World { store, clock, ports, id }
+    }
+
+    impl World {
+        fn attempt(&self, sink: &FakeSink) -> Attempt {
+            let retry = Retry { attempts_max: 3, ..Retry::default() };
+            Deliverer { ports: &self.ports, sinks: sink, retry }.attempt(&self.id, Turn::Try).unwrap()
+        }
+
+        fn state(&self) -> FollowUpState {
+            fold(&self.store.facts(&self.id), LockView::FREE).follow_up.state
+        }
+
+        /// Attempts until nothing is due, letting the pauses pass.
+        fn see_through(&self, sink: &FakeSink) -> Vec<Attempt> {
+            let mut attempts = Vec::new();
+            for _ in 0..20 {
+                let attempt = self.attempt(sink);
+                match &attempt {
+                    Attempt::Later(pause) => self.clock.advance(*pause),
+                    Attempt::Nothing => break,
+                    _ => attempts.push(attempt),
+                }
+            }
+            attempts
+        }
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_never_offered_again() {
+        let world = world(&["a"]);
+        let sink = FakeSink::default();
+        assert_eq!(world.see_through(&sink), [Attempt::Delivered]);
+        assert_eq!(world.state(), FollowUpState::Delivered);
+        assert_eq!(world.attempt(&sink), Attempt::Nothing);
+        let taken = sink.taken();
+        assert_eq!(
+            (taken.len(), taken[0].attempt, taken[0].id.as_str()),
+            (1, 1, &*format!("{}.end", world.id))
+        );
+    }
+
+    #[test]
+    fn scenario_73_failures_are_repeated_with_one_identity_and_end_as_a_dead_letter() {
+        let world = world(&["a"]);
+        let sink = FakeSink::answering(vec![Answer::Unknown; 9]);
+        let attempts = world.see_through(&sink);
+        assert_eq!(attempts.len(), 3);
+        assert!(matches!(attempts[2], Attempt::Failed { next: None, .. }), "{attempts:?}");
+        assert_eq!(world.state(), FollowUpState::DeadLetter);
+        let taken = sink.taken();
+        assert_eq!(taken.iter().map(|delivery| delivery.attempt).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(taken.iter().all(|delivery| delivery.id == taken[0].id));
+        // Asked for again by hand, it starts afresh.
+        let again = Fact::Lease(4, Lease::at(hearback_core::port::clock::Clock::stamp(&world.clock)));
+        let _ = world.store.publish(&world.id, &again, Default::default()).unwrap();
+        assert_eq!(world.see_through(&FakeSink::default()), [Attempt::Delivered]);
+    }
+
+    #[test]
+    fn scenario_58_a_busy_session_costs_no_attempt() {
+        let world = world(&["a"]);
+        let sink = FakeSink::answering(vec![Answer::Busy; 6]);
+        let attempts = world.see_through(&sink);
+        assert_eq!((attempts.len(), attempts.last()), (7, Some(&Attempt::Delivered)), "{attempts:?}");
+    }
+
+    #[test]
+    fn scenario_75_a_session_that_is_gone_falls_to_the_next_sink_and_then_to_people() {
+        let gone = || Answer::Gone { reason: "deleted".into() };
+        let chained = world(&["a", "b"]);
+        assert_eq!(chained.see_through(&FakeSink::answering([gone()])).last(), Some(&Attempt::Delivered));
+        let alone = world(&["a"]);
+        let attempts = alone.see_through(&FakeSink::answering([gone()]));
+        assert_eq!(attempts, [Attempt::Failed { error: "deleted".into(), next: None }]);
+        assert_eq!(alone.state(), FollowUpState::DeadLetter);
+    }
+
+    #[test]
+    fn an_owner_who_waited_and_saw_it_is_not_told_again() {
+        let world = world(&["a"]);
+        let reader = world.ports.share(&world.id, JobLock::Reader).unwrap();
+        let seen = world.store.observe(&world.id).unwrap().unwrap();
+        std::thread::scope(|scope| {
+            let attempt = scope.spawn(|| world.attempt(&FakeSink::default()));
+            let receipt = Receipt::new(ReceiptHow::Consumed, sample::stamp());
+            let _ = world.store.publish(&seen.id, &Fact::Receipt(receipt), Default::default()).unwrap();
+            drop(reader);
+            assert_eq!(attempt.join().unwrap(), Attempt::Nothing);
+        });
+        assert_eq!(world.state(), FollowUpState::Consumed);
+    }
+
+    #[test]
+    fn a_full_disk_does_not_keep_the_first_attempt() {
+        let world = world(&["a"]);
+        world.store.refuse_writes(true);
+        let sink = FakeSink::answering([Answer::Unknown]);
+        let retry = Retry::default();
+        let deliverer = Deliverer { ports: &world.ports, sinks: &sink, retry };
+        assert!(deliverer.attempt(&world.id, Turn::Try).is_err(), "what it came to cannot be recorded");
+        assert_eq!(sink.taken().len(), 1);
+    }
+
+    #[test]
+    fn whoever_lost_the_lease_records_nothing() {
+        let world = world(&["a"]);
+        let late = Late(world.store.clone(), world.id.clone());
+        let deliverer = Deliverer { ports: &world.ports, sinks: &late, retry: Retry::default() };
+        let attempt = deliverer.attempt(&world.id, Turn::Try).unwrap();
+        assert!(matches!(attempt, Attempt::Later(_)), "{attempt:?}");
+        assert!(world.store.facts(&world.id).receipt.is_absent());
+    }
+
+    /// Somebody else takes over while this one is at it.
+    struct Late(FakeStore, JobId);
+
+    impl Sinks for Late {
+        fn find(&self, _name: &str) -> Result<Box<dyn FollowUpSink + '_>, SinkError> {
+            Ok(Box::new(self))
+        }
+    }
+
+    impl FollowUpSink for Late {
+        fn deliver(&self, _: &Delivery) -> Result<Answer, SinkError> {
+            let lease = Lease { attempts_used: 2, next_ms: 9_000, ..Lease::at(sample::stamp()) };
+            let _ = self.0.publish(&self.1, &Fact::Lease(2, lease), Default::default()).unwrap();
+            Ok(Answer::Delivered)
+        }
+    }
+}

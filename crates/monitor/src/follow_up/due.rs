@@ -1,0 +1,233 @@
+//! When the next attempt at a delivery is due: a pure function of what was recorded, who is alive and the time.
+
+use std::time::Duration;
+
+use hearback_core::{Facts, FollowUpState, JobState, Lease, LockState, LockView, Read, Stamp, fold};
+
+/// How often and for how long a delivery is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    /// So many attempts, then somebody has to act.
+    pub attempts_max: u32,
+    /// The pause after the first failed attempt; it doubles with each.
+    pub first: Duration,
+    /// The longest pause.
+    pub most: Duration,
+    /// An end that is told later than this is marked late.
+    pub late_after: Duration,
+    /// What nobody took for so long is not offered any more.
+    pub expire_after: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            attempts_max: 8,
+            first: Duration::from_secs(5),
+            most: Duration::from_secs(60 * 60),
+            late_after: Duration::from_secs(60 * 60),
+            expire_after: Duration::from_secs(30 * 24 * 60 * 60),
+        }
+    }
+}
+
+impl Retry {
+    /// How long to wait after so many attempts; a quarter more or less, so that those who failed together do not come
+    /// back together.
+    pub fn pause(&self, attempts_used: u32, chance: u64) -> Duration {
+        let doubled = self.first.saturating_mul(2_u32.saturating_pow(attempts_used.saturating_sub(1)));
+        let percent = 75 + u32::try_from(chance % 51).unwrap_or(0);
+        doubled.min(self.most).saturating_mul(percent) / 100
+    }
+}
+
+/// What is to be done about the follow-up of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// Nothing: it is not over, nothing is owed, nobody is to be sent it, or somebody has to act.
+    Never,
+    /// Not before this long.
+    In(Duration),
+    /// Try now.
+    Now(Claim),
+    /// The last attempt that there may be was never heard of again.
+    GiveUp {
+        /// Its number.
+        n: u32,
+    },
+    /// Nobody took it for too long.
+    Expired,
+}
+
+/// One attempt to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    /// The number of its lease.
+    pub n: u32,
+    /// Attempts that count towards giving up, this one included.
+    pub attempts_used: u32,
+    /// Which sink of the chain.
+    pub sink: u32,
+}
+
+/// Decides. `last_lease` tells whether whoever made the newest attempt is still at it.
+pub fn due(facts: &Facts, last_lease: LockState, now: &Stamp, retry: &Retry) -> Due {
+    let folded = fold(facts, LockView::FREE);
+    if folded.frozen || !matches!(folded.state, JobState::Ended { .. }) {
+        return Due::Never;
+    }
+    let state = folded.follow_up.state;
+    if state.is_closed() {
+        return Due::Never;
+    }
+    if age_of_end(facts, now).is_some_and(|age| age >= retry.expire_after) {
+        return Due::Expired;
+    }
+    let chain = facts.spec.present().map_or(0, |spec| spec.sinks.len());
+    if state == FollowUpState::DeadLetter || chain == 0 {
+        return Due::Never;
+    }
+    let Some((n, lease)) = facts.leases.iter().max_by_key(|(n, _)| n) else {
+        return Due::Now(Claim { n: 1, attempts_used: 1, sink: 0 });
+    };
+    let n = *n;
+    // A lease that cannot be read was an attempt all the same; how many there were before it is told by its number.
+    let unknown = Lease { attempts_used: n, next_ms: 0, sink: 0, deadline_ms: 0, ..Lease::at(now.clone()) };
+    let lease = lease.present().unwrap_or(&unknown);
+    let left = |from: &Stamp, millis: u64| Duration::from_millis(millis.saturating_sub(from.age_ms(now)));
+    let result = facts.results.iter().find(|(number, _)| *number == n).map(|(_, result)| result);
+    let (pause, attempts_used, sink) = match result {
+        Some(Read::Present(result)) => {
+            let (used, sink) = match (result.gone, result.busy) {
+                (true, _) => (0, lease.sink + 1),
+                (false, true) => (lease.attempts_used.saturating_sub(1), lease.sink),
+                (false, false) => (lease.attempts_used, lease.sink),
+            };
+            (left(&result.at, result.next_ms), used, sink)
+        }
+        Some(_) => (left(&lease.at, lease.next_ms), lease.attempts_used, lease.sink),
+        None if last_lease == LockState::Held => {
+            let rest = left(&lease.at, lease.deadline_ms);
+            if !rest.is_zero() {
+                return Due::In(rest);
+            }
+            (Duration::ZERO, lease.attempts_used, lease.sink)
+        }
+        None => (left(&lease.at, lease.next_ms), lease.attempts_used, lease.sink),
+    };
+    if attempts_used >= retry.attempts_max {
+        return Due::GiveUp { n };
+    }
+    if !pause.is_zero() {
+        return Due::In(pause);
+    }
+    Due::Now(Claim { n: n + 1, attempts_used: attempts_used + 1, sink })
+}
+
+/// How long ago a job ended, where that is known on a clock that nobody sets.
+pub(super) fn age_of_end(facts: &Facts, now: &Stamp) -> Option<Duration> {
+    let at = facts.end.present()?.at.as_ref()?;
+    Some(Duration::from_millis(at.age_ms(now)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::testing::sample;
+    use hearback_core::{LeaseResult, Receipt, ReceiptHow};
+
+    const HELD: LockState = LockState::Held;
+    const FREE: LockState = LockState::Free;
+
+    fn ended() -> Facts {
+        let mut spec = sample::spec("s");
+        spec.sinks = vec!["first".into(), "second".into()];
+        let mut end = sample::end(0);
+        end.at = Some(sample::stamp());
+        Facts {
+            spec: Read::Present(spec),
+            begin: Read::Present(sample::begin()),
+            end: Read::Present(end),
+            ..Facts::default()
+        }
+    }
+
+    fn after(seconds: u64) -> Stamp {
+        let mut stamp = sample::stamp();
+        stamp.since_boot_ms += seconds * 1000;
+        stamp
+    }
+
+    fn leased(n: u32, attempts_used: u32, result: Option<LeaseResult>) -> Facts {
+        let mut facts = ended();
+        facts.leases.push((n, Read::Present(Lease { attempts_used, ..sample::lease() })));
+        facts.results.extend(result.map(|result| (n, Read::Present(result))));
+        facts
+    }
+
+    fn at(facts: &Facts, lock: LockState, seconds: u64) -> Due {
+        due(facts, lock, &after(seconds), &Retry::default())
+    }
+
+    fn now(n: u32, attempts_used: u32, sink: u32) -> Due {
+        Due::Now(Claim { n, attempts_used, sink })
+    }
+
+    #[test]
+    fn the_first_attempt_is_due_at_once_and_only_for_those_who_are_owed_one() {
+        assert_eq!(at(&ended(), FREE, 0), now(1, 1, 0));
+        let mut pulled = ended();
+        if let Read::Present(spec) = &mut pulled.spec {
+            spec.sinks.clear();
+        }
+        assert_eq!(at(&pulled, FREE, 0), Due::Never);
+        assert_eq!(at(&Facts { end: Read::Absent, ..ended() }, FREE, 0), Due::Never);
+        let receipt = Receipt::new(ReceiptHow::Consumed, sample::stamp());
+        assert_eq!(at(&Facts { receipt: Read::Present(receipt), ..ended() }, FREE, 0), Due::Never);
+    }
+
+    #[test]
+    fn whoever_is_at_it_is_left_alone_until_its_deadline_or_its_death() {
+        let facts = leased(1, 1, None);
+        assert_eq!(at(&facts, HELD, 10), Due::In(Duration::from_secs(50)));
+        assert_eq!(at(&facts, HELD, 61), now(2, 2, 0), "it had its time");
+        assert_eq!(at(&facts, FREE, 1), Due::In(Duration::from_secs(4)), "dead, and the pause is kept");
+        assert_eq!(at(&facts, FREE, 5), now(2, 2, 0));
+    }
+
+    #[test]
+    fn what_an_attempt_came_to_decides_about_the_next() {
+        let result = sample::lease_result(false);
+        assert_eq!(at(&leased(3, 2, Some(result.clone())), FREE, 5), now(4, 3, 0));
+        let busy = LeaseResult { busy: true, ..result.clone() };
+        assert_eq!(at(&leased(3, 2, Some(busy)), FREE, 5), now(4, 2, 0), "no attempt is spent");
+        let gone = LeaseResult { gone: true, next_ms: 0, ..result.clone() };
+        assert_eq!(at(&leased(3, 2, Some(gone)), FREE, 0), now(4, 1, 1), "the next sink starts afresh");
+        assert_eq!(at(&leased(9, 8, Some(result)), FREE, 99), Due::GiveUp { n: 9 });
+        assert_eq!(
+            at(&leased(9, 8, Some(sample::lease_result(true))), FREE, 99),
+            Due::Never,
+            "a dead letter"
+        );
+        assert_eq!(at(&leased(10, 0, None), FREE, 5), now(11, 1, 0), "asked for again by hand");
+    }
+
+    #[test]
+    fn a_month_later_it_is_expired_whatever_became_of_it() {
+        let month = 31 * 24 * 60 * 60;
+        assert_eq!(at(&ended(), FREE, month), Due::Expired);
+        assert_eq!(at(&leased(9, 8, Some(sample::lease_result(true))), FREE, month), Due::Expired);
+        // A wall clock that jumps by a year within one boot expires nothing.
+        let mut jumped = after(10);
+        jumped.wall_ms = hearback_core::Timestamp::from_millis(jumped.wall_ms.as_millis() + 31_536_000_000);
+        assert_eq!(due(&ended(), FREE, &jumped, &Retry::default()), now(1, 1, 0));
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_bound_and_differ() {
+        let retry = Retry::default();
+        let exact = |n| retry.pause(n, 25);
+        assert_eq!([1, 2, 3, 40].map(exact), [5, 10, 20, 3600].map(Duration::from_secs));
+        assert!((0..1000).all(|chance| (3_750..=6_250).contains(&retry.pause(1, chance).as_millis())));
+    }
+}

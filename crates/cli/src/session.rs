@@ -12,6 +12,14 @@ const VARIABLES: [&str; 6] = [
     "AGENT_SESSION_ID",
 ];
 
+/// How many follow-ups led to what runs here.
+pub(crate) const DEPTH_VARIABLE: &str = "HEARBACK_DEPTH";
+
+/// How many follow-ups led to this process; none when it was not woken by one.
+pub(crate) fn current_depth() -> u32 {
+    std::env::var(DEPTH_VARIABLE).ok().and_then(|depth| depth.parse().ok()).unwrap_or(0)
+}
+
 /// A variable that should name a session and cannot.
 ///
 /// It is not passed over: without a session a caller sees everybody's jobs.

@@ -1,21 +1,54 @@
 //! Settings: environment over file over default. A bad value is named and passed over.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use hearback_core::Durability;
+use hearback_monitor::follow_up::Retry;
 use hearback_monitor::prune::Retention;
 
+use crate::sinks::{SinkSettings, route};
+
 /// What can be set.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// What has to survive a power cut (`durability`, `HEARBACK_DURABILITY`): `power` or `process`.
     pub durability: Durability,
     /// How long settled jobs are kept (`retention`, `HEARBACK_RETENTION`: a duration such as `30d`), and how many
     /// (`max_jobs`, `HEARBACK_MAX_JOBS`).
     pub retention: Retention,
+    /// Where follow-ups of a session's jobs go unless a launch says otherwise (`default_sink`).
+    pub default_sink: Option<String>,
+    /// The sinks of the settings file (`[sink.NAME]`).
+    pub sinks: BTreeMap<String, SinkSettings>,
+    /// How often a delivery is tried (`attempts`), with which pauses (`retry_first`, `retry_most`), when it counts as
+    /// late (`late_after`) and when it expires (`expire_after`).
+    pub retry: Retry,
+    /// How many follow-ups may lead from one launch to the next (`max_depth`).
+    pub max_depth: u32,
+    /// Variables that hold secrets (`secrets`, a list of names): no job inherits them, and what they hold is masked
+    /// in what is shown and sent.
+    pub secrets: Vec<String>,
     /// Values that were passed over, each with its reason.
     pub warnings: Vec<String>,
+}
+
+const DEFAULT_MAX_DEPTH: u32 = 8;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            durability: Durability::default(),
+            retention: Retention::default(),
+            default_sink: None,
+            sinks: BTreeMap::new(),
+            retry: Retry::default(),
+            max_depth: DEFAULT_MAX_DEPTH,
+            secrets: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
 }
 
 impl Settings {
@@ -29,9 +62,38 @@ impl Settings {
                 .push(format!("`{}` is not valid TOML and was ignored: {reason}", path.display()));
             toml::Table::new()
         });
-        const KNOWN: [&str; 3] = ["durability", "retention", "max_jobs"];
+        const KNOWN: [&str; 12] = [
+            "durability",
+            "retention",
+            "max_jobs",
+            "default_sink",
+            "sink",
+            "attempts",
+            "retry_first",
+            "retry_most",
+            "late_after",
+            "expire_after",
+            "max_depth",
+            "secrets",
+        ];
         for name in table.keys().filter(|name| !KNOWN.contains(&name.as_str())) {
             settings.warnings.push(format!("{name} in {} is no setting, and was ignored", path.display()));
+        }
+        if let Some(sinks) = table.get("sink") {
+            match sinks.as_table() {
+                Some(sinks) => {
+                    let Self { sinks: parsed, warnings, .. } = &mut settings;
+                    *parsed = route::parse_all(sinks, |warning| warnings.push(warning));
+                }
+                None => settings.warnings.push("`sink` is no table, and was ignored".into()),
+            }
+        }
+        if let Some(secrets) = table.get("secrets") {
+            let names = secrets.as_array().and_then(|names| names.iter().map(|name| name.as_str()).collect());
+            match names.map(|names: Vec<&str>| names.into_iter().map(str::to_owned).collect()) {
+                Some(names) => settings.secrets = names,
+                None => settings.warnings.push("`secrets` is no list of names, and was ignored".into()),
+            }
         }
         let mut pick = |name: &str, set: &mut dyn FnMut(&mut Self, &str) -> bool| {
             let variable = format!("HEARBACK_{}", name.to_uppercase());
@@ -68,8 +130,40 @@ impl Settings {
         pick("max_jobs", &mut |settings, value| {
             value.parse().map(|most| settings.retention.max_jobs = most).is_ok()
         });
+        pick("default_sink", &mut |settings, value| {
+            settings.default_sink = Some(value.to_owned()).filter(|name| !name.is_empty());
+            true
+        });
+        pick("attempts", &mut |settings, value| {
+            let parsed = value.parse().ok().filter(|attempts| *attempts > 0);
+            parsed.map(|attempts| settings.retry.attempts_max = attempts).is_some()
+        });
+        pick("max_depth", &mut |settings, value| {
+            value.parse().map(|depth| settings.max_depth = depth).is_ok()
+        });
+        let times: [(&str, fn(&mut Retry) -> &mut Duration); 4] = [
+            ("retry_first", |retry| &mut retry.first),
+            ("retry_most", |retry| &mut retry.most),
+            ("late_after", |retry| &mut retry.late_after),
+            ("expire_after", |retry| &mut retry.expire_after),
+        ];
+        for (name, place) in times {
+            pick(name, &mut |settings, value| {
+                parse_duration(value).map(|time| *place(&mut settings.retry) = time).is_some()
+            });
+        }
         settings
     }
+}
+
+/// Puts the name of a secret in place of what it holds. What is too short to be one is left alone.
+pub(crate) fn masked_text(text: &str, secrets: &[(String, String)]) -> String {
+    const SHORTEST: usize = 4;
+    let mut masked = text.to_owned();
+    for (name, value) in secrets.iter().filter(|(_, value)| value.len() >= SHORTEST) {
+        masked = masked.replace(value, &format!("[{name}]"));
+    }
+    masked
 }
 
 fn parse_duration(value: &str) -> Option<Duration> {

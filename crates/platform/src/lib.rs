@@ -29,7 +29,7 @@ mod program;
 mod temporary;
 mod wire;
 
-pub use mark::{JOB_MARK, SUPERVISOR_MARK};
+pub use mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
 pub use native::Native;
 pub use program::{SUPERVISE_COMMAND, exit_code};
 pub use sys::text::{from_os, split_variable, to_os};

@@ -1,13 +1,14 @@
 //! The machine that this process runs on: every port, handed to `sys`.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use hearback_core::port::clock::Clock;
 use hearback_core::port::executor::{Executor, Running, StartRequest};
 use hearback_core::port::process::{
-    Presence, ProcessControl, ProcessIdentity, SupervisorLink, SupervisorRequest, SweepReport,
+    Errand, ErrandReport, Presence, ProcessControl, ProcessIdentity, SupervisorLink, SupervisorRequest,
+    SweepReport,
 };
 use hearback_core::{BootId, Here, JobId, StartError, Timestamp};
 
@@ -31,6 +32,11 @@ pub struct Native {
 }
 
 impl Native {
+    /// Finds a program on the PATH.
+    pub fn find_program(&self, name: &str) -> Option<PathBuf> {
+        crate::program::find(name.as_ref(), Path::new("/")).ok()
+    }
+
     /// Lets a write beyond a file-size limit fail in this process, so that it can be reported, instead of ending it.
     pub fn survive_size_limits(&self) {
         sys::detach::survive_size_limits();
@@ -97,6 +103,10 @@ impl ProcessControl for Native {
 
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
         sys::detach::spawn_supervisor(request)
+    }
+
+    fn run_errand(&self, errand: &Errand) -> Result<ErrandReport, StartError> {
+        sys::errand::run(errand)
     }
 
     fn ring(&self, bell: &Path) -> io::Result<bool> {

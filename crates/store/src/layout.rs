@@ -113,6 +113,7 @@ pub(crate) fn lock(folder: &Path, lock: JobLock) -> PathBuf {
         JobLock::Keeper => "keeper.lock".to_owned(),
         JobLock::Reader => "reader.lock".to_owned(),
         JobLock::Lease(n) => format!("lease.{n}.lock"),
+        JobLock::Deliverer => "deliver.lock".to_owned(),
     })
 }
 

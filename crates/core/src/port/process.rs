@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::fold::Here;
-use crate::{JobId, StartError};
+use crate::{Exit, JobId, OsText, StartError};
 
 /// Names one run of an operating system. Opaque; compared for equality only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -149,6 +149,36 @@ pub struct SupervisorRequest {
     pub env: Vec<(OsString, Option<OsString>)>,
 }
 
+/// A program to be run to its end, within a time.
+#[derive(Debug, Clone)]
+pub struct Errand {
+    /// The program and its arguments, run as given, without a shell.
+    pub argv: Vec<OsText>,
+    /// Where; by default nowhere in particular.
+    pub cwd: Option<PathBuf>,
+    /// Changes to the environment that it inherits.
+    pub env: Vec<(OsString, Option<OsString>)>,
+    /// What it is told.
+    pub stdin: Vec<u8>,
+    /// How long it may take.
+    pub within: Duration,
+    /// How much is kept of what it says, of each stream.
+    pub output_max: usize,
+    /// By which all of its processes are known: nobody else's.
+    pub mark: JobId,
+}
+
+/// What became of an errand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrandReport {
+    /// How it ended; nothing when it was out of time, and was ended with everything that it started.
+    pub exit: Option<Exit>,
+    /// What it said.
+    pub stdout: Vec<u8>,
+    /// What it complained about.
+    pub stderr: Vec<u8>,
+}
+
 /// What a sweep found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SweepReport {
@@ -178,6 +208,9 @@ pub trait ProcessControl: Send + Sync {
 
     /// Starts a supervisor that outlives us, holding no descriptor of ours but the wire.
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>>;
+
+    /// Runs a program to its end. It dies with us where the system can arrange that.
+    fn run_errand(&self, errand: &Errand) -> Result<ErrandReport, StartError>;
 
     /// Rings the bell of a supervisor; tells whether anybody was there to hear it.
     fn ring(&self, bell: &Path) -> io::Result<bool>;

@@ -54,6 +54,8 @@ pub enum JobLock {
     Reader,
     /// Held by whoever makes this attempt at a delivery.
     Lease(u32),
+    /// Held by whoever sees the delivery through, asleep between attempts.
+    Deliverer,
 }
 
 /// Who a key belongs to.

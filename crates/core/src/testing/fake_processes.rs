@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use crate::fold::Here;
 use crate::port::process::{
-    Heard, Presence, ProcessControl, ProcessIdentity, SupervisorLink, SupervisorRequest, SweepReport, Word,
+    Errand, ErrandReport, Heard, Presence, ProcessControl, ProcessIdentity, SupervisorLink,
+    SupervisorRequest, SweepReport, Word,
 };
-use crate::{BootId, JobId};
+use crate::{BootId, Exit, JobId, StartError};
 
 /// Processes by pid, and a note of every sweep. Clones share one table.
 #[derive(Debug, Clone, Default)]
@@ -93,6 +94,10 @@ impl ProcessControl for FakeProcesses {
         let heard = self.heard.lock().unwrap().pop().unwrap_or(Heard::Gone);
         Ok(Box::new(FakeLink { told: Arc::clone(&self.told), heard }))
     }
+    fn run_errand(&self, _errand: &Errand) -> Result<ErrandReport, StartError> {
+        Ok(ErrandReport { exit: Some(Exit::Exited { code: 0 }), stdout: Vec::new(), stderr: Vec::new() })
+    }
+
     fn ring(&self, _bell: &Path) -> io::Result<bool> {
         Ok(true)
     }

@@ -130,19 +130,53 @@ impl Deliverer<'_> {
         }
     }
 
-    /// Delivers until there is nothing more to do, sleeping in between. Returns early when `leave` says so: somebody
-    /// else looks after it.
-    pub fn see_through(&self, id: &JobId, leave: impl Fn() -> bool) -> Result<(), StoreError> {
+    /// Delivers until there is nothing more to do, sleeping in between. Returns early when somebody else does so, or
+    /// when a monitor looks after the whole store.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written.
+    pub fn see_through(&self, id: &JobId) -> Result<(), StoreError> {
+        let seen = self.ports.store.observe(id)?;
+        // Most jobs have nobody to be sent to, and leave no trace of that.
+        if seen.is_none_or(|seen| self.due(&seen).is_ok_and(|due| due == Due::Never)) {
+            return Ok(());
+        }
+        let lock = self.ports.store.lock(id, JobLock::Deliverer, LockMode::Exclusive, Wait::Try);
+        let _mine = match lock {
+            Ok(None) => return Ok(()),
+            Ok(Some(mine)) => Some(mine),
+            // There may be no room for a lock, and the first attempt is made all the same.
+            Err(error) if error.is_unwritable() => None,
+            Err(error) => return Err(error),
+        };
         loop {
             let pause = match self.attempt(id, Turn::Wait)? {
                 Attempt::Later(pause) | Attempt::Failed { next: Some(pause), .. } => pause,
                 _ => return Ok(()),
             };
-            if leave() {
+            if self.is_monitored()? {
                 return Ok(());
             }
             std::thread::sleep(pause);
         }
+    }
+
+    /// Whether an attempt is due, and nobody is there to make it.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read.
+    pub fn is_forsaken(&self, seen: &Observed) -> Result<bool, StoreError> {
+        if !matches!(self.due(seen)?, Due::Now(_)) || self.is_monitored()? {
+            return Ok(false);
+        }
+        let lock = self.ports.store.lock(&seen.id, JobLock::Deliverer, LockMode::Shared, Wait::Try)?;
+        Ok(lock.is_some())
+    }
+
+    fn is_monitored(&self) -> Result<bool, StoreError> {
+        Ok(self.ports.store.lock_monitor(LockMode::Shared, Wait::Try)?.is_none())
     }
 
     /// When the follow-up of a job has to be looked at next.

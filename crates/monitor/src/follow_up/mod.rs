@@ -1,7 +1,9 @@
 //! Follow-ups: what is owed to the owners of jobs that are over, and how it gets to them.
 
+mod close;
 mod deliver;
 mod due;
 
+pub use close::{Closed, close, start_afresh};
 pub use deliver::{Attempt, Deliverer, Turn};
 pub use due::{Claim, Due, Retry, due};

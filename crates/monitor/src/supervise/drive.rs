@@ -36,6 +36,8 @@ pub struct Supervisor<'a> {
     running: Option<Box<dyn Running>>,
     /// Held while what was left behind is kept.
     keeper: Option<Lock>,
+    /// Sees the follow-up through while this process still keeps what leftovers print.
+    meanwhile: &'a dyn Fn(&JobId),
     /// Requests to end the job that were heard.
     heard: u32,
     /// What happened and was not decided on yet.
@@ -49,6 +51,7 @@ impl<'a> Supervisor<'a> {
         ports: &'a Ports,
         executor: &'a dyn Executor,
         wire: &'a mut dyn LauncherLink,
+        meanwhile: &'a dyn Fn(&JobId),
         id: JobId,
     ) -> Self {
         Self {
@@ -61,6 +64,7 @@ impl<'a> Supervisor<'a> {
             alive: None,
             running: None,
             keeper: None,
+            meanwhile,
             heard: 0,
             events: VecDeque::new(),
             state: State::Waiting,
@@ -256,6 +260,7 @@ impl<'a> Supervisor<'a> {
     fn keep(&mut self) {
         self.keeper = self.ports.share(&self.id, JobLock::Keeper).ok().flatten();
         self.alive = None;
+        (self.meanwhile)(&self.id);
     }
 
     fn claim(&mut self) -> Result<Publish, StoreError> {
@@ -454,7 +459,7 @@ mod tests {
         let executor = FakeExecutor::default();
         *executor.0.lock().unwrap() = script;
         let mut wire = FakeWire(word, vec![]);
-        Supervisor::new(&ports, &executor, &mut wire, id).run();
+        Supervisor::new(&ports, &executor, &mut wire, &|_| {}, id).run();
         (store, executor, wire.1)
     }
 
@@ -505,7 +510,7 @@ mod tests {
                 let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default());
                 let executor = FakeExecutor::default();
                 let mut wire = FakeWire(Word::Gone, vec![]);
-                Supervisor::new(&ports, &executor, &mut wire, sample::id(1)).run();
+                Supervisor::new(&ports, &executor, &mut wire, &|_| {}, sample::id(1)).run();
                 executor.0.lock().unwrap().calls.len()
             }
         });

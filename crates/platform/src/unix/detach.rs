@@ -8,7 +8,7 @@ use hearback_core::port::process::{SupervisorLink, SupervisorRequest};
 
 use super::signals;
 use crate::wire::PipeLink;
-use crate::{JOB_MARK, SUPERVISE_COMMAND, SUPERVISOR_MARK};
+use crate::{ERRAND_MARK, JOB_MARK, SUPERVISE_COMMAND, SUPERVISOR_MARK};
 
 #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
 pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
@@ -20,7 +20,7 @@ pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dy
             None => command.env_remove(name),
         };
     }
-    command.env(SUPERVISOR_MARK, request.job.as_str()).env_remove(JOB_MARK);
+    command.env(SUPERVISOR_MARK, request.job.as_str()).env_remove(JOB_MARK).env_remove(ERRAND_MARK);
     command.current_dir(&request.home);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     // SAFETY: `leave` makes async-signal-safe calls only.

@@ -4,6 +4,8 @@ pub(crate) mod bell;
 pub(crate) mod clock;
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
 pub(crate) mod detach;
+#[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
+pub(crate) mod errand;
 #[expect(unsafe_code, reason = "wait4 tells what a child used, and has no safe wrapper")]
 pub(crate) mod executor;
 #[cfg_attr(

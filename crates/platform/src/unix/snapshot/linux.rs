@@ -4,7 +4,7 @@ use std::io;
 
 use super::Process;
 use crate::SUPERVISE_COMMAND;
-use crate::mark::{JOB_MARK, SUPERVISOR_MARK};
+use crate::mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
 
 /// What hearback reads of a process's stat file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -153,7 +153,7 @@ fn process(pid: u32, looks: u32) -> Option<Process> {
     };
     // Anybody can set a variable; who is executed as a supervisor has the id on its command line, too.
     let supervises = value(SUPERVISOR_MARK).filter(|id| is_supervisor_of(pid, id));
-    Some(Process { stat, job: value(JOB_MARK), supervises })
+    Some(Process { stat, job: value(JOB_MARK).or_else(|| value(ERRAND_MARK)), supervises })
 }
 
 fn environment(pid: u32) -> Vec<u8> {

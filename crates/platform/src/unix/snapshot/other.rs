@@ -5,7 +5,7 @@ use std::io;
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 
 use super::Process;
-use crate::mark::{JOB_MARK, SUPERVISOR_MARK};
+use crate::mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
 
 /// What hearback needs to know of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +49,11 @@ pub(crate) fn each(mut visit: impl FnMut(Process)) -> io::Result<()> {
             session: number(nix::unistd::getsid(Some(raw))),
             started: who.started,
         };
-        visit(Process { stat, job: mark(JOB_MARK), supervises: mark(SUPERVISOR_MARK) });
+        visit(Process {
+            stat,
+            job: mark(JOB_MARK).or_else(|| mark(ERRAND_MARK)),
+            supervises: mark(SUPERVISOR_MARK),
+        });
     }
     Ok(())
 }

@@ -1,0 +1,319 @@
+//! What is owed to the owners of jobs: seeing it, taking it, closing it, and sending it out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use hearback_core::port::disk::{Lock, LockMode, Wait};
+use hearback_core::port::process::{ProcessControl, SupervisorRequest};
+use hearback_core::port::record::{JobLock, RecordStore, StoreError};
+use hearback_core::port::sink::{Answer, Delivery, FollowUpSink, SinkError, Sinks};
+use hearback_core::{
+    FollowUpState, HEAD_BYTES, JobId, Observed, ReceiptHow, Session, TAIL_BYTES,
+};
+use hearback_monitor::follow_up::{self, Attempt, Closed, Deliverer, Due, Turn};
+
+use crate::{Hearback, Job, Select, Until};
+
+/// So many deliveries go out at the same time, each to another session.
+const AT_ONCE: usize = 16;
+/// A monitor looks at everything at least this often, whatever it heard.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
+/// How often settled jobs are pruned.
+const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
+/// How soon a job that was launched meanwhile is noticed by whoever waits for a follow-up.
+const NOTICE_WITHIN: Duration = Duration::from_secs(1);
+
+impl Hearback {
+    /// The follow-ups that are open for a session, or for all: owed, on their way, or dead letters. Oldest end first.
+    ///
+    /// # Errors
+    ///
+    /// When the open jobs cannot be listed.
+    pub fn follow_ups(&self, session: Option<&Session>) -> Result<Vec<Job>, StoreError> {
+        let select = Select { session: session.cloned(), state: None, history_max: Some(0) };
+        let mut owed = self.jobs(&select)?.jobs;
+        owed.retain(|job| is_open(job.view.follow_up.state));
+        owed.sort_by(|a, b| (&a.view.ended_at, &a.view.id).cmp(&(&b.view.ended_at, &b.view.id)));
+        Ok(owed)
+    }
+
+    /// The next follow-up that is owed to a session, without taking it away; waits for one at most this long.
+    ///
+    /// # Errors
+    ///
+    /// When the jobs cannot be read.
+    pub fn next_follow_up(
+        &self,
+        session: Option<&Session>,
+        within: Duration,
+    ) -> Result<Option<Delivery>, StoreError> {
+        let deadline = self.ports.clock.awake().saturating_add(within);
+        loop {
+            if let Some(job) = self.follow_ups(session)?.into_iter().next() {
+                return self.delivery(&job).map(Some);
+            }
+            let left = deadline.saturating_sub(self.ports.clock.awake());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let select = Select { session: session.cloned(), state: None, history_max: Some(0) };
+            let open = self.jobs(&select)?.jobs.into_iter().filter(|job| !job.view.state.is_over());
+            let open: Vec<_> = open.map(|job| job.view.id).collect();
+            let within = left.min(NOTICE_WITHIN);
+            if open.is_empty() {
+                self.store.watch_jobs()?.wait(within);
+            } else {
+                self.wait_for(&open, Until::Any, Some(within), |_, _| {});
+            }
+        }
+    }
+
+    /// A follow-up as it would be sent.
+    ///
+    /// # Errors
+    ///
+    /// When what the job printed cannot be read.
+    pub fn delivery(&self, job: &Job) -> Result<Delivery, StoreError> {
+        let output = self.store.excerpt(&job.seen, HEAD_BYTES, TAIL_BYTES)?;
+        let attempts = u32::try_from(job.seen.facts.leases.len()).unwrap_or(u32::MAX).max(1);
+        let spec = job.seen.facts.spec.present();
+        let depth = spec.map_or(0, |spec| spec.depth) + 1;
+        let late = follow_up::age_of_end(&job.seen.facts, &self.ports.clock.stamp())
+            .is_some_and(|age| age >= self.settings().retry.late_after);
+        Ok(Delivery::new(job.view.clone(), &output, attempts, late, depth))
+    }
+
+    /// Closes a follow-up: somebody has it, or nobody needs it. The first who does so stands.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written.
+    pub fn close_follow_up(&self, id: &JobId, how: ReceiptHow) -> Result<Closed, StoreError> {
+        follow_up::close(&self.ports, id, how)
+    }
+
+    /// Makes a dead letter due again, and sends somebody out with it.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written.
+    pub fn retry_follow_up(&self, id: &JobId) -> Result<Closed, StoreError> {
+        let closed = follow_up::start_afresh(&self.ports, id)?;
+        if closed == Closed::Done
+            && let Some(seen) = self.store.observe(id)?
+        {
+            self.nudge(&seen);
+        }
+        Ok(closed)
+    }
+
+    /// Says that a session is about to see the end of a job with its own eyes. Keep this until the end was shown and
+    /// [`Hearback::consume`] was called: as long as it lives, nobody wakes the session for this job.
+    pub fn reading(&self, id: &JobId) -> Option<Lock> {
+        self.ports.share(id, JobLock::Reader).ok().flatten()
+    }
+
+    /// Notes that the owner of a job has seen its end. Does nothing for anybody else.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written.
+    pub fn consume(&self, job: &Job, by: Option<&Session>) -> Result<(), StoreError> {
+        if by.is_some() && job.view.session.as_ref() == by && job.view.state.is_over() {
+            self.close_follow_up(&job.view.id, ReceiptHow::Consumed)?;
+        }
+        Ok(())
+    }
+
+    /// Whether this name stands for a sink.
+    pub fn has_sink(&self, name: &str) -> bool {
+        self.registry.settings(name).is_some()
+    }
+
+    /// Whether somebody looks after the whole store.
+    pub fn is_monitored(&self) -> bool {
+        self.store.lock_monitor(LockMode::Shared, Wait::Try).is_ok_and(|lock| lock.is_none())
+    }
+
+    /// Sends a sample to a sink, and tells what it answered. Nothing is recorded.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such sink, or it failed.
+    pub fn try_sink(&self, name: &str, sample: &Delivery) -> Result<Answer, SinkError> {
+        self.registry.find(name)?.deliver(sample)
+    }
+
+    pub(crate) fn deliverer(&self) -> Deliverer<'_> {
+        Deliverer { ports: &self.ports, sinks: &self.registry, retry: self.settings().retry }
+    }
+
+    /// Sees the follow-up of one job through, asleep between attempts.
+    pub(crate) fn see_through(&self, id: &JobId) -> Result<(), StoreError> {
+        self.deliverer().see_through(id)
+    }
+
+    /// Sends somebody out with a follow-up that is due and that nobody looks after: whoever would have died.
+    ///
+    /// Best effort: the next process that looks does it as well.
+    pub(crate) fn nudge(&self, seen: &Observed) {
+        if !self.deliverer().is_forsaken(seen).unwrap_or(false) {
+            return;
+        }
+        if let Ok(program) = self.supervisor_program() {
+            let _ = spawn_deliverer(&self.ports.processes, program, self.home().to_owned(), &seen.id);
+        }
+    }
+
+    /// Runs `turn` as a turn of a session, of which there is one at a time, and then delivers what became due for it.
+    ///
+    /// # Errors
+    ///
+    /// When the session's lock cannot be taken, or the records cannot be read.
+    pub fn in_turn<T>(&self, session: &Session, wait: Wait, turn: impl FnOnce() -> T) -> Result<Option<T>, StoreError> {
+        let Some(lock) = self.store.lock_turn(session, wait)? else { return Ok(None) };
+        let done = turn();
+        self.deliver_in_turn(session)?;
+        drop(lock);
+        // What ended while we were letting go found the session busy, and left: whoever lets go looks once more.
+        while self.is_due_in(session)? {
+            let Some(_lock) = self.store.lock_turn(session, Wait::Try)? else { break };
+            self.deliver_in_turn(session)?;
+        }
+        Ok(Some(done))
+    }
+
+    fn deliver_in_turn(&self, session: &Session) -> Result<(), StoreError> {
+        let deliverer = self.deliverer();
+        for job in self.follow_ups(Some(session))? {
+            deliverer.attempt(&job.view.id, Turn::Held)?;
+        }
+        Ok(())
+    }
+
+    fn is_due_in(&self, session: &Session) -> Result<bool, StoreError> {
+        let deliverer = self.deliverer();
+        for job in self.follow_ups(Some(session))? {
+            if matches!(deliverer.due(&job.seen)?, Due::Now(_)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Looks after the whole store: finds ends whose supervisor died, delivers, tries again, prunes, and sleeps until
+    /// the next thing is due. Any number may run at once. With `once`, does what is due now and returns.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn run_monitor(self: &Arc<Self>, once: bool) -> Result<(), StoreError> {
+        // Held by one of us; it tells supervisors that they need not stay for the next attempt.
+        let _main = if once { None } else { self.store.lock_monitor(LockMode::Exclusive, Wait::Try)? };
+        let (sender, heard) = channel();
+        if !once {
+            self.watch_for_launches(sender.clone());
+        }
+        let mut out: Vec<(JobId, Option<Session>)> = Vec::new();
+        let mut awaited = std::collections::HashSet::new();
+        let mut pruned: Option<Duration> = None;
+        loop {
+            let now = self.ports.clock.awake();
+            if pruned.is_none_or(|at| now - at >= PRUNE_EVERY) {
+                self.prune(self.settings().retention, false)?;
+                pruned = Some(now);
+            }
+            let mut next = LOOK_AT_LEAST_EVERY;
+            for job in self.jobs(&Select { history_max: Some(0), ..Select::default() })?.jobs {
+                let (id, session) = (job.view.id.clone(), job.view.session.clone());
+                if !job.view.state.is_over() {
+                    if !once && awaited.insert(id.clone()) {
+                        self.await_end(id, sender.clone());
+                    }
+                    continue;
+                }
+                match self.deliverer().due(&job.seen)? {
+                    Due::In(pause) => next = next.min(pause),
+                    Due::Never => {}
+                    Due::Now(_) | Due::GiveUp { .. } | Due::Expired => {
+                        // One at a time for a session: a second would find it busy.
+                        let taken = out.iter().any(|(other, of)| *other == id || (of.is_some() && *of == session));
+                        if !taken && out.len() < AT_ONCE {
+                            out.push((id.clone(), session));
+                            self.send_out(id, sender.clone());
+                        }
+                    }
+                }
+            }
+            if once && out.is_empty() {
+                return Ok(());
+            }
+            match heard.recv_timeout(next) {
+                Ok(News::Attempted(id, attempt)) => {
+                    out.retain(|(other, _)| *other != id);
+                    // Whoever is in the turn delivers it, or looks again; so do we, but not at once.
+                    if attempt == Some(Attempt::InTurn) {
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
+                }
+                Ok(News::Ended(id)) => drop(awaited.remove(&id)),
+                Ok(News::Launched) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+
+    fn send_out(self: &Arc<Self>, id: JobId, news: std::sync::mpsc::Sender<News>) {
+        let hearback = Arc::clone(self);
+        std::thread::spawn(move || {
+            let attempt = hearback.deliverer().attempt(&id, Turn::Try).ok();
+            let _ = news.send(News::Attempted(id, attempt));
+        });
+    }
+
+    fn await_end(self: &Arc<Self>, id: JobId, news: std::sync::mpsc::Sender<News>) {
+        let hearback = Arc::clone(self);
+        std::thread::spawn(move || {
+            let _ = hearback.wait(&id);
+            let _ = news.send(News::Ended(id));
+        });
+    }
+
+    fn watch_for_launches(self: &Arc<Self>, news: std::sync::mpsc::Sender<News>) {
+        let hearback = Arc::clone(self);
+        std::thread::spawn(move || {
+            let Ok(mut watch) = hearback.store.watch_jobs() else { return };
+            loop {
+                watch.wait(LOOK_AT_LEAST_EVERY);
+                if news.send(News::Launched).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// What a monitor hears.
+enum News {
+    Attempted(JobId, Option<Attempt>),
+    Ended(JobId),
+    Launched,
+}
+
+fn is_open(state: FollowUpState) -> bool {
+    matches!(state, FollowUpState::Owed | FollowUpState::Leased | FollowUpState::DeadLetter)
+}
+
+/// Starts a process that sees the follow-up of one job through. It is the supervisor's program, which finds the job
+/// over.
+pub(crate) fn spawn_deliverer(
+    processes: &dyn ProcessControl,
+    program: PathBuf,
+    home: PathBuf,
+    id: &JobId,
+) -> std::io::Result<()> {
+    let request = SupervisorRequest { job: id.clone(), program, home, env: Vec::new() };
+    // Nobody waits for what it has to say.
+    processes.spawn_supervisor(&request).map(drop)
+}

@@ -1,0 +1,71 @@
+//! The sinks that there are: configured ones, agents that we know, and plugins on the PATH. Each is a program that is
+//! run to its end; hearback itself is the program of those that are built in.
+
+mod exec;
+mod plugin;
+mod preset;
+pub(crate) mod route;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use hearback_core::port::sink::{FollowUpSink, SinkError, Sinks};
+use hearback_platform::Native;
+
+pub(crate) use exec::{ExecSink, run_builtin};
+pub(crate) use plugin::{PluginSink, Protocol};
+pub(crate) use preset::PRESETS;
+pub use route::{Input, Route, SinkSettings};
+
+/// The command by which hearback, executed again, becomes one of its own sinks.
+pub(crate) const SINK_COMMAND: &str = "__sink";
+/// What a plugin's program is called, before its name.
+pub(crate) const PLUGIN_PREFIX: &str = "hearback-sink-";
+
+/// Finds sinks by name.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    pub(crate) native: Native,
+    /// What the settings say.
+    pub(crate) configured: BTreeMap<String, SinkSettings>,
+    /// Names of variables that sinks do not get to see, with what they hold: nothing of it is ever sent.
+    pub(crate) secrets: Vec<(String, String)>,
+}
+
+impl Registry {
+    /// What a name stands for; nothing when it stands for nothing.
+    pub(crate) fn settings(&self, name: &str) -> Option<SinkSettings> {
+        if let Some(configured) = self.configured.get(name) {
+            return Some(configured.clone());
+        }
+        if let Some(preset) = preset::find(name) {
+            return Some(preset);
+        }
+        let program = self.plugin(name)?;
+        Some(SinkSettings { input: Input::Json, ..SinkSettings::new(Route::Plugin(program)) })
+    }
+
+    /// The program of a plugin, if there is one.
+    pub(crate) fn plugin(&self, name: &str) -> Option<PathBuf> {
+        let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        plain.then(|| self.native.find_program(&format!("{PLUGIN_PREFIX}{name}"))).flatten()
+    }
+
+    /// Every name that stands for something without looking on the PATH.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let presets = PRESETS.iter().map(|preset| preset.name.to_owned());
+        self.configured.keys().cloned().chain(presets).collect()
+    }
+}
+
+impl Sinks for Registry {
+    fn find(&self, name: &str) -> Result<Box<dyn FollowUpSink + '_>, SinkError> {
+        let settings = self.settings(name).ok_or_else(|| SinkError::Missing(name.to_owned()))?;
+        Ok(match &settings.route {
+            Route::Plugin(program) => {
+                Box::new(PluginSink { registry: self, program: program.clone(), settings: settings.clone() })
+            }
+            _ => Box::new(ExecSink { registry: self, settings }),
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! Closing a delivery by hand, or because its owner has seen the end, and starting one afresh.
+
+use hearback_core::port::disk::Publish;
+use hearback_core::port::record::StoreError;
+use hearback_core::{
+    Fact, FollowUpState, JobId, JobState, Lease, LockView, Observed, Receipt, ReceiptHow, fold,
+};
+
+use crate::{Ports, reconcile};
+
+/// What became of a wish to close a delivery, or to start it afresh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// It was done.
+    Done,
+    /// It was in this state, in which there is nothing to do.
+    Already(FollowUpState),
+    /// The job is not over.
+    NotOver,
+    /// There is no such job, or none that may be changed.
+    NoJob,
+}
+
+/// Publishes the receipt of a job's follow-up. There is one, and the first stands.
+///
+/// # Errors
+///
+/// When the records cannot be read or written.
+pub fn close(ports: &Ports, id: &JobId, how: ReceiptHow) -> Result<Closed, StoreError> {
+    change(ports, id, |state| !state.is_closed(), |_| {
+        Fact::Receipt(Receipt::new(how, ports.clock.stamp()))
+    })
+}
+
+/// Makes a dead letter due again, with all of its attempts.
+///
+/// # Errors
+///
+/// When the records cannot be read or written.
+pub fn start_afresh(ports: &Ports, id: &JobId) -> Result<Closed, StoreError> {
+    change(ports, id, |state| state == FollowUpState::DeadLetter, |seen| {
+        let last = seen.facts.leases.iter().map(|(n, _)| *n).max().unwrap_or(0);
+        Fact::Lease(last + 1, Lease::at(ports.clock.stamp()))
+    })
+}
+
+fn change(
+    ports: &Ports,
+    id: &JobId,
+    applies: impl Fn(FollowUpState) -> bool,
+    fact: impl Fn(&Observed) -> Fact,
+) -> Result<Closed, StoreError> {
+    loop {
+        let Some(seen) = ports.store.observe(id)? else { return Ok(Closed::NoJob) };
+        let folded = fold(&seen.facts, LockView::FREE);
+        if folded.frozen || matches!(folded.state, JobState::Nothing) || ports.here.is_foreign(&seen.facts) {
+            return Ok(Closed::NoJob);
+        }
+        if !matches!(folded.state, JobState::Ended { .. }) {
+            return Ok(Closed::NotOver);
+        }
+        let state = folded.follow_up.state;
+        if !applies(state) {
+            return Ok(Closed::Already(state));
+        }
+        let durability = seen.facts.spec.present().map(|spec| spec.durability).unwrap_or_default();
+        if ports.store.publish(id, &fact(&seen), durability)? == Publish::New {
+            // Best effort: whatever is left undone, every later command does.
+            let _ = reconcile::job(ports, id);
+            return Ok(Closed::Done);
+        }
+        // Somebody was quicker; what they did is seen at the next look. A receipt that cannot be read is none.
+        if !seen.facts.receipt.is_absent() {
+            return Ok(Closed::Already(state));
+        }
+    }
+}

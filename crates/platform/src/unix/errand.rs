@@ -1,0 +1,250 @@
+//! Running a program to its end: what it is told goes in, what it says comes out, and it has so long and no longer.
+
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use hearback_core::port::process::{Errand, ErrandReport};
+use hearback_core::{CommandLine, Exit, ProcessIdentity, StartError, StartErrorKind};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::{clock, identity, signals, tree};
+use crate::program::{self, Invocation};
+use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
+
+const CHUNK: usize = 16 * 1024;
+/// How long a tree that is out of time may take to die.
+const FORCE_WITHIN: Duration = Duration::from_secs(2);
+
+pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
+    let cwd = errand.cwd.clone().unwrap_or_else(|| Path::new("/").to_owned());
+    program::check_directory(&cwd)?;
+    let invocation = program::resolve(&CommandLine::Argv(errand.argv.clone()), &cwd, None)?;
+    let cannot = |error: io::Error| StartError {
+        kind: StartErrorKind::Other,
+        message: format!("cannot run `{}`: {error}", invocation.program.display()),
+    };
+    let mut child = spawn(errand, &invocation, &cwd).map_err(cannot)?;
+    let process = identity::identify_child(child.id()).ok();
+    feed(&mut child, errand.stdin.clone());
+    let mut heard = Heard::new(&mut child, errand.output_max).map_err(cannot)?;
+    let deadline = clock::awake() + errand.within;
+    // A thread that waits closes its end of a pipe, so that one poll hears of everything.
+    let (over, closes) = io::pipe().map_err(cannot)?;
+    let waiter = std::thread::spawn(move || {
+        let status = child.wait();
+        drop(closes);
+        status
+    });
+    let in_time = heard.until(&over, deadline);
+    if !in_time {
+        end(errand, process.as_ref());
+    }
+    let status = waiter.join().ok().and_then(Result::ok);
+    heard.rest();
+    let exit = status.filter(|_| in_time).map(exit_of);
+    Ok(ErrandReport { exit, stdout: heard.out.kept, stderr: heard.err.kept })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
+fn spawn(errand: &Errand, what: &Invocation, cwd: &Path) -> io::Result<Child> {
+    let mut command = Command::new(&what.program);
+    command.arg0(&what.name).args(&what.arguments).current_dir(cwd);
+    // What is woken belongs to no job, and what it launches is its own.
+    command.env_remove(JOB_MARK).env_remove(SUPERVISOR_MARK).env(ERRAND_MARK, errand.mark.as_str());
+    for (name, value) in &errand.env {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let us = std::process::id();
+    // SAFETY: `prepare` makes async-signal-safe calls only.
+    unsafe { command.pre_exec(move || prepare(us)) };
+    command.spawn()
+}
+
+/// Runs in the forked child.
+fn prepare(parent: u32) -> io::Result<()> {
+    nix::unistd::setsid()?;
+    signals::reset();
+    #[cfg(target_os = "linux")]
+    {
+        // Whoever sent it out is gone, so nobody would ever hear what came of it; it is sent out again.
+        nix::sys::prctl::set_pdeathsig(Some(nix::sys::signal::Signal::SIGKILL))?;
+    }
+    if nix::unistd::getppid().as_raw().unsigned_abs() != parent {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    Ok(())
+}
+
+/// Writes what it is told. One that ends, or closes its input, without reading all of it is none of our business.
+fn feed(child: &mut Child, bytes: Vec<u8>) {
+    if let Some(mut stdin) = child.stdin.take() {
+        std::thread::spawn(move || drop(stdin.write_all(&bytes)));
+    }
+}
+
+fn end(errand: &Errand, process: Option<&ProcessIdentity>) {
+    // What would not end is nobody's child of ours any more when we are gone; it was told to, and that is all.
+    let _ = tree::sweep(&errand.mark, process, FORCE_WITHIN);
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Exited { code: code.unsigned_abs() },
+        (None, signal) => Exit::Signaled { signal: signal.unwrap_or(0), core: status.core_dumped() },
+    }
+}
+
+/// What one stream said.
+struct Stream {
+    pipe: Option<PipeReader>,
+    kept: Vec<u8>,
+    most: usize,
+}
+
+impl Stream {
+    fn new(pipe: Option<impl Into<std::os::fd::OwnedFd>>, most: usize) -> io::Result<Self> {
+        let pipe = pipe.map(|pipe| PipeReader::from(pipe.into()));
+        if let Some(pipe) = &pipe {
+            fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        }
+        Ok(Self { pipe, kept: Vec::new(), most })
+    }
+
+    /// Reads one piece, and keeps of it what there is room for; tells whether there may be more.
+    fn read(&mut self) -> bool {
+        let Some(pipe) = &mut self.pipe else { return false };
+        let mut chunk = [0; CHUNK];
+        match pipe.read(&mut chunk) {
+            Ok(0) => self.pipe = None,
+            Ok(n) => {
+                let room = self.most.saturating_sub(self.kept.len()).min(n);
+                self.kept.extend_from_slice(&chunk[..room]);
+                return true;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => self.pipe = None,
+        }
+        false
+    }
+}
+
+struct Heard {
+    out: Stream,
+    err: Stream,
+}
+
+impl Heard {
+    fn new(child: &mut Child, most: usize) -> io::Result<Self> {
+        Ok(Self {
+            out: Stream::new(child.stdout.take(), most)?,
+            err: Stream::new(child.stderr.take(), most)?,
+        })
+    }
+
+    /// Listens until the program has ended, which closes `over`; tells whether that was before the deadline.
+    fn until(&mut self, over: &PipeReader, deadline: Duration) -> bool {
+        loop {
+            let left = deadline.saturating_sub(clock::awake());
+            if left.is_zero() {
+                return false;
+            }
+            let (said, told, ended) = {
+                let mut sources = vec![PollFd::new(over.as_fd(), PollFlags::POLLIN)];
+                let streams = [&self.out, &self.err].map(|stream| stream.pipe.as_ref());
+                sources.extend(
+                    streams.iter().flatten().map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
+                );
+                let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+                if poll(&mut sources, timeout).is_err() {
+                    continue; // Interrupted; whatever it was, the next look tells.
+                }
+                let ready = |n: usize| sources.get(n).and_then(PollFd::any).unwrap_or(false);
+                let second = 1 + usize::from(streams[0].is_some());
+                (streams[0].is_some() && ready(1), streams[1].is_some() && ready(second), ready(0))
+            };
+            if said {
+                self.out.read();
+            }
+            if told {
+                self.err.read();
+            }
+            if ended {
+                return true;
+            }
+        }
+    }
+
+    /// What is in the pipes now, without waiting for anybody who still holds them.
+    fn rest(&mut self) {
+        for stream in [&mut self.out, &mut self.err] {
+            let mut pieces = 0;
+            while pieces < 1024 && stream.read() {
+                pieces += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::testing::sample;
+
+    fn errand(script: &str) -> Errand {
+        Errand {
+            argv: ["sh", "-c", script].map(Into::into).to_vec(),
+            cwd: None,
+            env: Vec::new(),
+            stdin: b"hello\n".to_vec(),
+            within: Duration::from_secs(20),
+            output_max: 1000,
+            mark: sample::id(u64::from(std::process::id())),
+        }
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_with_its_code() {
+        let report = run(&errand("cat; echo no >&2; exit 3")).unwrap();
+        assert_eq!(report.exit, Some(Exit::Exited { code: 3 }));
+        assert_eq!((report.stdout, report.stderr), (b"hello\n".to_vec(), b"no\n".to_vec()));
+        let flood = run(&errand("yes | head -c 100000")).unwrap();
+        assert_eq!((flood.exit, flood.stdout.len()), (Some(Exit::Exited { code: 0 }), 1000));
+        let deaf = run(&Errand { stdin: vec![b'x'; 1_000_000], ..errand("exit 0") }).unwrap();
+        assert_eq!(deaf.exit, Some(Exit::Exited { code: 0 }));
+        let missing = Errand { argv: vec!["no-such-program".into()], ..errand("") };
+        assert_eq!(run(&missing).unwrap_err().kind, StartErrorKind::NotFound);
+    }
+
+    #[test]
+    fn whoever_keeps_the_pipes_open_keeps_nothing_waiting() {
+        let began = clock::awake();
+        let report = run(&errand("sleep 5 & echo started")).unwrap();
+        assert_eq!((report.exit, report.stdout), (Some(Exit::Exited { code: 0 }), b"started\n".to_vec()));
+        assert!(clock::awake() - began < Duration::from_secs(4));
+    }
+
+    #[test]
+    fn out_of_time_the_whole_tree_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let pids = dir.path().join("pids");
+        let script = format!("(setsid sleep 60 & echo $! >{0}); echo $$ >>{0}; sleep 60", pids.display());
+        let report = run(&Errand { within: Duration::from_millis(500), ..errand(&script) }).unwrap();
+        assert_eq!(report.exit, None);
+        let pids = fs_err::read_to_string(pids).unwrap();
+        assert_eq!(pids.lines().count(), 2);
+        for pid in pids.lines() {
+            assert_eq!(identity::identify(pid.parse().unwrap()).unwrap(), None, "{pid} is still there");
+        }
+    }
+}

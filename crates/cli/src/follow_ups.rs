@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{Lock, LockMode, Wait};
 use hearback_core::port::process::{ProcessControl, SupervisorRequest};
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
-use hearback_core::port::sink::{Answer, Delivery, FollowUpSink, SinkError, Sinks};
+use hearback_core::port::sink::{Answer, Delivery, SinkError, Sinks};
 use hearback_core::{
-    FollowUpState, HEAD_BYTES, JobId, Observed, ReceiptHow, Session, TAIL_BYTES,
+    End, Facts, FollowUpState, HEAD_BYTES, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read,
+    ReceiptHow, Session, TAIL_BYTES,
 };
 use hearback_monitor::follow_up::{self, Attempt, Closed, Deliverer, Due, Turn};
 
-use crate::{Hearback, Job, Select, Until};
+use crate::{Hearback, Job, Request, Select, Until};
 
 /// So many deliveries go out at the same time, each to another session.
 const AT_ONCE: usize = 16;
@@ -127,6 +129,26 @@ impl Hearback {
         Ok(())
     }
 
+    /// The names of sinks: configured ones, and those that are built in.
+    pub fn sink_names(&self) -> Vec<String> {
+        self.registry.names()
+    }
+
+    /// A follow-up of a job that never was, for trying a sink.
+    pub fn sample_delivery(&self, request: &Request, session: Option<Session>) -> Delivery {
+        let id = JobId::mint(self.now().as_millis().unsigned_abs(), 0);
+        let facts = Facts {
+            spec: Read::Present(request.spec(&id, session, self.now())),
+            end: Read::Present(End::new(Outcome::Exited { code: 0 }, self.now())),
+            ..Facts::default()
+        };
+        let output = Output { bytes: 16, ..Output::default() };
+        let seen = Observed { id, facts, locks: LockView::FREE, place: Place::Open, output };
+        let view = JobView::new(&seen, &self.ports.here, "".into()).expect("a job with a spec is one");
+        let excerpt = Excerpt { head: b"this is a sample\n".to_vec(), tail: Vec::new(), omitted: 0 };
+        Delivery::new(view, &excerpt, 1, false, 1)
+    }
+
     /// Whether this name stands for a sink.
     pub fn has_sink(&self, name: &str) -> bool {
         self.registry.settings(name).is_some()
@@ -163,7 +185,7 @@ impl Hearback {
             return;
         }
         if let Ok(program) = self.supervisor_program() {
-            let _ = spawn_deliverer(&self.ports.processes, program, self.home().to_owned(), &seen.id);
+            let _ = spawn_deliverer(&*self.ports.processes, program, self.home().to_owned(), &seen.id);
         }
     }
 
@@ -172,7 +194,12 @@ impl Hearback {
     /// # Errors
     ///
     /// When the session's lock cannot be taken, or the records cannot be read.
-    pub fn in_turn<T>(&self, session: &Session, wait: Wait, turn: impl FnOnce() -> T) -> Result<Option<T>, StoreError> {
+    pub fn in_turn<T>(
+        &self,
+        session: &Session,
+        wait: Wait,
+        turn: impl FnOnce() -> T,
+    ) -> Result<Option<T>, StoreError> {
         let Some(lock) = self.store.lock_turn(session, wait)? else { return Ok(None) };
         let done = turn();
         self.deliver_in_turn(session)?;
@@ -239,7 +266,8 @@ impl Hearback {
                     Due::Never => {}
                     Due::Now(_) | Due::GiveUp { .. } | Due::Expired => {
                         // One at a time for a session: a second would find it busy.
-                        let taken = out.iter().any(|(other, of)| *other == id || (of.is_some() && *of == session));
+                        let taken =
+                            out.iter().any(|(other, of)| *other == id || (of.is_some() && *of == session));
                         if !taken && out.len() < AT_ONCE {
                             out.push((id.clone(), session));
                             self.send_out(id, sender.clone());

@@ -24,6 +24,7 @@ use hearback_store::{Log, Piece, Store};
 use crate::doctor::{Diagnosis, DoctorError};
 use crate::lookup::{self, FindError};
 use crate::settings::Settings;
+use crate::sinks::Registry;
 use crate::{doctor, home, supervisor};
 
 const FOLLOW_BLOCK: usize = 64 * 1024;
@@ -204,8 +205,9 @@ impl Listing {
 /// A store, and everything that can be done with it.
 #[derive(Debug)]
 pub struct Hearback {
-    store: Store<Native>,
-    ports: Arc<Ports>,
+    pub(crate) store: Store<Native>,
+    pub(crate) ports: Arc<Ports>,
+    pub(crate) registry: Registry,
     waits: Waits,
     settings: Settings,
     supervisor: Option<PathBuf>,
@@ -224,9 +226,12 @@ impl Hearback {
         let ports = Ports::new(store.clone(), native, native);
         let (path, read) = store.read_config();
         let settings = load_settings(&path, read);
+        let registry =
+            Registry { native, configured: settings.sinks.clone(), secrets: settings.secrets_here() };
         Ok(Self {
             store,
             ports: Arc::new(ports),
+            registry,
             waits: Waits::default(),
             settings,
             supervisor: options.supervisor,
@@ -268,12 +273,17 @@ impl Hearback {
     /// The error says whether anything is left of the job: see [`LaunchError`].
     pub fn launch(&self, request: &Request) -> Result<Launched, LaunchError> {
         let launcher = Launcher {
-            program: supervisor::program(self.supervisor.as_deref()).map_err(LaunchError::Spawn)?,
+            program: self.supervisor_program().map_err(LaunchError::Spawn)?,
             home: self.home().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             durability: self.settings.durability,
         };
         let mut request = request.clone();
+        // The route is fixed now, whatever the settings say later.
+        if request.sinks.is_empty() && request.session.is_some() {
+            request.sinks.extend(self.settings.default_sink.clone());
+        }
+        request.withhold.extend(self.settings.secrets.iter().cloned());
         // A relative path would name another store where the job runs.
         if let Some(set) = std::env::var_os(home::HOME_VARIABLE)
             && Path::new(&set).is_relative()
@@ -324,7 +334,15 @@ impl Hearback {
             Err(error) if !error.is_unwritable() => return Err(error),
             _ => {}
         }
-        self.look(id)
+        let job = self.look(id)?;
+        if let Some(job) = &job {
+            self.nudge(&job.seen);
+        }
+        Ok(job)
+    }
+
+    pub(crate) fn supervisor_program(&self) -> io::Result<PathBuf> {
+        supervisor::program(self.supervisor.as_deref())
     }
 
     /// Shows one job as it is recorded, and changes nothing; nothing when there is no such job.
@@ -349,6 +367,7 @@ impl Hearback {
             view.notes
                 .push("its supervisor works in another store, of which this is a copy: left alone".into());
         }
+        let view = self.registry.masked_view(view);
         Some(Job { view, seen })
     }
 

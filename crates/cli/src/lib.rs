@@ -19,12 +19,14 @@
 //! launch (made by [`argv`] or [`shell()`]), and [`Job`] is what is known of it.
 
 mod doctor;
+mod follow_ups;
 mod front;
 mod home;
 mod lookup;
 mod rehearsal;
 mod session;
 mod settings;
+mod sinks;
 mod supervisor;
 
 #[cfg(feature = "cli")]
@@ -36,7 +38,9 @@ pub use front::{
     shell,
 };
 pub use hearback_core as core;
+pub use hearback_core::port::disk::Wait;
 pub use hearback_monitor::doctor::{Check, Level};
+pub use hearback_monitor::follow_up::{Closed, Retry};
 pub use hearback_monitor::kill::{KillError, Request as KillRequest};
 pub use hearback_monitor::launch::{DEFAULT_TIMEOUT, LaunchError, Launched, Request};
 pub use hearback_monitor::prune::Retention;
@@ -44,4 +48,5 @@ pub use hearback_monitor::wait::{Until, WaitError};
 pub use lookup::FindError;
 pub use session::{SessionError, current_session};
 pub use settings::Settings;
+pub use sinks::{Input, Route, SinkSettings};
 pub use supervisor::supervise_if_asked;

@@ -52,6 +52,12 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The secrets that this process holds, each with its value.
+    pub(crate) fn secrets_here(&self) -> Vec<(String, String)> {
+        let held = self.secrets.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
+        held.filter(|(_, value)| !value.is_empty()).collect()
+    }
+
     /// Merges the text of the settings file with the environment.
     pub(crate) fn merge(path: &Path, file: &str, env: impl Fn(&str) -> Option<String>) -> Self {
         let mut settings = Self::default();

@@ -11,7 +11,8 @@ use hearback_monitor::supervise::Supervisor;
 use hearback_platform::{Native, SUPERVISE_COMMAND, StdioWire};
 use hearback_store::Store;
 
-use crate::rehearsal;
+use crate::sinks::{self, SINK_COMMAND};
+use crate::{Hearback, Options, follow_ups, rehearsal};
 
 static WOULD_ANSWER: AtomicBool = AtomicBool::new(false);
 
@@ -25,6 +26,9 @@ pub fn supervise_if_asked() {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next() {
         Some(first) if first == SUPERVISE_COMMAND => {}
+        Some(first) if first == SINK_COMMAND => {
+            std::process::exit(sinks::run_builtin(&arguments.collect::<Vec<_>>()))
+        }
         Some(first) if first == rehearsal::COMMAND => std::process::exit(rehearsal::play(arguments)),
         _ => return,
     }
@@ -59,7 +63,25 @@ fn supervise(id: JobId) -> i32 {
             return 125;
         }
     };
+    let home = store.home().to_owned();
     let ports = Ports::new(store, native, native);
-    Supervisor::new(&ports, &native, &mut wire, id).run();
+    // Whoever finds the job over was started to see its follow-up through.
+    if !is_over(&ports, &id) {
+        let meanwhile = |id: &JobId| {
+            if let Ok(program) = program(None) {
+                let _ = follow_ups::spawn_deliverer(&*ports.processes, program, home.clone(), id);
+            }
+        };
+        Supervisor::new(&ports, &native, &mut wire, &meanwhile, id.clone()).run();
+    }
+    drop(ports);
+    // Only now, because most of what it takes to deliver is never needed while a job runs.
+    if let Ok(hearback) = Hearback::open(Options { home: Some(home), supervisor: None }) {
+        let _ = hearback.see_through(&id);
+    }
     0
+}
+
+fn is_over(ports: &Ports, id: &JobId) -> bool {
+    ports.store.observe(id).ok().flatten().is_some_and(|seen| !seen.facts.end.is_absent())
 }

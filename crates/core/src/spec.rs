@@ -37,6 +37,9 @@ pub struct Spec {
     /// Where the follow-up goes, in this order; fixed at launch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<String>,
+    /// Names of variables that hold secrets, which the target does not inherit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withhold: Vec<String>,
     /// How many follow-ups led to this launch: a woken agent launches jobs that wake it again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,

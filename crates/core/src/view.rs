@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fold::{Flaw, Here};
 use crate::{
-    CommandLine, FollowUpState, Gap, JobId, JobState, NotifyPolicy, Observed, OsText, Outcome, Output,
+    CommandLine, Facts, FollowUpState, Gap, JobId, JobState, NotifyPolicy, Observed, OsText, Outcome, Output,
     Session, Usage, delivery_id, fold,
 };
 
@@ -125,6 +125,12 @@ pub struct FollowUpView {
     /// Its identity, which never changes; absent when nothing is wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<String>,
+    /// How often it was tried.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempts: u32,
+    /// Why the last attempt failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// What a job printed.
@@ -205,6 +211,8 @@ impl JobView {
                 policy: folded.follow_up.policy,
                 state: folded.follow_up.state,
                 delivery: wanted.then(|| delivery_id(&seen.id)),
+                attempts: attempts(facts),
+                error: last_error(facts, folded.follow_up.state),
             },
             output: OutputView::new(end.map(|end| &end.output), &seen.output, log),
             survives: target.map(|target| target.survives.clone()).unwrap_or_default(),
@@ -213,6 +221,22 @@ impl JobView {
             notes,
         })
     }
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// How often a delivery was tried. A fresh start by hand takes a number and is no attempt.
+fn attempts(facts: &Facts) -> u32 {
+    let tried =
+        facts.leases.iter().filter(|(_, lease)| lease.present().is_none_or(|lease| lease.attempts_used > 0));
+    u32::try_from(tried.count()).unwrap_or(u32::MAX)
+}
+
+fn last_error(facts: &Facts, state: FollowUpState) -> Option<String> {
+    let last = facts.results.iter().max_by_key(|(n, _)| n).filter(|_| !state.is_closed());
+    last?.1.present()?.error.clone()
 }
 
 fn notes(seen: &Observed) -> Vec<String> {

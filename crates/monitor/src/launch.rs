@@ -10,7 +10,7 @@ use hearback_core::port::record::{JobLock, KeyClaim, StoreError};
 use hearback_core::{
     Begin, BegunBy, CommandLine, Durability, Extra, FORMAT, Fact, JobId, JobState, Key, Limits, LockState,
     LockView, LogCap, NotifyPolicy, Observed, OsText, Outcome, Read, Receipt, ReceiptHow, Session, Spec,
-    StartError, fold,
+    StartError, Timestamp, fold,
 };
 
 use crate::{Ports, reconcile};
@@ -42,6 +42,8 @@ pub struct Request {
     pub sinks: Vec<String>,
     /// How many follow-ups led to this launch.
     pub depth: u32,
+    /// Names of variables that hold secrets, which the target does not inherit.
+    pub withhold: Vec<String>,
     /// Changes to the environment that the target inherits.
     pub env: Vec<(OsString, Option<OsString>)>,
     /// When and how it is ended; by default after [`DEFAULT_TIMEOUT`].
@@ -62,6 +64,7 @@ impl Request {
             notify: NotifyPolicy::default(),
             sinks: Vec::new(),
             depth: 0,
+            withhold: Vec::new(),
             env: Vec::new(),
             limits: Limits {
                 timeout_ms: Some(DEFAULT_TIMEOUT.as_secs() * 1000),
@@ -69,6 +72,32 @@ impl Request {
                 ..Limits::default()
             },
             durability: None,
+        }
+    }
+}
+
+impl Request {
+    /// What is recorded of it, as far as it says so itself.
+    pub fn spec(&self, id: &JobId, session: Option<Session>, now: Timestamp) -> Spec {
+        Spec {
+            format: FORMAT,
+            id: id.clone(),
+            command: self.command.clone(),
+            cwd: self.cwd.clone(),
+            session,
+            label: self.label.clone(),
+            key: self.key.clone(),
+            notify: self.notify,
+            sinks: self.sinks.clone(),
+            withhold: self.withhold.clone(),
+            depth: self.depth,
+            limits: self.limits,
+            durability: self.durability.unwrap_or_default(),
+            launched_at_ms: now,
+            boot: None,
+            machine: None,
+            version: String::new(),
+            extra: Extra::new(),
         }
     }
 }
@@ -367,23 +396,11 @@ fn unanswered(ports: &Ports, claim: Claim, durability: Durability) -> Result<Lau
 fn spec(ports: &Ports, launcher: &Launcher, request: &Request, id: &JobId) -> Spec {
     let here = ports.here.clone();
     Spec {
-        format: FORMAT,
-        id: id.clone(),
-        command: request.command.clone(),
-        cwd: request.cwd.clone(),
-        session: request.session.clone(),
-        label: request.label.clone(),
-        key: request.key.clone(),
-        notify: request.notify,
-        sinks: request.sinks.clone(),
-        depth: request.depth,
-        limits: request.limits,
         durability: request.durability.unwrap_or(launcher.durability),
-        launched_at_ms: ports.clock.wall(),
         boot: here.boot,
         machine: here.machine,
         version: launcher.version.clone(),
-        extra: Extra::new(),
+        ..request.spec(id, request.session.clone(), ports.clock.wall())
     }
 }
 
@@ -441,6 +458,7 @@ mod tests {
             notify: NotifyPolicy::Auto,
             sinks: vec![],
             depth: 0,
+            withhold: vec![],
             env: vec![],
             limits: Limits::default(),
             durability: None,

@@ -30,7 +30,11 @@ impl Ports {
     }
 
     /// Takes a lock of a job together with others who hold it shared.
-    pub(crate) fn share(&self, id: &JobId, lock: JobLock) -> Result<Option<Lock>, StoreError> {
+    ///
+    /// # Errors
+    ///
+    /// When the lock cannot be made.
+    pub fn share(&self, id: &JobId, lock: JobLock) -> Result<Option<Lock>, StoreError> {
         // Taking it alone makes the lock; whoever holds it already has made it.
         drop(self.store.lock(id, lock, LockMode::Exclusive, Wait::Try)?);
         self.store.lock(id, lock, LockMode::Shared, Wait::Block)

@@ -1,5 +1,6 @@
 //! The machine that this process runs on: every port, handed to `sys`.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -10,7 +11,7 @@ use hearback_core::port::process::{
     Errand, ErrandReport, Presence, ProcessControl, ProcessIdentity, SupervisorLink, SupervisorRequest,
     SweepReport,
 };
-use hearback_core::{BootId, Here, JobId, StartError, Timestamp};
+use hearback_core::{BootId, Exit, Here, JobId, StartError, Timestamp};
 
 use crate::sys;
 
@@ -35,6 +36,19 @@ impl Native {
     /// Finds a program on the PATH.
     pub fn find_program(&self, name: &str) -> Option<PathBuf> {
         crate::program::find(name.as_ref(), Path::new("/")).ok()
+    }
+
+    /// Runs a program in front of us, with our streams, until it ends.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
+    pub fn run_in_front(&self, argv: &[OsString], env: &[(OsString, OsString)]) -> io::Result<Exit> {
+        let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = std::process::Command::new(program);
+        command.args(arguments).envs(env.iter().map(|(name, value)| (name, value)));
+        Ok(sys::errand::exit_of(command.status()?))
     }
 
     /// Lets a write beyond a file-size limit fail in this process, so that it can be reported, instead of ending it.

@@ -53,6 +53,17 @@ pub(crate) enum Command {
     Wait(WaitArgs),
     /// End jobs and every process they started.
     Kill(KillArgs),
+    /// See what is owed to the owners of jobs that are over, take it, try it again, or drop it.
+    #[command(visible_alias = "followup")]
+    Followups(FollowupsArgs),
+    /// Run an agent as a turn of a session, and deliver what became due for it meanwhile.
+    Turn(TurnArgs),
+    /// Look after the whole store.
+    #[command(subcommand)]
+    Monitor(MonitorCommand),
+    /// Try where follow-ups go.
+    #[command(subcommand)]
+    Sink(SinkCommand),
     /// Bring the records up to date after anything died. Every other command does so for the jobs it looks at.
     Reconcile(DryRunArgs),
     /// Remove jobs that were settled long enough ago.
@@ -357,6 +368,10 @@ pub(crate) struct LogsArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with_all = ["head", "tail", "offset"])]
     pub(crate) max_bytes: Option<u64>,
 
+    /// Only look: the owner's follow-up is not settled by reading to the end.
+    #[arg(long)]
+    pub(crate) peek: bool,
+
     /// Print the bytes as they are to a terminal, too; by default it is spared control characters.
     #[arg(long)]
     pub(crate) raw: bool,
@@ -375,12 +390,112 @@ pub(crate) struct WaitArgs {
     #[arg(long)]
     pub(crate) any: bool,
 
+    /// Only look: the owner's follow-up is not settled by this.
+    #[arg(long)]
+    pub(crate) peek: bool,
+
     /// Not longer than this, such as `90s` or `10m`; then exit with 75, and the jobs run on.
     #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct FollowupsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<FollowupsCommand>,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FollowupsCommand {
+    /// List what is owed, on its way, or given up. Reading takes nothing away.
+    List(FollowupsListArgs),
+    /// Print the next one that is owed, as it would be sent. Reading takes nothing away; exits 1 if there is none.
+    Next(NextArgs),
+    /// Say that the owner has it: it is never offered again.
+    Ack(DeliveriesArgs),
+    /// Try again what was given up.
+    Retry(DeliveriesArgs),
+    /// Drop it: nobody needs to hear it.
+    Discard(DeliveriesArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FollowupsListArgs {
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NextArgs {
+    /// Wait for one at most this long, such as `30s`.
+    #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) wait: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeliveriesArgs {
+    /// Deliveries such as `<job>.end`, or their jobs.
+    #[arg(required = true, value_name = "DELIVERY")]
+    pub(crate) deliveries: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TurnArgs {
+    /// The session [default: the session of the environment].
+    #[arg(short, long, value_name = "S", value_parser = parse_session)]
+    pub(crate) session: Option<Session>,
+
+    /// Do not wait for a turn that is under way: exit with 75.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+
+    /// The agent and its arguments.
+    #[arg(trailing_var_arg = true, required = true, value_name = "AGENT [ARG…]")]
+    pub(crate) argv: Vec<OsString>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MonitorCommand {
+    /// Deliver, try again, find what died, prune, and sleep until the next thing is due. Several may run at once.
+    Run(MonitorRunArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MonitorRunArgs {
+    /// Do what is due now, and end.
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SinkCommand {
+    /// Send a sample to a sink, and show what happened.
+    Test(SinkTestArgs),
+    /// List the sinks that there are.
+    List,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SinkTestArgs {
+    /// The sink.
+    pub(crate) name: String,
+
+    /// The session to send it to [default: the session of the environment].
+    #[arg(short, long, value_name = "S", value_parser = parse_session)]
+    pub(crate) session: Option<Session>,
 }
 
 #[derive(Debug, Args)]

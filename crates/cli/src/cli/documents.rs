@@ -47,6 +47,42 @@ pub(crate) struct LogDocument {
     pub(crate) gaps: Vec<Gap>,
 }
 
+/// What `followups --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct FollowUpsDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// The jobs whose follow-up is open, the first that ended first.
+    pub(crate) jobs: Vec<JobView>,
+}
+
+/// What `followups ack`, `retry` and `discard` print with `--json` for each delivery.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ClosedDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// The delivery.
+    pub(crate) delivery: String,
+    /// Whether anything was done.
+    pub(crate) changed: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+}
+
+/// What `sink test --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SinkTestDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// The sink.
+    pub(crate) sink: String,
+    /// Whether it took the sample.
+    pub(crate) delivered: bool,
+    /// What it answered.
+    pub(crate) answer: String,
+}
+
 /// What `kill --json` prints for each job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct KillDocument {
@@ -142,6 +178,14 @@ pub(crate) struct Documents {
     pub(crate) list: ListDocument,
     /// `logs`.
     pub(crate) logs: LogDocument,
+    /// What a sink is given, and `followups next` prints.
+    pub(crate) event: hearback_core::CloudEvent,
+    /// `followups`.
+    pub(crate) followups: FollowUpsDocument,
+    /// Each line of `followups ack`, `retry` and `discard`.
+    pub(crate) followups_closed: ClosedDocument,
+    /// `sink test`.
+    pub(crate) sink_test: SinkTestDocument,
     /// Each line of `kill`.
     pub(crate) kill: KillDocument,
     /// `reconcile`.

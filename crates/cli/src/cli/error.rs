@@ -4,6 +4,7 @@ use std::io;
 
 use hearback_core::port::disk::ReadError;
 use hearback_core::port::record::StoreError;
+use hearback_core::port::sink::SinkError;
 use hearback_core::{JobId, StartErrorKind};
 
 use crate::{
@@ -34,6 +35,16 @@ pub(crate) enum CliError {
     Follow(#[from] FollowError),
     #[error(transparent)]
     Doctor(#[from] DoctorError),
+    #[error("this caller may not `{0}`: HEARBACK_DENY says so")]
+    Denied(&'static str),
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    #[error("the agent could not be run")]
+    Agent(#[source] io::Error),
+    #[error(
+        "this job would be number {depth} of a chain in which each follow-up launches the next, and {most} are allowed"
+    )]
+    TooDeep { depth: u32, most: u32 },
     #[error("the log of job `{id}` cannot be read")]
     Log { id: JobId, source: ReadError },
     #[error("standard input cannot be read")]
@@ -60,6 +71,7 @@ impl CliError {
             Self::Find(_) | Self::Kill(_) => 1,
             Self::Wait(WaitError::Gone(_)) | Self::Follow(FollowError::Gone(_)) => 1,
             Self::Session(_) | Self::Usage(_) | Self::Request(RequestError::Empty) => 2,
+            Self::Denied(_) | Self::Sink(SinkError::Missing(_)) => 2,
             Self::Launch(LaunchError::KeyTaken { .. }) => 2,
             Self::Launch(LaunchError::FailedToStart { error, .. }) => error.kind.exit_code(),
             // As if the request had ended us.
@@ -70,6 +82,9 @@ impl CliError {
             | Self::Store(_)
             | Self::Wait(_)
             | Self::Follow(_)
+            | Self::Sink(_)
+            | Self::Agent(_)
+            | Self::TooDeep { .. }
             | Self::Log { .. }
             | Self::Stdin(_)
             | Self::Partly
@@ -100,6 +115,15 @@ impl CliError {
                 "`hearback list --all` shows every job of this session, `--all-sessions` those of all".into()
             }
             Self::Find(FindError::NotAnId(_)) => "`hearback list` shows the jobs and their ids".into(),
+            Self::Sink(SinkError::Missing(name)) => format!(
+                "`hearback sink list` shows those that there are; define [sink.{name}] in config.toml, or put a program \
+                 `hearback-sink-{name}` on the PATH"
+            ),
+            Self::TooDeep { .. } => {
+                "launch it with `--notify never`, or raise `max_depth` in config.toml if the chain is meant"
+                    .into()
+            }
+            Self::Denied(_) => "ask whoever started you for the capability".into(),
             Self::Untold { id, .. } => format!("hearback show {id}"),
             Self::Find(FindError::Ambiguous { .. }) => "give more characters of the id".into(),
             Self::Launch(LaunchError::KeyTaken { id, .. }) => {

@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod deny;
 mod documents;
 mod error;
 mod output;
@@ -38,6 +39,7 @@ fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
         Command::Doctor => return commands::doctor::run(output),
         _ => {}
     }
+    deny::check(&command)?;
     let hearback = Hearback::open(Options::default())?;
     for warning in &hearback.settings().warnings {
         output.warn(warning);
@@ -49,6 +51,10 @@ fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
         Command::Logs(args) => commands::logs::run(&hearback, &args, output),
         Command::Wait(args) => commands::wait::run(&hearback, &args, output),
         Command::Kill(args) => commands::kill::run(&hearback, &args, output),
+        Command::Followups(args) => commands::followups::run(&hearback, args, output),
+        Command::Turn(args) => commands::turn::run(&hearback, &args, output),
+        Command::Monitor(command) => commands::monitor::run(hearback, &command, output),
+        Command::Sink(command) => commands::sink::run(&hearback, &command, output),
         Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
         Command::Completions(_) | Command::Doctor | Command::Schema => {

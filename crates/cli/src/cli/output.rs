@@ -42,6 +42,12 @@ impl Output {
         io::stdout().is_terminal()
     }
 
+    /// How wide the terminal is, if a person watches one.
+    pub(crate) fn width(&self) -> Option<usize> {
+        let size = self.is_watched().then(terminal_size::terminal_size).flatten();
+        size.map(|(width, _)| usize::from(width.0))
+    }
+
     /// Prints text as it is, with its colours where they are wanted.
     pub(crate) fn text(&self, text: &str) -> Result<(), CliError> {
         finish(anstream::stdout().lock().write_all(text.as_bytes()))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hearback_core::message::{clean_line, command_text};
 use hearback_core::port::process::{Errand, ErrandReport, ProcessControl};
 use hearback_core::port::sink::{Answer, Delivery, FollowUpSink, SinkError};
-use hearback_core::{CloudEvent, Exit, JobId, OsText, StartErrorKind};
+use hearback_core::{CloudEvent, Exit, JobId, JobView, OsText, StartErrorKind};
 
 use super::route::{Input, Route, SinkSettings};
 use super::{Registry, SINK_COMMAND};
@@ -169,18 +169,27 @@ impl Registry {
 
     /// Removes the values of secrets from everything that is sent.
     pub(super) fn masked(&self, delivery: &Delivery) -> Delivery {
+        self.mask(delivery.clone())
+    }
+
+    /// Removes the values of secrets from what is shown.
+    pub(crate) fn masked_view(&self, view: JobView) -> JobView {
+        self.mask(view)
+    }
+
+    fn mask<T: serde::Serialize + serde::de::DeserializeOwned>(&self, shown: T) -> T {
         if self.secrets.is_empty() {
-            return delivery.clone();
+            return shown;
         }
-        let masked = serde_json::to_value(delivery).map(|mut value| {
+        let masked = serde_json::to_value(&shown).and_then(|mut value| {
             mask(&mut value, &self.secrets);
             serde_json::from_value(value)
         });
-        masked.ok().and_then(Result::ok).unwrap_or_else(|| delivery.clone())
+        masked.unwrap_or(shown)
     }
 }
 
-pub(crate) fn mask(value: &mut serde_json::Value, secrets: &[(String, String)]) {
+fn mask(value: &mut serde_json::Value, secrets: &[(String, String)]) {
     match value {
         serde_json::Value::String(text) => *text = crate::settings::masked_text(text, secrets),
         serde_json::Value::Array(list) => list.iter_mut().for_each(|value| mask(value, secrets)),
@@ -193,8 +202,6 @@ pub(crate) fn mask(value: &mut serde_json::Value, secrets: &[(String, String)]) 
 pub(crate) fn run_builtin(arguments: &[OsString]) -> i32 {
     let done = match arguments {
         [kind, path] if kind == "file" => append(path.into()),
-        #[cfg(feature = "webhook")]
-        [kind, url, secret_env] if kind == "webhook" => super::webhook::post(url, secret_env),
         _ => Err("there is no such sink in this build".to_owned()),
     };
     match done {

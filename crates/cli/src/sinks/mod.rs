@@ -13,7 +13,7 @@ use hearback_core::port::sink::{FollowUpSink, SinkError, Sinks};
 use hearback_platform::Native;
 
 pub(crate) use exec::{ExecSink, run_builtin};
-pub(crate) use plugin::{PluginSink, Protocol};
+pub(crate) use plugin::PluginSink;
 pub(crate) use preset::PRESETS;
 pub use route::{Input, Route, SinkSettings};
 

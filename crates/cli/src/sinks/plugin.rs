@@ -60,7 +60,8 @@ impl FollowUpSink for PluginSink<'_> {
             version: Protocol::VERSION,
             event: Box::new(CloudEvent::from(delivery.clone())),
         };
-        let report = self.speak(&delivery, line(&request)?).map_err(|error| SinkError::Failed(error.message))?;
+        let report =
+            self.speak(&delivery, line(&request)?).map_err(|error| SinkError::Failed(error.message))?;
         understand(&report)
     }
 
@@ -96,7 +97,10 @@ pub(crate) fn understand(report: &ErrandReport) -> Result<Answer, SinkError> {
     let hello: Hello = serde_json::from_slice(hello).map_err(|_| failed("the plugin did not say hello"))?;
     if !hello.hearback_sink.versions.contains(&Protocol::VERSION) {
         let versions = hello.hearback_sink.versions;
-        return Err(failed(&format!("the plugin speaks versions {versions:?}, and not {}", Protocol::VERSION)));
+        return Err(failed(&format!(
+            "the plugin speaks versions {versions:?}, and not {}",
+            Protocol::VERSION
+        )));
     }
     let answer = lines.next().ok_or_else(|| failed("the plugin gave no answer"))?;
     serde_json::from_slice(answer).map_err(|_| failed("the plugin's answer cannot be understood"))
@@ -120,7 +124,10 @@ mod tests {
     fn a_plugin_is_believed_when_it_speaks_our_version() {
         const HELLO: &str = "{\"hearback_sink\":{\"versions\":[1,2]}}\n";
         assert_eq!(said(&format!("{HELLO}{{\"kind\":\"delivered\"}}\n")), Ok(Answer::Delivered));
-        assert_eq!(said(&format!("{HELLO}{{\"kind\":\"retry_after\",\"millis\":5}}\n")), Ok(Answer::RetryAfter { millis: 5 }));
+        assert_eq!(
+            said(&format!("{HELLO}{{\"kind\":\"retry_after\",\"millis\":5}}\n")),
+            Ok(Answer::RetryAfter { millis: 5 })
+        );
         assert_eq!(said(&format!("{HELLO}{{\"kind\":\"sung\"}}\n")), Ok(Answer::Unknown), "a newer answer");
         for bad in ["", "hi\n", HELLO, "{\"hearback_sink\":{\"versions\":[9]}}\n{\"kind\":\"delivered\"}\n"] {
             assert!(said(bad).unwrap_err().ends_with(": boom"), "{bad}: {:?}", said(bad));

@@ -30,7 +30,11 @@ pub(crate) const PRESETS: [Preset; 11] = [
     agent("cline", &[&["cline", "--id", "{session}", "--auto-approve", "false", "{text}"]], Input::Nothing),
     agent("goose", &[&["goose", "run", "--resume", "--session-id", "{session}", "-i", "-"]], Input::Text),
     agent("cursor", &[&["cursor-agent", "-p", "--resume", "{session}", "{text}"]], Input::Nothing),
-    agent("hermes", &[&["hermes", "--resume", "{session}", "chat", "--oneshot", "-q", "{text}"]], Input::Nothing),
+    agent(
+        "hermes",
+        &[&["hermes", "--resume", "{session}", "chat", "--oneshot", "-q", "{text}"]],
+        Input::Nothing,
+    ),
     Preset {
         name: "desktop",
         commands: &[
@@ -75,7 +79,8 @@ mod tests {
             let told = preset.input == Input::Text || words.iter().any(|word| word.contains("{text}"));
             assert!(told, "{}", preset.name);
             for word in words {
-                let asks = ["yolo", "dangerous", "skip-permissions", "bypass", "full-auto", "--continue", "--last"];
+                let asks =
+                    ["yolo", "dangerous", "skip-permissions", "bypass", "full-auto", "--continue", "--last"];
                 assert!(!asks.iter().any(|ask| word.contains(ask)), "{}: {word}", preset.name);
             }
         }

@@ -63,7 +63,8 @@ impl SinkSettings {
 
     /// Reads one `[sink.NAME]` of the settings file.
     pub(super) fn parse(table: &toml::Table) -> Result<Self, String> {
-        const KNOWN: [&str; 8] = ["command", "preset", "url", "secret_env", "file", "stdin", "turn", "timeout"];
+        const KNOWN: [&str; 8] =
+            ["command", "preset", "url", "secret_env", "file", "stdin", "turn", "timeout"];
         if let Some(unknown) = table.keys().find(|key| !KNOWN.contains(&key.as_str())) {
             return Err(format!("`{unknown}` is none of {}", KNOWN.join(", ")));
         }
@@ -82,7 +83,8 @@ impl SinkSettings {
             found.push(Self::new(Route::Command(vec![words])));
         }
         if let Some(preset) = text("preset")? {
-            let preset = super::preset::find(&preset).ok_or_else(|| format!("there is no preset `{preset}`"))?;
+            let preset =
+                super::preset::find(&preset).ok_or_else(|| format!("there is no preset `{preset}`"))?;
             found.push(preset);
         }
         if let Some(url) = text("url")? {
@@ -119,7 +121,8 @@ pub(crate) fn parse_all(
 ) -> std::collections::BTreeMap<String, SinkSettings> {
     let mut sinks = std::collections::BTreeMap::new();
     for (name, value) in table {
-        let parsed = value.as_table().ok_or_else(|| "it is no table".to_owned()).and_then(SinkSettings::parse);
+        let parsed =
+            value.as_table().ok_or_else(|| "it is no table".to_owned()).and_then(SinkSettings::parse);
         match parsed {
             Ok(settings) => drop(sinks.insert(name.clone(), settings)),
             Err(reason) => warn(format!("[sink.{name}] makes no sense, and was ignored: {reason}")),

@@ -14,6 +14,8 @@ pub struct StartRequest<'a> {
     pub command: &'a CommandLine,
     /// Where to run it.
     pub cwd: &'a OsText,
+    /// Variables that it does not inherit.
+    pub withhold: &'a [String],
     /// Where its output goes.
     pub log: &'a Path,
     /// Where the text of a shell command has been written.

@@ -24,6 +24,7 @@ pub fn spec(session: &str) -> Spec {
         key: None,
         notify: NotifyPolicy::Auto,
         sinks: Vec::new(),
+        withhold: Vec::new(),
         depth: 0,
         limits: Limits::default(),
         durability: Durability::Power,

@@ -27,9 +27,7 @@ pub enum Closed {
 ///
 /// When the records cannot be read or written.
 pub fn close(ports: &Ports, id: &JobId, how: ReceiptHow) -> Result<Closed, StoreError> {
-    change(ports, id, |state| !state.is_closed(), |_| {
-        Fact::Receipt(Receipt::new(how, ports.clock.stamp()))
-    })
+    change(ports, id, |state| !state.is_closed(), |_| Fact::Receipt(Receipt::new(how, ports.clock.stamp())))
 }
 
 /// Makes a dead letter due again, with all of its attempts.
@@ -38,10 +36,15 @@ pub fn close(ports: &Ports, id: &JobId, how: ReceiptHow) -> Result<Closed, Store
 ///
 /// When the records cannot be read or written.
 pub fn start_afresh(ports: &Ports, id: &JobId) -> Result<Closed, StoreError> {
-    change(ports, id, |state| state == FollowUpState::DeadLetter, |seen| {
-        let last = seen.facts.leases.iter().map(|(n, _)| *n).max().unwrap_or(0);
-        Fact::Lease(last + 1, Lease::at(ports.clock.stamp()))
-    })
+    change(
+        ports,
+        id,
+        |state| state == FollowUpState::DeadLetter,
+        |seen| {
+            let last = seen.facts.leases.iter().map(|(n, _)| *n).max().unwrap_or(0);
+            Fact::Lease(last + 1, Lease::at(ports.clock.stamp()))
+        },
+    )
 }
 
 fn change(

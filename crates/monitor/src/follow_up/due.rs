@@ -125,7 +125,7 @@ pub fn due(facts: &Facts, last_lease: LockState, now: &Stamp, retry: &Retry) -> 
 }
 
 /// How long ago a job ended, where that is known on a clock that nobody sets.
-pub(super) fn age_of_end(facts: &Facts, now: &Stamp) -> Option<Duration> {
+pub fn age_of_end(facts: &Facts, now: &Stamp) -> Option<Duration> {
     let at = facts.end.present()?.at.as_ref()?;
     Some(Duration::from_millis(at.age_ms(now)))
 }

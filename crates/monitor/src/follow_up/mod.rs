@@ -6,4 +6,4 @@ mod due;
 
 pub use close::{Closed, close, start_afresh};
 pub use deliver::{Attempt, Deliverer, Turn};
-pub use due::{Claim, Due, Retry, due};
+pub use due::{Claim, Due, Retry, age_of_end, due};

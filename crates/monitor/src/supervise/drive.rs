@@ -290,6 +290,7 @@ impl<'a> Supervisor<'a> {
             job: &self.id,
             command: &spec.command,
             cwd: &spec.cwd,
+            withhold: &spec.withhold,
             log: &log,
             log_tail: &self.ports.store.log_tail_path(&self.id),
             log_cap: spec.limits.log_cap,

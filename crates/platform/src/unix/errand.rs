@@ -96,7 +96,7 @@ fn end(errand: &Errand, process: Option<&ProcessIdentity>) {
     let _ = tree::sweep(&errand.mark, process, FORCE_WITHIN);
 }
 
-fn exit_of(status: ExitStatus) -> Exit {
+pub(crate) fn exit_of(status: ExitStatus) -> Exit {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => Exit::Exited { code: code.unsigned_abs() },

@@ -38,7 +38,7 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     let Prepared { pump, writer, watch, bell } = prepared;
     #[cfg(target_os = "linux")]
     let oom = Counter::new();
-    let pid = spawn(&invocation, &cwd, request.job, &writer)?;
+    let pid = spawn(&invocation, &cwd, request, &writer)?;
     // From here on only the target and its children hold the writing end.
     drop(writer);
     let process = identity::identify_child(pid).unwrap_or(ProcessIdentity {
@@ -93,7 +93,12 @@ fn prepare(request: &StartRequest<'_>) -> io::Result<Prepared> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
-fn spawn(what: &Invocation, cwd: &Path, job: &JobId, output: &io::PipeWriter) -> Result<u32, StartError> {
+fn spawn(
+    what: &Invocation,
+    cwd: &Path,
+    request: &StartRequest<'_>,
+    output: &io::PipeWriter,
+) -> Result<u32, StartError> {
     let cannot = |error: &io::Error| {
         let kind = match error.kind() {
             io::ErrorKind::NotFound => StartErrorKind::NotFound,
@@ -106,7 +111,10 @@ fn spawn(what: &Invocation, cwd: &Path, job: &JobId, output: &io::PipeWriter) ->
     let stream = || output.try_clone().map(Stdio::from).map_err(|error| cannot(&error));
     let mut command = Command::new(&what.program);
     command.arg0(&what.name).args(&what.arguments).current_dir(cwd);
-    command.env(JOB_MARK, job.as_str()).env_remove(SUPERVISOR_MARK);
+    command.env(JOB_MARK, request.job.as_str()).env_remove(SUPERVISOR_MARK);
+    for name in request.withhold {
+        command.env_remove(name);
+    }
     command.stdin(Stdio::null()).stdout(stream()?).stderr(stream()?);
     let supervisor = std::process::id();
     // SAFETY: `prepare_target` makes async-signal-safe calls only.

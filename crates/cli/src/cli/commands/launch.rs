@@ -5,7 +5,8 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use hearback_core::message::clean_line;
-use hearback_core::{CommandLine, FollowUpState, JobId, Limits};
+use hearback_core::port::sink::SinkError;
+use hearback_core::{CommandLine, FollowUpState, JobId, Limits, NotifyPolicy};
 
 use crate::cli::args::LaunchArgs;
 use crate::cli::error::CliError;
@@ -15,6 +16,7 @@ use crate::{FindError, Hearback, LaunchError, Launched, Request, RequestError};
 pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Result<u32, CliError> {
     let (wait, quiet) = (args.wait, args.quiet);
     let request = request(args)?;
+    check_route(hearback, &request)?;
     let launched = match hearback.launch(&request) {
         Ok(launched) => launched,
         // The job is recorded, so its id is worth having whatever became of it. That it cannot be printed must not
@@ -69,6 +71,7 @@ fn request(args: LaunchArgs) -> Result<Request, CliError> {
     request.key = args.key;
     request.notify = args.notify.into();
     request.sinks = args.sinks;
+    request.depth = crate::session::current_depth();
     request.limits = Limits {
         timeout_ms: args.timeout.millis(),
         idle_timeout_ms: args.idle_timeout.millis(),
@@ -78,6 +81,18 @@ fn request(args: LaunchArgs) -> Result<Request, CliError> {
         over_cap: args.over_cap.into(),
     };
     Ok(request)
+}
+
+/// A route that leads nowhere, or round in circles, is refused before anything runs.
+fn check_route(hearback: &Hearback, request: &Request) -> Result<(), CliError> {
+    if let Some(name) = request.sinks.iter().find(|name| !hearback.has_sink(name)) {
+        return Err(SinkError::Missing(name.clone()).into());
+    }
+    let most = hearback.settings().max_depth;
+    if request.depth > most && request.notify != NotifyPolicy::Never {
+        return Err(CliError::TooDeep { depth: request.depth, most });
+    }
+    Ok(())
 }
 
 /// Where the job runs. Whose own directory was removed can still name another.

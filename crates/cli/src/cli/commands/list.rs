@@ -44,8 +44,6 @@ pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Resu
         );
         return Ok(0);
     }
-    let width = output.is_watched().then(terminal_size::terminal_size).flatten();
-    let width = width.map(|(width, _)| usize::from(width.0));
-    output.text(&table::jobs(&listing.jobs, hearback.now(), width))?;
+    output.text(&table::jobs(&listing.jobs, hearback.now(), output.width()))?;
     Ok(0)
 }

@@ -55,7 +55,22 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
         }
     }
     printer.finish()?;
+    // The owner who has read it all, up to its end, has heard of it.
+    if start == 0 && end >= job.view.output.bytes {
+        settle(hearback, &job, args)?;
+    }
     Ok(0)
+}
+
+fn settle(hearback: &Hearback, job: &Job, args: &LogsArgs) -> Result<(), CliError> {
+    let reader = match &args.scope.session {
+        Some(session) => Some(session.clone()),
+        None => crate::current_session()?,
+    };
+    if !args.peek {
+        hearback.consume(job, reader.as_ref())?;
+    }
+    Ok(())
 }
 
 /// Which bytes were asked for.
@@ -81,11 +96,14 @@ fn follow(
         return follow_as_json(hearback, job, from, output);
     }
     let mut printer = Printer::new(output, args.raw);
-    hearback.follow(&job.view.id, from, |printed| match printed {
+    let job = hearback.follow(&job.view.id, from, |printed| match printed {
         Printed::Bytes { bytes, .. } => printer.print(bytes),
         Printed::Gap(gap) => printer.gap(&gap),
     })?;
     printer.finish()?;
+    if from == 0 {
+        settle(hearback, &job, args)?;
+    }
     Ok(0)
 }
 

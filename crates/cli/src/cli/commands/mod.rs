@@ -2,14 +2,18 @@
 
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod followups;
 pub(crate) mod kill;
 pub(crate) mod launch;
 pub(crate) mod list;
 pub(crate) mod logs;
+pub(crate) mod monitor;
 pub(crate) mod prune;
 pub(crate) mod reconcile;
 pub(crate) mod schema;
 pub(crate) mod show;
+pub(crate) mod sink;
+pub(crate) mod turn;
 pub(crate) mod wait;
 
 use hearback_core::{JobId, Session};

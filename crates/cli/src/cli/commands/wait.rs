@@ -20,13 +20,21 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
     for text in &args.jobs {
         ids.push(hearback.find(text, scope.as_ref())?);
     }
+    let reader = if args.peek { None } else { crate::current_session()?.or(scope) };
+    // Whoever waits is not to be woken as well: as long as these are held, nobody is sent.
+    let _reading: Vec<_> = match &reader {
+        Some(_) => ids.iter().map(|id| hearback.reading(id)).collect(),
+        None => Vec::new(),
+    };
     let until = if args.any { Until::Any } else { Until::All };
     let mut codes = BTreeMap::new();
     let mut failure = None;
     let in_time = hearback.wait_for(&ids, until, args.timeout, |id, ended| {
         let told = ended.map_err(CliError::from).and_then(|job| {
             codes.insert(id.clone(), code(&job));
-            tell(&job, ids.len() > 1, output)
+            tell(&job, ids.len() > 1, output)?;
+            // Only what was written has been seen.
+            Ok(hearback.consume(&job, reader.as_ref())?)
         });
         failure = told.err().or(failure.take());
     });
@@ -41,6 +49,7 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
 
 /// Waits for a job that was just launched, and shows how it ended.
 pub(crate) fn one(hearback: &Hearback, id: &JobId, quiet: bool, output: &Output) -> Result<u32, CliError> {
+    let _reading = hearback.reading(id);
     let job = hearback.wait(id)?;
     if output.is_json() {
         unless_closed(output.document(&job.view)).map_err(|error| error.about(id))?;
@@ -50,6 +59,8 @@ pub(crate) fn one(hearback: &Hearback, id: &JobId, quiet: bool, output: &Output)
             output.hint(&format!("next: hearback logs {}", id.short()));
         }
     }
+    // Whoever launched it and waited for it is its owner.
+    hearback.consume(&job, job.view.session.as_ref())?;
     Ok(code(&job))
 }
 

@@ -27,6 +27,7 @@ pub fn executor(executor: &dyn Executor, commands: &Commands, log: &Path) {
         job: &job,
         command,
         cwd,
+        withhold: &[],
         log,
         log_tail: &tail,
         log_cap: None,

@@ -116,8 +116,8 @@ impl CliError {
             }
             Self::Find(FindError::NotAnId(_)) => "`hearback list` shows the jobs and their ids".into(),
             Self::Sink(SinkError::Missing(name)) => format!(
-                "`hearback sink list` shows those that there are; define [sink.{name}] in config.toml, or put a program \
-                 `hearback-sink-{name}` on the PATH"
+                "`hearback sink list` shows those that there are; define [sink.{name}] in config.toml, or put a \
+                 program `hearback-sink-{name}` on the PATH"
             ),
             Self::TooDeep { .. } => {
                 "launch it with `--notify never`, or raise `max_depth` in config.toml if the chain is meant"

@@ -155,15 +155,24 @@ fn tell_what_is_next(hearback: &Hearback, launched: &Launched, output: &Output) 
         Launched::Started { pid, .. } => output.hint(&format!("started in the background as process {pid}")),
         Launched::Known { .. } => output.hint("launched before, under the same key"),
     }
-    let state = hearback.job(id).ok().flatten().map(|job| job.view.follow_up.state);
-    output.hint(match state {
-        Some(FollowUpState::NotWanted) => {
-            "nobody will be told when it ends: it has no session, or wants no notice"
+    match hearback.job(id).ok().flatten() {
+        None => output.hint("it has already been forgotten"),
+        Some(job) if job.view.follow_up.state == FollowUpState::NotWanted => {
+            output.hint("nobody will be told when it ends: it has no session, or wants no notice");
         }
-        Some(_) => {
-            "its session is owed a follow-up when it ends; until it is delivered, `hearback list` shows it"
+        Some(job) => {
+            let sinks = job.seen.facts.spec.present().map(|spec| spec.sinks.join(", ")).unwrap_or_default();
+            if sinks.is_empty() {
+                output.hint("its session is owed a follow-up when it ends: hearback followups next");
+            } else {
+                output.hint(&format!("when it ends, its session is told through {}", clean_line(&sinks)));
+                if !hearback.is_monitored() {
+                    output.hint(
+                        "no monitor runs: if its supervisor is killed, the next hearback command tells",
+                    );
+                }
+            }
         }
-        None => "it has already been forgotten",
-    });
+    }
     output.hint(&format!("next: hearback wait {short}, hearback logs {short}, hearback show {short}"));
 }

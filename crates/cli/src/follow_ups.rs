@@ -1,8 +1,9 @@
 //! What is owed to the owners of jobs: seeing it, taking it, closing it, and sending it out.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use hearback_core::message::Excerpt;
@@ -14,12 +15,12 @@ use hearback_core::{
     End, Facts, FollowUpState, HEAD_BYTES, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read,
     ReceiptHow, Session, TAIL_BYTES,
 };
-use hearback_monitor::follow_up::{self, Attempt, Closed, Deliverer, Due, Turn};
+use hearback_monitor::follow_up::{self, Closed, Deliverer, Due, Turn};
 
 use crate::{Hearback, Job, Request, Select, Until};
 
 /// So many deliveries go out at the same time, each to another session.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 64;
 /// A monitor looks at everything at least this often, whatever it heard.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
 /// How often settled jobs are pruned.
@@ -53,7 +54,7 @@ impl Hearback {
     ) -> Result<Option<Delivery>, StoreError> {
         let deadline = self.ports.clock.awake().saturating_add(within);
         loop {
-            if let Some(job) = self.follow_ups(session)?.into_iter().next() {
+            if let Some(job) = self.follow_ups(session)?.into_iter().find(is_fetched) {
                 return self.delivery(&job).map(Some);
             }
             let left = deadline.saturating_sub(self.ports.clock.awake());
@@ -237,16 +238,21 @@ impl Hearback {
     ///
     /// When the store cannot be read.
     pub fn run_monitor(self: &Arc<Self>, once: bool) -> Result<(), StoreError> {
-        // Held by one of us; it tells supervisors that they need not stay for the next attempt.
-        let _main = if once { None } else { self.store.lock_monitor(LockMode::Exclusive, Wait::Try)? };
+        let turn = if once { Turn::Try } else { Turn::Wait };
         let (sender, heard) = channel();
         if !once {
             self.watch_for_launches(sender.clone());
         }
+        let mut main = None;
         let mut out: Vec<(JobId, Option<Session>)> = Vec::new();
-        let mut awaited = std::collections::HashSet::new();
+        let mut awaited = HashSet::new();
+        let mut tried = HashSet::new();
         let mut pruned: Option<Duration> = None;
         loop {
+            // Held by one of us; it tells supervisors that they need not stay for the next attempt.
+            if main.is_none() && !once {
+                main = self.store.lock_monitor(LockMode::Exclusive, Wait::Try)?;
+            }
             let now = self.ports.clock.awake();
             if pruned.is_none_or(|at| now - at >= PRUNE_EVERY) {
                 self.prune(self.settings().retention, false)?;
@@ -265,12 +271,12 @@ impl Hearback {
                     Due::In(pause) => next = next.min(pause),
                     Due::Never => {}
                     Due::Now(_) | Due::GiveUp { .. } | Due::Expired => {
-                        // One at a time for a session: a second would find it busy.
+                        // One at a time for a session: a second would only wait for its turn.
                         let taken =
                             out.iter().any(|(other, of)| *other == id || (of.is_some() && *of == session));
-                        if !taken && out.len() < AT_ONCE {
+                        if !taken && out.len() < AT_ONCE && (!once || tried.insert(id.clone())) {
                             out.push((id.clone(), session));
-                            self.send_out(id, sender.clone());
+                            self.send_out(id, turn, sender.clone());
                         }
                     }
                 }
@@ -279,28 +285,23 @@ impl Hearback {
                 return Ok(());
             }
             match heard.recv_timeout(next) {
-                Ok(News::Attempted(id, attempt)) => {
-                    out.retain(|(other, _)| *other != id);
-                    // Whoever is in the turn delivers it, or looks again; so do we, but not at once.
-                    if attempt == Some(Attempt::InTurn) {
-                        std::thread::sleep(Duration::from_millis(100));
-                    }
-                }
+                Ok(News::Attempted(id)) => out.retain(|(other, _)| *other != id),
                 Ok(News::Ended(id)) => drop(awaited.remove(&id)),
                 Ok(News::Launched) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         }
     }
 
-    fn send_out(self: &Arc<Self>, id: JobId, news: std::sync::mpsc::Sender<News>) {
+    fn send_out(self: &Arc<Self>, id: JobId, turn: Turn, news: Sender<News>) {
         let hearback = Arc::clone(self);
         std::thread::spawn(move || {
-            let attempt = hearback.deliverer().attempt(&id, Turn::Try).ok();
-            let _ = news.send(News::Attempted(id, attempt));
+            // What failed is due again later, and is seen then.
+            let _ = hearback.deliverer().attempt(&id, turn);
+            let _ = news.send(News::Attempted(id));
         });
     }
 
-    fn await_end(self: &Arc<Self>, id: JobId, news: std::sync::mpsc::Sender<News>) {
+    fn await_end(self: &Arc<Self>, id: JobId, news: Sender<News>) {
         let hearback = Arc::clone(self);
         std::thread::spawn(move || {
             let _ = hearback.wait(&id);
@@ -308,7 +309,7 @@ impl Hearback {
         });
     }
 
-    fn watch_for_launches(self: &Arc<Self>, news: std::sync::mpsc::Sender<News>) {
+    fn watch_for_launches(self: &Arc<Self>, news: Sender<News>) {
         let hearback = Arc::clone(self);
         std::thread::spawn(move || {
             let Ok(mut watch) = hearback.store.watch_jobs() else { return };
@@ -324,13 +325,18 @@ impl Hearback {
 
 /// What a monitor hears.
 enum News {
-    Attempted(JobId, Option<Attempt>),
+    Attempted(JobId),
     Ended(JobId),
     Launched,
 }
 
 fn is_open(state: FollowUpState) -> bool {
     matches!(state, FollowUpState::Owed | FollowUpState::Leased | FollowUpState::DeadLetter)
+}
+
+/// Whether a follow-up waits to be fetched: a route is push or pull.
+fn is_fetched(job: &Job) -> bool {
+    job.seen.facts.spec.present().is_some_and(|spec| spec.sinks.is_empty())
 }
 
 /// Starts a process that sees the follow-up of one job through. It is the supervisor's program, which finds the job

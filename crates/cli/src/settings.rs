@@ -147,7 +147,8 @@ impl Settings {
         pick("max_depth", &mut |settings, value| {
             value.parse().map(|depth| settings.max_depth = depth).is_ok()
         });
-        let times: [(&str, fn(&mut Retry) -> &mut Duration); 4] = [
+        type Place = fn(&mut Retry) -> &mut Duration;
+        let times: [(&str, Place); 4] = [
             ("retry_first", |retry| &mut retry.first),
             ("retry_most", |retry| &mut retry.most),
             ("late_after", |retry| &mut retry.late_after),

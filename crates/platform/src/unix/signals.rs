@@ -12,6 +12,9 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 static STOP: AtomicBool = AtomicBool::new(false);
 
+/// By which the system, or a person, asks a process to end.
+const STOPS: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
+
 /// Becomes readable when a child of this process has changed, or the system asks it to end. One per process.
 pub(crate) struct SignalWatch {
     read: OwnedFd,
@@ -24,7 +27,7 @@ impl SignalWatch {
         WAKE.store(write.as_raw_fd(), Ordering::SeqCst);
         let flags = SaFlags::SA_RESTART | SaFlags::SA_NOCLDSTOP;
         let action = SigAction::new(SigHandler::Handler(wake), flags, SigSet::empty());
-        for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        for signal in STOPS.into_iter().chain([Signal::SIGCHLD]) {
             // SAFETY: the handler makes one async-signal-safe call and touches nothing but atomics.
             unsafe { sigaction(signal, &action) }?;
         }
@@ -52,6 +55,11 @@ impl AsFd for SignalWatch {
 impl Drop for SignalWatch {
     fn drop(&mut self) {
         WAKE.store(-1, Ordering::SeqCst);
+        // Whoever asks this process to end now means the process: everything it still does can be done by others.
+        for signal in STOPS {
+            // SAFETY: the default disposition runs no code of ours.
+            let _ = unsafe { nix::sys::signal::signal(signal, SigHandler::SigDfl) };
+        }
     }
 }
 

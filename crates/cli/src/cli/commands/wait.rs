@@ -20,7 +20,7 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
     for text in &args.jobs {
         ids.push(hearback.find(text, scope.as_ref())?);
     }
-    let reader = if args.peek { None } else { crate::current_session()?.or(scope) };
+    let reader = if args.peek { None } else { scope.or(crate::current_session()?) };
     // Whoever waits is not to be woken as well: as long as these are held, nobody is sent.
     let _reading: Vec<_> = match &reader {
         Some(_) => ids.iter().map(|id| hearback.reading(id)).collect(),

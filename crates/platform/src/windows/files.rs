@@ -1,8 +1,9 @@
 //! Files that are ours alone: never behind a link, never taken from anybody.
 //!
-//! What keeps others out are the access rights that a directory hands down to what is made in it. A user's own
-//! directories hand down that nobody else may write; nothing here reads or changes rights.
+//! What keeps others out are the access rights that a directory hands down to what is made in it. So a store is
+//! refused if others may write it, and nothing here changes rights.
 
+use std::ffi::OsString;
 use std::fs::{Metadata, OpenOptions};
 use std::io;
 use std::os::windows::fs::{MetadataExt, OpenOptionsExt};
@@ -19,9 +20,11 @@ use windows_sys::Win32::Foundation::{
 use windows_sys::Win32::Storage::FileSystem::{
     BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_REPARSE_POINT, FILE_FLAG_BACKUP_SEMANTICS,
     FILE_FLAG_OPEN_REPARSE_POINT, GetFileInformationByHandle, MOVEFILE_WRITE_THROUGH, MoveFileExW,
+    READ_CONTROL,
 };
 
-use super::{call, clock};
+use super::process::plain;
+use super::{call, clock, rights};
 use crate::native::Naming;
 
 /// How long to try to name a file that somebody has open for a moment: virus scanners do, and indexers.
@@ -29,6 +32,8 @@ const NAMING_WITHIN: Duration = Duration::from_secs(2);
 /// How long to try to move a directory. One that has an open file in it cannot be moved at all, and who moves one
 /// comes back later.
 const MOVING_WITHIN: Duration = Duration::from_millis(200);
+/// From here on a path is taken only in its long spelling: the limit is 260, and 248 for a directory.
+const LONG: usize = 240;
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
@@ -46,15 +51,20 @@ pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
         Err(error) => return Err(error),
     }
     // Looked at through a handle that follows no link.
-    let found =
-        open(OpenOptions::new().access_mode(0).custom_flags(LINK | FILE_FLAG_BACKUP_SEMANTICS), path)?;
+    let flags = LINK | FILE_FLAG_BACKUP_SEMANTICS;
+    let found = open(OpenOptions::new().access_mode(READ_CONTROL).custom_flags(flags), path)?;
     if !found.metadata()?.is_dir() {
         let why = format!("`{}` is not a directory", path.display());
         return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
     }
+    if let Some(why) = rights::trouble(&found)? {
+        let why = format!("`{}` {why}", path.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
     let home = fs_err::canonicalize(path)?;
     refuse_shares(&home)?;
-    Ok(home)
+    // Shells and people are shown paths in it, and few of either know the long spelling.
+    Ok(plain(&home))
 }
 
 /// Locks on a network share do not mean what hearback needs them to mean: that a holder who died lets go.
@@ -74,7 +84,7 @@ pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
 /// Opens what has the name itself, and not what it may be a link to.
 const LINK: u32 = FILE_FLAG_OPEN_REPARSE_POINT;
 
-fn create_new(path: &Path) -> io::Result<File> {
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().write(true).create_new(true).custom_flags(LINK), path)
 }
 
@@ -213,9 +223,24 @@ pub(crate) fn move_dir(from: &Path, to: &Path) -> io::Result<Publish> {
     rename_without_replacing(from, to, MOVING_WITHIN)
 }
 
+/// A path as the system takes it, however long. The standard library does the same for what it opens.
+fn for_the_system(path: &Path) -> io::Result<Vec<u16>> {
+    let whole = std::path::absolute(path)?;
+    let on_a_disk = match whole.components().next() {
+        Some(Component::Prefix(prefix)) => matches!(prefix.kind(), Prefix::Disk(_)),
+        _ => false,
+    };
+    if !on_a_disk || whole.as_os_str().len() < LONG {
+        return call::zero_ended(path.as_os_str());
+    }
+    let mut spelled = OsString::from(r"\\?\");
+    spelled.push(whole);
+    call::zero_ended(&spelled)
+}
+
 /// Renames; tries again while somebody is in the way, but not for longer than `within`.
 fn rename_without_replacing(from: &Path, to: &Path, within: Duration) -> io::Result<Publish> {
-    let (source, target) = (call::zero_ended(from.as_os_str())?, call::zero_ended(to.as_os_str())?);
+    let (source, target) = (for_the_system(from)?, for_the_system(to)?);
     let deadline = clock::awake() + within;
     let mut pause = Duration::from_millis(1);
     loop {
@@ -294,5 +319,17 @@ mod tests {
         drop(open_lock(&path).unwrap());
         assert!(!is_same_file(&file, &path).unwrap());
         assert!(is_same_file(&file, &aside).unwrap());
+    }
+
+    #[test]
+    fn a_long_path_is_renamed_like_any_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = (0..12).fold(dir.path().to_owned(), |path, _| path.join("a folder with a long name"));
+        fs_err::create_dir_all(&deep).unwrap();
+        let (from, to) = (deep.join("from"), deep.join("to"));
+        assert!(from.as_os_str().len() > 300);
+        drop(create_new(&from).unwrap());
+        assert_eq!(name_without_replacing(&from, &to, Naming::Best).unwrap(), Publish::New);
+        assert!(to.is_file() && !from.exists());
     }
 }

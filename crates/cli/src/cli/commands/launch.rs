@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 
+use hearback_core::port::executor::BOUND_TO_CALLER;
 use hearback_core::{CommandLine, FollowUpState, JobId, Limits};
 
 use crate::cli::args::LaunchArgs;
@@ -34,6 +35,7 @@ pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Res
         return super::wait::one(hearback, id, quiet, output);
     }
     print_id(hearback, id, output).map_err(|error| error.about(id))?;
+    warn_if_bound(hearback, id, output);
     if !quiet && output.is_guided() {
         tell_what_is_next(hearback, &launched, output);
     }
@@ -46,9 +48,9 @@ fn request(args: LaunchArgs) -> Result<Request, CliError> {
         Some(dash) if dash == "-" => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(CliError::Stdin)?;
-            CommandLine::Shell { shell: text }
+            CommandLine::Shell { shell: text, program: args.shell_program }
         }
-        Some(text) => CommandLine::Shell { shell: text },
+        Some(text) => CommandLine::Shell { shell: text, program: args.shell_program },
     };
     let directory = directory(args.cwd)?;
     let mut request = Request::new(command, hearback_platform::from_os(directory.as_os_str()));
@@ -110,6 +112,15 @@ fn print_id(hearback: &Hearback, id: &JobId, output: &Output) -> Result<(), CliE
     match hearback.look(id)? {
         Some(job) => output.document(&job.view),
         None => Err(FindError::NotFound(id.to_string()).into()),
+    }
+}
+
+/// A job that may end with whoever launched it is not what was asked for.
+fn warn_if_bound(hearback: &Hearback, id: &JobId, output: &Output) {
+    let survives = hearback.look(id).ok().flatten().map(|job| job.view.survives).unwrap_or_default();
+    if survives.iter().any(|what| what == BOUND_TO_CALLER) {
+        output
+            .warn(&format!("the job is {BOUND_TO_CALLER}, which does not let go of it: it may end with it"));
     }
 }
 

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs::{Metadata, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::windows::fs::{MetadataExt, OpenOptionsExt};
 use std::os::windows::io::AsRawHandle;
 use std::path::{Component, Path, PathBuf, Prefix};
@@ -14,13 +15,20 @@ use std::time::Duration;
 use fs_err::File;
 use hearback_core::port::disk::{Publish, ReadError};
 use windows_sys::Win32::Foundation::{
-    ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_FILE_EXISTS, ERROR_LOCK_VIOLATION,
+    ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_CALL_NOT_IMPLEMENTED, ERROR_FILE_EXISTS,
+    ERROR_INVALID_FUNCTION, ERROR_LOCK_VIOLATION, ERROR_MORE_DATA, ERROR_NOT_SUPPORTED,
     ERROR_SHARING_VIOLATION,
 };
 use windows_sys::Win32::Storage::FileSystem::{
     BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_REPARSE_POINT, FILE_FLAG_BACKUP_SEMANTICS,
     FILE_FLAG_OPEN_REPARSE_POINT, GetFileInformationByHandle, MOVEFILE_WRITE_THROUGH, MoveFileExW,
     READ_CONTROL,
+};
+
+use windows_sys::Win32::System::IO::DeviceIoControl;
+use windows_sys::Win32::System::Ioctl::{
+    FILE_ALLOCATED_RANGE_BUFFER, FILE_ZERO_DATA_INFORMATION, FSCTL_QUERY_ALLOCATED_RANGES, FSCTL_SET_SPARSE,
+    FSCTL_SET_ZERO_DATA,
 };
 
 use super::process::plain;
@@ -35,6 +43,12 @@ const MOVING_WITHIN: Duration = Duration::from_millis(200);
 /// From here on a path is taken only in its long spelling: the limit is 260, and 248 for a directory.
 const LONG: usize = 240;
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// Where what belongs to one user on one machine is kept. What roams between machines is no place for locks.
+pub fn local_data() -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    named("LOCALAPPDATA").or_else(|| Some(named("USERPROFILE")?.join("AppData").join("Local")))
+}
 
 pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
     match fs_err::symlink_metadata(path) {
@@ -219,6 +233,70 @@ impl Folder {
     }
 }
 
+/// Gives the room of a range back to the disk: from now on there are zeroes, and what is around stays where it is.
+///
+/// The file must be open for writing; one that can only be appended to is refused.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::Unsupported`] where the file system has no holes.
+#[allow(dead_code, reason = "for the cap on logs")]
+pub(crate) fn punch(file: &File, range: Range<u64>) -> io::Result<()> {
+    // Said again and again is said once.
+    control(file, FSCTL_SET_SPARSE, &(), &mut [(); 0])?;
+    let [from, to] = [range.start, range.end].map(|at| i64::try_from(at).unwrap_or(i64::MAX));
+    let zeroes = FILE_ZERO_DATA_INFORMATION { FileOffset: from, BeyondFinalZero: to };
+    control(file, FSCTL_SET_ZERO_DATA, &zeroes, &mut [(); 0])?;
+    Ok(())
+}
+
+/// Where the first byte at or after `at` is that is stored and not in a hole; nothing when there is none.
+#[allow(dead_code, reason = "for the cap on logs")]
+pub(crate) fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
+    let size = file.metadata()?.len();
+    if at >= size {
+        return Ok(None);
+    }
+    let [from, length] = [at, size - at].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+    let asked = FILE_ALLOCATED_RANGE_BUFFER { FileOffset: from, Length: length };
+    let mut first = [FILE_ALLOCATED_RANGE_BUFFER::default()];
+    match control(file, FSCTL_QUERY_ALLOCATED_RANGES, &asked, &mut first) {
+        Ok(0) => Ok(None),
+        Ok(_) => Ok(Some(first[0].FileOffset.unsigned_abs().max(at))),
+        // Where there are no holes, everything is stored.
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(Some(at)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks the file system for something; tells how many bytes it answered. More than fits is cut.
+fn control<T, U>(file: &File, what: u32, input: &T, output: &mut [U]) -> io::Result<u32> {
+    let mut answered = 0;
+    let (told, room) = (size_of::<T>() as u32, size_of_val(output) as u32);
+    // SAFETY: the handle is open as long as `file`, and both pointers are to as many bytes as are said, of plain
+    // numbers that any bytes are.
+    let done = call::done(unsafe {
+        DeviceIoControl(
+            file.as_raw_handle(),
+            what,
+            std::ptr::from_ref(input).cast(),
+            told,
+            output.as_mut_ptr().cast(),
+            room,
+            &raw mut answered,
+            std::ptr::null_mut(),
+        )
+    });
+    let unsupported = [ERROR_INVALID_FUNCTION, ERROR_NOT_SUPPORTED, ERROR_CALL_NOT_IMPLEMENTED];
+    match done {
+        Err(error) if call::is(&error, ERROR_MORE_DATA) => Ok(answered),
+        Err(error) if unsupported.iter().any(|code| call::is(&error, *code)) => {
+            Err(io::Error::new(io::ErrorKind::Unsupported, error))
+        }
+        other => other.map(|()| answered),
+    }
+}
+
 pub(crate) fn move_dir(from: &Path, to: &Path) -> io::Result<Publish> {
     rename_without_replacing(from, to, MOVING_WITHIN)
 }
@@ -331,5 +409,32 @@ mod tests {
         drop(create_new(&from).unwrap());
         assert_eq!(name_without_replacing(&from, &to, Naming::Best).unwrap(), Publish::New);
         assert!(to.is_file() && !from.exists());
+    }
+
+    #[test]
+    fn a_hole_reads_as_zeroes_and_what_is_stored_behind_it_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        fs_err::write(&path, vec![b'x'; 1 << 20]).unwrap();
+        let file: File = fs_err::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let (from, to) = (1 << 17, 3 << 18);
+        assert_eq!(next_data(&file, from).unwrap(), Some(from));
+        assert_eq!(next_data(&file, 1 << 20).unwrap(), None);
+        match punch(&file, from..to) {
+            Ok(()) => {
+                let bytes = fs_err::read(&path).unwrap();
+                assert_eq!(bytes.len(), 1 << 20, "nothing moves");
+                let hole = from as usize..to as usize;
+                assert!(bytes[hole.clone()].iter().all(|byte| *byte == 0));
+                assert!(bytes[..hole.start].iter().chain(&bytes[hole.end..]).all(|byte| *byte == b'x'));
+                assert_eq!(next_data(&file, from).unwrap(), Some(to));
+            }
+            // Wine has none; what Windows keeps its own files on does.
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}");
+                assert!(crate::is_wine());
+                assert_eq!(next_data(&file, from).unwrap(), Some(from));
+            }
+        }
     }
 }

@@ -132,13 +132,18 @@ impl<'a> Wine<'a> {
         self.run(LINKER, &["-shared", "-O2", "-o", &library, &source, "-ladvapi32"])
     }
 
-    fn env(&self) -> [(&str, &str); 6] {
+    fn env(&self) -> [(&str, &str); 9] {
         [
             ("WINEPREFIX", &self.prefix),
             ("WINEDEBUG", "-all"),
             // Neither a browser engine nor a second runtime is wanted, nor asked for.
             ("WINEDLLOVERRIDES", "mscoree,mshtml="),
             ("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", "wine"),
+            // Wine reads a whole program each time it starts one, and most of it would be for a debugger.
+            ("CARGO_PROFILE_DEV_DEBUG", "none"),
+            ("CARGO_PROFILE_DEV_STRIP", "symbols"),
+            // For the runner without nextest.
+            ("RUST_TEST_THREADS", THREADS),
             // There is no cargo in there to ask, and nobody to write new snapshots.
             ("INSTA_WORKSPACE_ROOT", &self.sources),
             ("INSTA_UPDATE", "no"),

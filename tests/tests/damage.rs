@@ -185,10 +185,11 @@ fn scenario_78_a_running_job_with_an_unreadable_fact_still_tells_its_code() {
     let world = World::new();
     let go = world.scratch("go");
     let damages = [Damage::Garbage, Damage::Empty, Damage::Directory];
+    let damages = &damages[hearback_tests::scaled(0, 1)..];
     let facts = ["spec.json", "begin.json", "target.json", "receipt.json", "settled.json"];
     let cases: Vec<(&str, String, u64)> = facts
         .into_iter()
-        .flat_map(|fact| damages.map(|damage| (fact, damage)))
+        .flat_map(|fact| damages.iter().map(move |damage| (fact, damage)))
         .map(|(fact, damage)| {
             let id = world.launch(["--session", "s", "--", &program("hold"), &text(&go), "--code", "5"]);
             let pid = world.show(&id)["pid"].as_u64().unwrap();

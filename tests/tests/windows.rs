@@ -84,10 +84,13 @@ fn scenario_81_a_stub_of_a_shell_is_not_chosen() {
 
     // Git for Windows has one, and seldom puts it on the path.
     let git = world.scratch("Git");
-    fs_err::create_dir_all(git.join("bin")).unwrap();
-    fs_err::copy(bin("show-env"), git.join("bin").join("bash.exe")).unwrap();
+    for (folder, name, fixture) in [("cmd", "git.exe", "exit-with"), ("bin", "bash.exe", "show-env")] {
+        fs_err::create_dir_all(git.join(folder)).unwrap();
+        fs_err::copy(bin(fixture), git.join(folder).join(name)).unwrap();
+    }
     let mut command = world.command(["launch", "--wait", "--shell-program", "bash", "--shell", "exit 0"]);
-    command.env("PATH", std::env::join_paths(&stubs).unwrap()).env("ProgramFiles", world.scratch(""));
+    let path = [&stubs[..], &[git.join("cmd")]].concat();
+    command.env("PATH", std::env::join_paths(path).unwrap());
     run(command).ok();
 }
 
@@ -168,7 +171,7 @@ fn a_batch_file_gets_its_arguments_and_nothing_else_happens() {
     let folder = world.scratch("a folder");
     fs_err::create_dir(&folder).unwrap();
     let batch = folder.join("tool.cmd");
-    let text = "@echo off\r\necho [%~1]\r\necho [%~2]\r\necho [%~3]\r\nexit /b 5\r\n";
+    let text = "@echo off\r\necho \"%~1\"\r\necho \"%~2\"\r\necho \"%~3\"\r\nexit /b 5\r\n";
     fs_err::write(&batch, text).unwrap();
     let mut command = world.command(["launch"]);
     // Found by its name alone, as `npm` is.
@@ -177,12 +180,12 @@ fn a_batch_file_gets_its_arguments_and_nothing_else_happens() {
     assert_eq!(world.run(["wait", &id]).code, Some(5));
     let logs = world.run(["logs", &id]).ok();
     let printed: Vec<_> = logs.lines().map(str::trim_end).collect();
-    assert_eq!(printed, ["[a b]", "[c&echo injected]", "[plain]"]);
+    assert_eq!(printed, ["\"a b\"", "\"c&echo injected\"", "\"plain\""]);
     if is_real_windows() {
         // Wine expands it all the same.
         let id = world.launch(args!["--", batch, "%PATH%"]);
         world.run(["wait", &id]);
-        assert!(world.run(["logs", &id]).ok().starts_with("[%PATH%]"));
+        assert!(world.run(["logs", &id]).ok().starts_with("\"%PATH%\""));
     }
     // What cannot be passed on is refused, and nothing runs.
     let refused = world.run(args!["launch", "--", batch, "a\nb"]);
@@ -219,6 +222,16 @@ fn a_store_that_others_may_write_is_refused_by_its_access_rights() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
         assert!(ran.stderr.contains("may be written by others") && ran.stderr.contains("\ntip: "), "{ran:?}");
     }
+}
+
+#[test]
+fn jobs_are_kept_where_nothing_roams() {
+    let world = World::new();
+    let local = world.scratch("local");
+    let mut command = world.command(["list"]);
+    command.env_remove("HEARBACK_HOME").env("LOCALAPPDATA", &local).env("APPDATA", world.scratch("roaming"));
+    run(command).ok();
+    assert!(local.join("hearback").join("jobs").is_dir());
 }
 
 /// A path as the host of Wine has it.

@@ -43,6 +43,12 @@ fn main() {
                 let status = command(&mut args, &variables).stdout(Stdio::from(file)).status();
                 assert!(status.expect("a child can be started").success());
             }
+            #[cfg(unix)]
+            Some("setsid") => {
+                nix::unistd::setsid().expect("a new child leads no group");
+                let error = std::os::unix::process::CommandExt::exec(&mut command(&mut args, &variables));
+                panic!("{error}");
+            }
             _ => usage("a step is not known"),
         }
     }
@@ -60,9 +66,9 @@ fn command(args: &mut impl Iterator<Item = OsString>, variables: &[OsString]) ->
 
 #[cfg(unix)]
 fn detached(command: Command) -> Command {
-    // Without unsafe code nobody can be put into a session but by the program for it.
-    let mut within = Command::new("setsid");
-    within.arg(command.get_program()).args(command.get_args());
+    // A process puts itself into a session; not every Unix has a program for that.
+    let mut within = Command::new(env::current_exe().expect("a program knows its own path"));
+    within.arg("setsid").arg(command.get_program()).args(command.get_args());
     within.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     within
 }

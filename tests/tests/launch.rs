@@ -496,6 +496,7 @@ mod unix {
         receiver
     }
 
+    // Not on Windows: a pipe of sh; every launch here is read through one to its end.
     #[test]
     fn a_pipe_that_a_launch_is_part_of_ends_while_the_job_runs() {
         let world = World::new();
@@ -576,6 +577,7 @@ mod unix {
     }
 
     // Other systems have file systems that take nothing but text for a name.
+    // Not on Windows: Wine makes no name that is not text.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_directory_whose_name_is_no_text_is_where_the_job_runs() {

@@ -214,7 +214,7 @@ fn refused(ran: &hearback_tests::Ran, why: &str) {
     assert!(ran.stderr.contains("\ntip: ") && ran.stderr.contains("HEARBACK_HOME"), "{ran:?}");
 }
 
-// Not on Windows: modes of directories; access rights are in `files.rs` of the platform crate.
+// Not on Windows: modes of directories; `windows.rs` has access rights.
 #[cfg(unix)]
 #[test]
 fn a_store_that_others_may_write_is_refused() {
@@ -385,8 +385,6 @@ fn what_hearback_makes_is_private_whatever_the_umask() {
     }
 }
 
-// Not on Windows: `/proc` shows the environment of others.
-#[cfg(target_os = "linux")]
 #[test]
 fn a_secret_reaches_the_target_and_nobody_else() {
     let world = World::new();
@@ -397,18 +395,21 @@ fn a_secret_reaches_the_target_and_nobody_else() {
     command.args(["-e", "GONE", "--", &program("hold"), &text(&go), "--print", "quiet"]);
     command.env("TOKEN", &inherited).env("GONE", &given);
     let id = hearback_tests::run(command).ok();
-    let target = world.show(&id)["pid"].as_u64().unwrap();
-    let supervisor = world.supervisor(&id);
+    // Where others can see what a process was given.
+    #[cfg(target_os = "linux")]
+    {
+        let target = world.show(&id)["pid"].as_u64().unwrap();
+        let environ = fs::read(format!("/proc/{target}/environ")).unwrap();
+        let environ: Vec<&[u8]> = environ.split(|byte| *byte == 0).collect();
+        assert!(environ.contains(&format!("SECRET={given}").as_bytes()));
+        assert!(environ.contains(&format!("TOKEN={inherited}").as_bytes()));
+        assert!(!environ.iter().any(|entry| entry.starts_with(b"GONE=")));
 
-    let environ = fs::read(format!("/proc/{target}/environ")).unwrap();
-    let environ: Vec<&[u8]> = environ.split(|byte| *byte == 0).collect();
-    assert!(environ.contains(&format!("SECRET={given}").as_bytes()));
-    assert!(environ.contains(&format!("TOKEN={inherited}").as_bytes()));
-    assert!(!environ.iter().any(|entry| entry.starts_with(b"GONE=")));
-
-    let cmdline = fs::read(format!("/proc/{supervisor}/cmdline")).unwrap();
-    let words: Vec<_> = cmdline.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
-    assert_eq!(words[1..], ["__supervise", &id, ""], "only the id");
+        let supervisor = world.supervisor(&id);
+        let cmdline = fs::read(format!("/proc/{supervisor}/cmdline")).unwrap();
+        let words: Vec<_> = cmdline.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        assert_eq!(words[1..], ["__supervise", &id, ""], "only the id");
+    }
 
     let nowhere = |world: &World| {
         assert_eq!(Snapshot::of(world.home()).holding(b"hunter2"), Vec::<&Path>::new());

@@ -1,5 +1,6 @@
 //! Windows.
 
+#[expect(unsafe_code, reason = "events have no safe wrapper")]
 pub(crate) mod bell;
 #[expect(unsafe_code, reason = "a handle is ours only because the call that made it says so")]
 mod call;
@@ -24,7 +25,15 @@ mod process;
 #[expect(unsafe_code, reason = "looking into a pipe and interrupting its reader have no safe wrapper")]
 mod pump;
 pub(crate) mod rehearsal;
+#[expect(unsafe_code, reason = "access rights have no safe wrapper")]
+mod rights;
 pub(crate) mod shell;
+#[expect(unsafe_code, reason = "the environment of another process has no safe wrapper")]
+mod snapshot;
+#[expect(unsafe_code, reason = "the system calls us back when it goes down")]
+mod stop;
+#[expect(unsafe_code, reason = "the folder of the system and its libraries have no safe wrapper")]
+pub(crate) mod system;
 pub(crate) mod text;
 #[expect(unsafe_code, reason = "a process is ended through its raw handle")]
 pub(crate) mod tree;

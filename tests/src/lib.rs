@@ -43,7 +43,8 @@ const POLL: Duration = Duration::from_millis(5);
 /// it.
 ///
 /// On Linux, dropping it kills whatever still carries this world's home, or the mark of one of its jobs, in
-/// its environment. Elsewhere a test has to end its own jobs.
+/// its environment; on Windows the supervisors that its records name, and with them their trees. Elsewhere a
+/// test has to end its own jobs.
 #[derive(Debug)]
 pub struct World {
     home: PathBuf,
@@ -145,8 +146,6 @@ impl World {
     }
 
     /// Waits until an open job has ended and its supervisor is gone, so that nobody else touches its records.
-    ///
-    /// On Windows only until it has ended.
     #[track_caller]
     pub fn leave_alone(&self, id: &str) {
         let supervisor = self.supervisor(id);
@@ -155,10 +154,39 @@ impl World {
     }
 }
 
+impl World {
+    /// Waits until nobody works in this world any more: a supervisor whose launcher was killed may still be finding
+    /// that out.
+    #[track_caller]
+    pub fn settle_down(&self) {
+        eventually("everybody has left", || (!self.is_busy()).then_some(()));
+    }
+
+    #[cfg(target_os = "linux")]
+    fn is_busy(&self) -> bool {
+        !carrying(&format!("HEARBACK_HOME={}", self.home.display())).is_empty()
+    }
+
+    /// Only supervisors are known by their records; whoever else is at work here is a child of the test.
+    #[cfg(windows)]
+    fn is_busy(&self) -> bool {
+        use hearback_core::port::process::{Presence, ProcessControl};
+        let native = hearback_platform::Native::default();
+        windows::supervisors(&self.home).iter().any(|who| native.presence(who) == Presence::Same)
+    }
+
+    #[cfg(all(unix, not(target_os = "linux")))]
+    fn is_busy(&self) -> bool {
+        false
+    }
+}
+
 impl Drop for World {
     fn drop(&mut self) {
         #[cfg(target_os = "linux")]
         linux::end_processes_of(&self.home);
+        #[cfg(windows)]
+        windows::end_processes_of(&self.home);
     }
 }
 
@@ -285,8 +313,6 @@ pub fn witness(path: impl AsRef<Path>, line: impl Display) {
 }
 
 /// Whether a process runs or could run: a zombie does not count.
-///
-/// Knows nothing on Windows, where the answer is always no.
 pub fn alive(pid: u32) -> bool {
     #[cfg(target_os = "linux")]
     return linux::state(pid).is_some_and(|state| !matches!(state, 'Z' | 'X' | 'x'));
@@ -296,12 +322,75 @@ pub fn alive(pid: u32) -> bool {
         i32::try_from(pid)
             .is_ok_and(|pid| matches!(kill(Pid::from_raw(pid), None), Ok(()) | Err(Errno::EPERM)))
     };
-    #[cfg(not(unix))]
+    #[cfg(windows)]
     return {
-        let _ = pid;
-        false
+        use hearback_core::port::process::ProcessControl;
+        hearback_platform::Native::default().identify(pid).is_ok_and(|found| found.is_some())
     };
 }
+
+/// Ends a process at once and without its knowing, whoever started it.
+///
+/// # Panics
+///
+/// If there is none.
+#[track_caller]
+pub fn kill_hard(pid: u32) {
+    #[cfg(unix)]
+    {
+        use nix::sys::signal::{Signal, kill};
+        kill(nix::unistd::Pid::from_raw(pid.try_into().unwrap()), Signal::SIGKILL).unwrap();
+    }
+    #[cfg(windows)]
+    {
+        use hearback_core::port::process::ProcessControl;
+        let native = hearback_platform::Native::default();
+        let who = native.identify(pid).unwrap().expect("there is such a process");
+        native.end_by_force(&who).unwrap();
+    }
+}
+
+/// What is seen of a process that was asked to end, and had nothing against it.
+pub fn asked() -> Value {
+    match () {
+        () if cfg!(unix) => serde_json::json!({"kind": "signaled", "signal": 15, "core": false}),
+        // How a program ends by Ctrl-Break.
+        () if is_real_windows() => serde_json::json!({"kind": "exited", "code": 0xc000_013a_u32}),
+        // Wine passes no such request on, so it was forced when the grace was over.
+        () => forced(),
+    }
+}
+
+/// What is seen of a process that was forced to end.
+pub fn forced() -> Value {
+    match () {
+        () if cfg!(unix) => serde_json::json!({"kind": "signaled", "signal": 9, "core": false}),
+        () => serde_json::json!({"kind": "exited", "code": 1}),
+    }
+}
+
+/// Whether this is Windows itself, and not Wine: some things only the one can show.
+pub fn is_real_windows() -> bool {
+    #[cfg(windows)]
+    return !hearback_platform::is_wine();
+    #[cfg(not(windows))]
+    return false;
+}
+
+/// A number for where a process costs little, and one for Wine, where it costs a fifth of a second.
+pub fn scaled<T>(usual: T, under_wine: T) -> T {
+    if cfg!(windows) && !is_real_windows() { under_wine } else { usual }
+}
+
+/// From the documentation of `CreateProcess`: no console, a group of its own, out of the Job Object.
+#[cfg(windows)]
+pub const DETACHED_PROCESS: u32 = 0x8;
+#[cfg(windows)]
+#[expect(missing_docs, reason = "see above")]
+pub const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
+#[cfg(windows)]
+#[expect(missing_docs, reason = "see above")]
+pub const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;
 
 /// Every file and folder below a folder, as it was at one moment: kind, permissions, times and bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -594,5 +683,42 @@ mod linux {
     fn carries(pid: Pid, marks: &HashSet<Vec<u8>>) -> bool {
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environ.split(|byte| *byte == 0).any(|entry| marks.contains(entry))
+    }
+}
+
+#[cfg(windows)]
+mod windows {
+    //! What the records of a world tell about its processes.
+
+    use hearback_core::ProcessIdentity;
+    use hearback_core::port::process::ProcessControl;
+    use hearback_platform::Native;
+
+    use super::{Path, Value, fs};
+
+    /// Ends every supervisor, and with it its tree, and what was kept of a tree.
+    pub(super) fn end_processes_of(home: &Path) {
+        for who in supervisors(home).iter().chain(&named(home, "target.json", "/process")) {
+            // Only what is still exactly the process that was recorded.
+            let _ = Native::default().end_by_force(who);
+        }
+    }
+
+    pub(super) fn supervisors(home: &Path) -> Vec<ProcessIdentity> {
+        named(home, "begin.json", "/by/supervisor")
+    }
+
+    fn named(home: &Path, fact: &str, place: &str) -> Vec<ProcessIdentity> {
+        let mut places = folders_in(&home.join("history"));
+        places.push(home.join("jobs"));
+        let jobs = places.iter().flat_map(|folder| folders_in(folder));
+        let facts = jobs.filter_map(|job| fs::read(job.join(fact)).ok());
+        let values = facts.filter_map(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        values.filter_map(|value| serde_json::from_value(value.pointer(place)?.clone()).ok()).collect()
+    }
+
+    fn folders_in(folder: &Path) -> Vec<std::path::PathBuf> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
     }
 }

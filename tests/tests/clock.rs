@@ -1,6 +1,7 @@
 //! A wall clock that jumps: limits and retention count on clocks that nobody sets.
 //!
 //! The jump is made by libfaketime, under a real supervisor and while it runs.
+// Not on Windows: nothing there shows a program another wall clock.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 

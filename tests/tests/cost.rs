@@ -1,4 +1,5 @@
 //! What hearback costs: an idle supervisor sleeps, and a launch does not mind how many jobs there are.
+// Not on Windows: `/proc` counts how often a process wakes, and ptrace its calls.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 

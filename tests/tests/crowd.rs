@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hearback_tests::{World, bin, run};
+use hearback_tests::{World, bin, run, scaled};
 
 /// Launches `jobs` jobs from `threads` threads in each of `processes` processes; tells ids and codes.
 fn swarm(world: &World, processes: usize, threads: usize, jobs: usize) -> BTreeMap<String, u64> {
@@ -49,7 +49,8 @@ fn check(world: &World, expected: &BTreeMap<String, u64>) {
 fn scenario_33_hosts_on_one_store_leave_each_other_alone() {
     // 200 launches from 16 threads in each of 4 processes.
     let world = World::new();
-    check(&world, &swarm(&world, 4, 16, 50));
+    let (processes, threads, jobs) = scaled((4, 16, 50), (2, 2, 6));
+    check(&world, &swarm(&world, processes, threads, jobs));
 }
 
 #[test]
@@ -68,7 +69,8 @@ fn scenario_79_launching_reconciling_and_pruning_at_once_loses_nothing() {
                 rounds
             })
         });
-        let launched = swarm(&world, 3, 20, 30);
+        let (processes, threads, jobs) = scaled((3, 20, 30), (2, 2, 5));
+        let launched = swarm(&world, processes, threads, jobs);
         launching.store(false, Ordering::Relaxed);
         for meddler in meddlers {
             assert!(meddler.join().expect("none failed") > 0);

@@ -120,7 +120,12 @@ fn scenario_78_an_unreadable_fact_costs_its_own_job_alone() {
     let runs = world.launch(["--", &program("hold"), &text(&go)]);
     let healthy = ended_jobs(&world, 1).remove(0);
     let cases = FACTS.iter().flat_map(|fact| Damage::ALL.iter().map(move |damage| (*fact, *damage)));
-    let cases: Vec<_> = cases.filter(|(_, damage)| !matches!(damage, Damage::TooLarge)).collect();
+    let some = |damage: Damage| match damage {
+        Damage::TooLarge => false,
+        Damage::Garbage | Damage::Directory => true,
+        _ => hearback_tests::scaled(true, false),
+    };
+    let cases: Vec<_> = cases.filter(|(_, damage)| some(*damage)).collect();
     let jobs = ended_jobs(&world, cases.len());
     let damaged: Vec<_> =
         cases.into_iter().zip(jobs).map(|((fact, damage), id)| (fact, damage, id)).collect();
@@ -180,10 +185,11 @@ fn scenario_78_a_running_job_with_an_unreadable_fact_still_tells_its_code() {
     let world = World::new();
     let go = world.scratch("go");
     let damages = [Damage::Garbage, Damage::Empty, Damage::Directory];
+    let damages = &damages[hearback_tests::scaled(0, 1)..];
     let facts = ["spec.json", "begin.json", "target.json", "receipt.json", "settled.json"];
     let cases: Vec<(&str, String, u64)> = facts
         .into_iter()
-        .flat_map(|fact| damages.map(|damage| (fact, damage)))
+        .flat_map(|fact| damages.iter().map(move |damage| (fact, damage)))
         .map(|(fact, damage)| {
             let id = world.launch(["--session", "s", "--", &program("hold"), &text(&go), "--code", "5"]);
             let pid = world.show(&id)["pid"].as_u64().unwrap();
@@ -488,6 +494,7 @@ fn a_lock_that_is_none_costs_its_own_job_alone() {
     assert_eq!(world.run(["wait", &runs]).code, Some(5));
 }
 
+// Not on Windows: modes of files.
 #[cfg(unix)]
 #[test]
 fn scenario_78_a_fact_that_may_not_be_read_is_unreadable() {
@@ -517,6 +524,7 @@ fn scenario_78_a_fact_that_may_not_be_read_is_unreadable() {
     }
 }
 
+// Not on Windows: another owner takes a privilege that nobody has by default.
 #[cfg(unix)]
 #[test]
 fn a_fact_that_somebody_else_owns_is_not_believed() {

@@ -1,4 +1,5 @@
 //! `doctor` finds out by trying, says what it found wherever the store is, and leaves nothing behind.
+// Not on Windows: the trials are Unix's own so far; there the checks say that they were not tried.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 

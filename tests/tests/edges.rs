@@ -1,17 +1,33 @@
 //! Surprises that the world has ready: copies of a store, odd names, callers with odd habits.
-#![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+#[cfg(unix)]
 use std::process::Command;
 
 use hearback_tests::{World, alive, bin, eventually, lines, run};
 
-fn copy(from: &std::path::Path, to: &std::path::Path) {
-    let mut command = Command::new("cp");
-    command.arg("-a").arg(from).arg(to);
-    run(command).ok();
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => { [$(AsRef::<OsStr>::as_ref(&$arg).to_owned()),*] };
+}
+
+/// Copies a store, without the bells of its supervisors.
+fn copy(from: &Path, to: &Path) {
+    fs_err::create_dir(to).unwrap();
+    #[cfg(unix)]
+    fs_err::set_permissions(to, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    for entry in fs_err::read_dir(from).unwrap() {
+        let (path, into) = {
+            let entry = entry.unwrap();
+            (entry.path(), to.join(entry.file_name()))
+        };
+        if path.is_dir() {
+            copy(&path, &into);
+        } else if path.is_file() {
+            fs_err::copy(&path, &into).unwrap();
+        }
+    }
 }
 
 #[test]
@@ -39,16 +55,10 @@ fn looking_at_a_copy_of_a_store_disturbs_no_job_of_the_original() {
 fn a_leftover_whose_name_is_cut_inside_a_character_is_ended_too() {
     let world = World::new();
     let (sleeper, witness) = (world.scratch("программа_сон"), world.scratch("witness"));
+    let sleeper = sleeper.with_extension(std::env::consts::EXE_EXTENSION);
     fs_err::copy(bin("hold"), &sleeper).unwrap();
-    let shown = |path: &std::path::Path| path.display().to_string();
-    let text = format!(
-        "setsid '{}' '{}' --witness '{}' & until [ -s '{}' ]; do sleep 0.01; done; exit 3",
-        shown(&sleeper),
-        shown(&world.scratch("never")),
-        shown(&witness),
-        shown(&witness),
-    );
-    let id = world.launch(["--shell", &text]);
+    let hold = args!["--", bin("act"), "detach", sleeper, world.scratch("never"), "--witness", witness, ";"];
+    let id = world.launch(hold.into_iter().chain(args!["until", "1", witness, "exit", "3"]));
     assert_eq!(world.run(["wait", &id]).code, Some(3));
     let pid = lines(&witness)[0].strip_prefix("start ").unwrap().parse().unwrap();
     assert!(!alive(pid), "it outlived its job");
@@ -58,15 +68,9 @@ fn a_leftover_whose_name_is_cut_inside_a_character_is_ended_too() {
 fn a_process_that_pretends_to_be_a_supervisor_is_ended_with_its_job() {
     let world = World::new();
     let witness = world.scratch("witness");
-    let text = format!(
-        "HEARBACK_SUPERVISOR=0123456789abcdef setsid '{}' '{}' --witness '{}' & \
-         until [ -s '{}' ]; do sleep 0.01; done",
-        bin("hold").display(),
-        world.scratch("never").display(),
-        witness.display(),
-        witness.display(),
-    );
-    let id = world.launch(["--shell", &text]);
+    let pretend = args!["--", bin("act"), "env", "HEARBACK_SUPERVISOR=0123456789abcdef", "detach"];
+    let hold = args![bin("hold"), world.scratch("never"), "--witness", witness, ";", "until", "1", witness];
+    let id = world.launch(pretend.into_iter().chain(hold));
     world.run(["wait", &id]).ok();
     let pid = lines(&witness)[0].strip_prefix("start ").unwrap().parse().unwrap();
     assert!(!alive(pid), "it outlived its job");
@@ -82,24 +86,36 @@ fn prune_removes_nothing_that_is_not_ours() {
     world.run(["prune"]).ok();
     assert!(photo.exists());
 
-    let elsewhere = world.scratch("elsewhere");
-    fs_err::create_dir(&elsewhere).unwrap();
-    fs_err::write(elsewhere.join("0123456789abcdef.0123456789abcdef"), "x").unwrap();
-    fs_err::remove_dir_all(world.home().join("trash")).unwrap();
-    std::os::unix::fs::symlink(&elsewhere, world.home().join("trash")).unwrap();
-    let refused = world.run(["prune"]);
-    assert_eq!(refused.code, Some(125), "{refused:?}");
-    assert_eq!(fs_err::read_dir(&elsewhere).unwrap().count(), 1);
+    // Elsewhere it takes a privilege to make a link.
+    #[cfg(unix)]
+    {
+        let elsewhere = world.scratch("elsewhere");
+        fs_err::create_dir(&elsewhere).unwrap();
+        fs_err::write(elsewhere.join("0123456789abcdef.0123456789abcdef"), "x").unwrap();
+        fs_err::remove_dir_all(world.home().join("trash")).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, world.home().join("trash")).unwrap();
+        let refused = world.run(["prune"]);
+        assert_eq!(refused.code, Some(125), "{refused:?}");
+        assert_eq!(fs_err::read_dir(&elsewhere).unwrap().count(), 1);
+    }
+}
+
+/// A name that is no text.
+fn not_text() -> OsString {
+    #[cfg(unix)]
+    return std::os::unix::ffi::OsStringExt::from_vec(b"\xff".to_vec());
+    #[cfg(windows)]
+    return std::os::windows::ffi::OsStringExt::from_wide(&[0xd800]);
 }
 
 #[test]
 fn a_session_that_cannot_be_one_shows_nobody_elses_jobs() {
     let world = World::new();
     world.launch(["--session".into(), "a".into(), "--".into(), bin("exit-with"), "0".into()]);
-    for bad in [OsStr::from_bytes(b"\xff"), OsStr::new(&"s".repeat(3000))] {
+    for bad in [not_text(), "s".repeat(3000).into()] {
         for args in [&["list", "--json"][..], &["launch", "--", "true"]] {
             let mut command = world.command(args);
-            command.env("HEARBACK_SESSION", bad);
+            command.env("HEARBACK_SESSION", &bad);
             let ran = run(command);
             assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
             assert!(ran.stderr.contains("HEARBACK_SESSION"), "{ran:?}");
@@ -107,6 +123,8 @@ fn a_session_that_cannot_be_one_shows_nobody_elses_jobs() {
     }
 }
 
+// Not on Windows: nobody has children to reap.
+#[cfg(unix)]
 #[test]
 fn a_caller_that_does_not_wait_for_children_can_launch() {
     let world = World::new();
@@ -119,6 +137,8 @@ fn a_caller_that_does_not_wait_for_children_can_launch() {
     assert_eq!(world.run(["wait", &id]).code, Some(5));
 }
 
+// Not on Windows: limits on the size of files.
+#[cfg(unix)]
 #[test]
 fn output_that_could_not_be_kept_is_said_to_be_lost() {
     let world = World::new();
@@ -143,7 +163,8 @@ fn output_that_could_not_be_kept_is_said_to_be_lost() {
 fn a_relative_home_is_the_same_store_inside_a_job() {
     let world = World::new();
     let here = world.home().parent().unwrap();
-    let mut command = world.command(["launch", "--wait", "--quiet", "-C", "/", "--"]);
+    let mut command =
+        world.command(["launch", "--wait", "--quiet", "-C", if cfg!(windows) { "C:\\" } else { "/" }, "--"]);
     command.current_dir(here).env("HEARBACK_HOME", world.home().file_name().unwrap());
     command.arg(bin("hearback")).args(["launch", "--"]).arg(bin("exit-with")).arg("0");
     run(command).ok();

@@ -76,6 +76,7 @@ fn a_program_that_forgot_to_supervise_is_told_so_and_runs_nothing() {
     assert_eq!(lines(&witness).len(), 2);
 }
 
+// Not on Windows: detachment is not tried there yet.
 #[cfg(unix)]
 #[test]
 fn a_program_that_embeds_hearback_finds_out_what_its_jobs_survive() {
@@ -129,6 +130,7 @@ fn a_command_longer_than_the_system_allows_cannot_be_started_and_is_said_so() {
     }
 }
 
+// Not on Windows: no process has children to reap.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_program_that_launches_has_no_children_to_reap() {

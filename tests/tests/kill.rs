@@ -1,7 +1,6 @@
 //! Ending jobs: on request, by a limit, with everything that they started, and with the truth on record.
 //!
 //! By default a race is run some times; with `HEARBACK_TEST_FULL=1` a thousand.
-#![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
 use std::ffi::{OsStr, OsString};
@@ -10,12 +9,14 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hearback_tests::{KillOnDrop, Ran, Snapshot, World, alive, bin, carrying, eventually, lines, run};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use hearback_tests::{
+    KillOnDrop, Ran, Snapshot, World, alive, asked, bin, eventually, forced, lines, run, scaled,
+};
 use serde_json::{Value, json};
 
-const DETACH: [&str; 4] = ["none", "group", "setsid", "double-fork"];
+/// How processes try to escape: by what each system has.
+const DETACH: [&str; 4] =
+    ["none", if cfg!(windows) { "breakaway" } else { "group" }, "setsid", "double-fork"];
 /// Far less than a fixture lives, far more than anything here takes.
 const PROMPTLY: Duration = Duration::from_secs(20);
 
@@ -23,8 +24,22 @@ macro_rules! args {
     ($($arg:expr),* $(,)?) => { [$(AsRef::<OsStr>::as_ref(&$arg).to_owned()),*] };
 }
 
-fn signal(pid: u32, signal: Signal) {
-    kill(Pid::from_raw(pid.try_into().unwrap()), signal).unwrap();
+#[cfg(unix)]
+fn signal(pid: u32, signal: nix::sys::signal::Signal) {
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.try_into().unwrap()), signal).unwrap();
+}
+
+/// What a person is told of an exit.
+fn shown(exit: &Value) -> String {
+    match exit["signal"].as_i64() {
+        Some(signal) => format!("signal {signal}"),
+        None => format!("exit code {}", exit["code"]),
+    }
+}
+
+/// What a wait for a killed job returns.
+fn code(exit: &Value) -> Option<i32> {
+    exit["signal"].as_i64().map_or(Some(143), |signal| i32::try_from(128 + signal).ok())
 }
 
 /// hearback as a session runs it.
@@ -34,14 +49,15 @@ fn run_as(world: &World, session: &str, args: &[&str]) -> Ran {
     run(command)
 }
 
-/// A job that lasts until it is ended.
+/// A job that lasts until it is ended. Who does not hear a request has little time to.
 #[track_caller]
 fn held(world: &World, options: &[&str]) -> String {
-    let options = options.iter().map(OsString::from);
+    let options = options.iter().chain(&["--grace", "500ms"]).map(OsString::from);
     world.launch(options.chain(args!["--", bin("hold"), world.scratch("never")]))
 }
 
 /// A job of `sh` that has said that it is ready.
+#[cfg(unix)]
 #[track_caller]
 fn ready(world: &World, text: &str) -> String {
     let id = world.launch(["--", "sh", "-c", text]);
@@ -93,14 +109,15 @@ fn holder(witness: &Path) -> u32 {
 fn all_dead(id: &str, pids: &[u32], what: &str) {
     let left: Vec<_> = pids.iter().filter(|pid| alive(**pid)).collect();
     assert!(left.is_empty(), "{what}: {left:?} are left");
-    assert_eq!(carrying(&format!("HEARBACK_JOB={id}")), [0; 0], "{what}");
+    nobody_carries(id, what);
 }
 
-/// Nobody works in this world any more.
+/// Nobody has the mark of this job, where that can be seen from outside.
 #[track_caller]
-fn settle_down(world: &World) {
-    let mark = format!("HEARBACK_HOME={}", world.home().display());
-    eventually("everybody has left", || carrying(&mark).is_empty().then_some(()));
+fn nobody_carries(id: &str, what: &str) {
+    #[cfg(target_os = "linux")]
+    assert_eq!(hearback_tests::carrying(&format!("HEARBACK_JOB={id}")), [0; 0], "{what}");
+    let _ = (id, what);
 }
 
 #[track_caller]
@@ -110,12 +127,19 @@ fn is_settled(world: &World, id: &str) {
     });
 }
 
+/// What a job has printed so far, line by line.
+#[track_caller]
+fn printed(world: &World, id: &str) -> Vec<String> {
+    world.run(["logs", id]).ok().lines().map(str::to_owned).collect()
+}
+
 #[track_caller]
 fn unchanged(world: &World, before: &Snapshot) {
     let changes = before.changes(&Snapshot::of(world.home()));
     assert!(changes.is_empty(), "{changes:?}");
 }
 
+#[cfg(unix)]
 fn quoted(path: impl AsRef<Path>) -> String {
     format!("'{}'", path.as_ref().display())
 }
@@ -123,12 +147,10 @@ fn quoted(path: impl AsRef<Path>) -> String {
 #[test]
 fn scenario_21_a_killed_job_names_who_did_it_and_what_was_seen_of_it() {
     let world = World::new();
-    let by_signal = |signal: i32| json!({"kind": "signaled", "signal": signal, "core": false});
-
     let id = held(&world, &[]);
     let told = world.run(["kill", &id, "--reason", "too slow"]).ok();
-    assert_eq!(told, format!("{id} killed: by a person, too slow (then signal 15)"));
-    let expected = json!({"kind": "killed", "by": "person", "reason": "too slow", "exit": by_signal(15)});
+    assert_eq!(told, format!("{id} killed: by a person, too slow (then {})", shown(&asked())));
+    let expected = json!({"kind": "killed", "by": "person", "reason": "too slow", "exit": asked()});
     let job = world.show(&id);
     assert_eq!((&job["outcome"], &job["state"]), (&expected, &json!("failed")));
     assert_eq!(world.run(["wait", &id]).code, Some(143));
@@ -136,12 +158,14 @@ fn scenario_21_a_killed_job_names_who_did_it_and_what_was_seen_of_it() {
     let id = held(&world, &["--session", "a"]);
     let killed = run_as(&world, "a", &["kill", &id, "--force", "--json"]).ok();
     let killed: Value = serde_json::from_str(&killed).unwrap();
-    let expected = json!({"kind": "killed", "by": {"session": "a"}, "exit": by_signal(9)});
+    let expected = json!({"kind": "killed", "by": {"session": "a"}, "exit": forced()});
     assert_eq!(killed, json!({"format": 1, "id": id, "was_over": false, "outcome": expected}));
     assert_eq!(world.show(&id)["outcome"], expected);
-    assert_eq!(world.run(["wait", &id]).code, Some(137));
+    assert_eq!(world.run(["wait", &id]).code, code(&forced()));
 }
 
+// Not on Windows: a request is answered with a code by a handler, which only a console event calls and Wine never.
+#[cfg(unix)]
 #[test]
 fn scenario_21_a_killed_job_is_no_success_whatever_it_returns() {
     let world = World::new();
@@ -178,7 +202,12 @@ fn scenario_23_a_tree_that_ignores_the_request_is_dead_after_the_grace() {
         assert_eq!((killed.get("survivors"), &killed["was_over"]), (None, &json!(false)), "{detach}");
         let job = world.show(&id);
         assert_eq!(job.get("survivors"), None, "{detach}: {job}");
-        assert_eq!(job["outcome"]["exit"]["signal"], 9, "{detach}: {job}");
+        // Only who has a console hears a request on Windows, and the others are forced.
+        let exits = [forced(), asked()];
+        assert!(
+            exits[..if cfg!(windows) { 2 } else { 1 }].contains(&job["outcome"]["exit"]),
+            "{detach}: {job}"
+        );
     }
 }
 
@@ -190,13 +219,17 @@ fn scenario_24_a_finished_job_is_already_over_and_nothing_happens() {
     let killed = held(&world, &[]);
     world.run(["wait", &settled, &pending]);
     world.run(["kill", &killed]).ok();
-    settle_down(&world);
+    world.settle_down();
     world.run(["reconcile"]).ok();
     let before = Snapshot::of(world.home());
     for (id, ending, outcome) in [
         (&settled, "failed: exit code 3", json!({"kind": "exited", "code": 3})),
         (&pending, "done: exit code 0", json!({"kind": "exited", "code": 0})),
-        (&killed, "killed: by a person (then signal 15)", world.show(&killed)["outcome"].clone()),
+        (
+            &killed,
+            &*format!("killed: by a person (then {})", shown(&asked())),
+            world.show(&killed)["outcome"].clone(),
+        ),
     ] {
         for how in [&["kill"][..], &["kill", "--force"], &["kill", "--grace", "0s", "--reason", "again"]] {
             let told = world.run(how.iter().chain(&[id.as_str()])).ok();
@@ -208,13 +241,15 @@ fn scenario_24_a_finished_job_is_already_over_and_nothing_happens() {
     unchanged(&world, &before);
 }
 
+// Not on Windows: nobody can stop a process there but a debugger. See `windows.rs` for Wine, where its host can.
+#[cfg(unix)]
 #[test]
 fn scenario_31_a_supervisor_that_does_not_answer_is_an_error_and_can_be_forced() {
     let world = World::new();
     let witness = world.scratch("witness");
     let id = world.launch(args!["--", bin("hold"), world.scratch("never"), "--witness", witness]);
     let (target, supervisor) = (holder(&witness), world.supervisor(&id));
-    signal(supervisor, Signal::SIGSTOP);
+    signal(supervisor, nix::sys::signal::Signal::SIGSTOP);
     let refused = world.run(["kill", "--grace", "100ms", &id]);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
     assert!(refused.stderr.contains("does not answer"), "{refused:?}");
@@ -230,6 +265,8 @@ fn scenario_31_a_supervisor_that_does_not_answer_is_an_error_and_can_be_forced()
     assert_eq!(world.run(["wait", &id]).code, Some(125));
 }
 
+// Not on Windows: a process is stopped by a signal.
+#[cfg(unix)]
 #[test]
 fn a_stopped_job_is_shown_as_one_and_can_be_continued_or_killed() {
     let world = World::new();
@@ -249,11 +286,11 @@ fn a_stopped_job_is_shown_as_one_and_can_be_continued_or_killed() {
         assert_eq!(listed["jobs"][0].get("stopped"), stopped.then_some(&json!(true)), "{listed}");
     };
     shown(false);
-    signal(target, Signal::SIGSTOP);
+    signal(target, nix::sys::signal::Signal::SIGSTOP);
     shown(true);
-    signal(target, Signal::SIGCONT);
+    signal(target, nix::sys::signal::Signal::SIGCONT);
     shown(false);
-    signal(target, Signal::SIGSTOP);
+    signal(target, nix::sys::signal::Signal::SIGSTOP);
     shown(true);
     world.run(["kill", "--grace", "100ms", &id]).ok();
     all_dead(&id, &[target], "stopped");
@@ -261,6 +298,8 @@ fn a_stopped_job_is_shown_as_one_and_can_be_continued_or_killed() {
     assert_eq!((&job["outcome"]["exit"]["signal"], job.get("stopped")), (&json!(9), None), "{job}");
 }
 
+// Not on Windows: a process is stopped by a signal.
+#[cfg(unix)]
 #[test]
 fn the_limit_of_a_stopped_job_counts_on() {
     let world = World::new();
@@ -269,7 +308,7 @@ fn the_limit_of_a_stopped_job_counts_on() {
     let hold = args![bin("hold"), world.scratch("never"), "--witness", witness];
     let id = world.launch(limits.into_iter().chain(hold));
     let target = holder(&witness);
-    signal(target, Signal::SIGSTOP);
+    signal(target, nix::sys::signal::Signal::SIGSTOP);
     assert_eq!(world.run(["wait", &id]).code, Some(124));
     all_dead(&id, &[target], "stopped");
     assert_eq!(world.show(&id)["outcome"]["exit"]["signal"], 9);
@@ -277,15 +316,17 @@ fn the_limit_of_a_stopped_job_counts_on() {
 
 /// How many times a race is run, and by how many at once.
 fn races() -> (usize, usize) {
-    (if std::env::var_os("HEARBACK_TEST_FULL").is_some() { 1000 } else { 100 }, 4)
+    let full = std::env::var_os("HEARBACK_TEST_FULL").is_some();
+    scaled((if full { 1000 } else { 100 }, 4), (if full { 100 } else { 10 }, 2))
 }
 
 /// One job that ends by itself about when it is killed. Tells whether the kill was in time.
 fn race(world: &World, n: usize) -> bool {
-    let text = format!("sleep 0.0{:02}; exit 7", n * 7 % 40);
-    let id = world.launch(["--session", "a", "--", "sh", "-c", &text]);
+    let after = (n * scaled(7, 67) % scaled(40, 400)).to_string();
+    let exits = args!["--grace", "500ms", "--session", "a", "--", bin("exit-with"), "7", "--after", after];
+    let id = world.launch(exits);
     let killed = world.json(["kill", "--json", &id]);
-    let code = world.run(["wait", &id]).code;
+    let waited = world.run(["wait", &id]).code;
     let job = world.show(&id);
     assert_eq!(job["outcome"], killed["outcome"], "{n}: told otherwise before: {job}");
     assert_eq!(job["state"], "failed", "{n}: {job}");
@@ -293,14 +334,12 @@ fn race(world: &World, n: usize) -> bool {
     assert_eq!(job["follow_up"]["state"], "owed", "{n}: {job}");
     match job["outcome"]["kind"].as_str() {
         Some("exited") => {
-            assert_eq!((&job["outcome"]["code"], code), (&json!(7), Some(7)), "{n}: {job}");
+            assert_eq!((&job["outcome"]["code"], waited), (&json!(7), Some(7)), "{n}: {job}");
             false
         }
         Some("killed") => {
             assert_eq!(killed["was_over"], false, "{n}: {job}");
-            let by_signal = job["outcome"]["exit"]["signal"].as_i64();
-            let expected = by_signal.map_or(143, |signal| 128 + i32::try_from(signal).unwrap());
-            assert_eq!(code, Some(expected), "{n}: {job}");
+            assert_eq!(waited, code(&job["outcome"]["exit"]), "{n}: {job}");
             true
         }
         other => panic!("{n}: {other:?} in {job}"),
@@ -327,7 +366,7 @@ fn scenario_20_a_kill_and_an_exit_at_once_make_exactly_one_end() {
             });
         }
     });
-    settle_down(&world);
+    world.settle_down();
     let store = Snapshot::of(world.home());
     let ends = store.paths().filter(|path| path.file_name() == Some(OsStr::new("end.json"))).count();
     assert_eq!(ends, wanted);
@@ -348,7 +387,8 @@ fn scenario_67_a_tree_over_its_time_limit_is_stopped_whole() {
     assert_eq!(world.run(["wait", &id]).code, Some(124));
     all_dead(&id, &first_words(&witness), "over its limit");
     let job = world.show(&id);
-    let exit = json!({"kind": "signaled", "signal": 9, "core": false});
+    // Its own process is no escape artist, and hears a request where it has a console.
+    let exit = if cfg!(windows) { asked() } else { forced() };
     assert_eq!(job["outcome"], json!({"kind": "timed_out", "limit_ms": 300, "exit": exit}), "{job}");
     assert_eq!((&job["timeout_ms"], job.get("survivors")), (&json!(300), None), "{job}");
     assert!(job["ran_ms"].as_u64().unwrap() >= 300, "not early: {job}");
@@ -367,69 +407,60 @@ fn scenario_67_a_job_that_ends_in_time_is_not_timed_out() {
 #[test]
 fn scenario_111_only_silence_is_ended_by_an_idle_limit() {
     let world = World::new();
-    let limits = args!["--timeout", "none", "--idle-timeout", "500ms", "--"];
+    // Longer than a program takes to begin.
+    let limit = scaled(500, 4000);
+    let (idle, pause) = (format!("{limit}ms"), scaled("20", "100"));
+    let limits = args!["--timeout", "none", "--grace", "500ms", "--idle-timeout", idle, "--"];
     let printing =
-        args![bin("print"), "--bytes", "4000", "--line-length", "80", "--pause-ms", "20"].into_iter();
+        args![bin("print"), "--bytes", "4000", "--line-length", "80", "--pause-ms", pause].into_iter();
     let printing = world.launch(limits.iter().cloned().chain(printing));
     let silent = args![bin("hold"), world.scratch("never"), "--print", "once"].into_iter();
     let silent = world.launch(limits.into_iter().chain(silent));
 
     assert_eq!(world.run(["wait", &silent]).code, Some(124));
     let job = world.show(&silent);
-    let exit = json!({"kind": "signaled", "signal": 15, "core": false});
-    assert_eq!(job["outcome"], json!({"kind": "idle_timed_out", "limit_ms": 500, "exit": exit}), "{job}");
-    assert_eq!((job.get("timeout_ms"), &job["idle_timeout_ms"]), (None, &json!(500)), "{job}");
+    let expected = json!({"kind": "idle_timed_out", "limit_ms": limit, "exit": asked()});
+    assert_eq!(job["outcome"], expected, "{job}");
+    assert_eq!((job.get("timeout_ms"), &job["idle_timeout_ms"]), (None, &json!(limit)), "{job}");
     assert_eq!(job["output"]["bytes"], 5, "{job}");
 
     world.run(["wait", &printing]).ok();
     let job = world.show(&printing);
     assert_eq!((&job["outcome"]["kind"], &job["output"]["bytes"]), (&json!("exited"), &json!(4000)));
-    assert!(job["ran_ms"].as_u64().unwrap() > 500, "it lived longer than the limit: {job}");
+    assert!(job["ran_ms"].as_u64().unwrap() > limit, "it lived longer than the limit: {job}");
 }
 
 #[test]
 fn scenario_36_a_grandchild_that_keeps_the_output_open_delays_nothing() {
     let world = World::new();
     let witness = world.scratch("witness");
-    let grandchild = world.scratch("grandchild");
-    let hold = format!(
-        "echo grandchild; exec {} {} --witness {}",
-        quoted(bin("hold")),
-        quoted(world.scratch("never")),
-        quoted(&witness),
-    );
-    fs_err::write(&grandchild, hold).unwrap();
-    let text = format!(
-        "setsid sh {} & until [ -s {} ]; do sleep 0.01; done; echo main; exit 5",
-        quoted(&grandchild),
-        quoted(&witness),
-    );
+    let hold = args![bin("hold"), world.scratch("never"), "--print", "grandchild", "--witness", witness, ";"];
+    let act = args!["--leftovers", "kill", "--", bin("act"), "detach"].into_iter().chain(hold);
     let began = Instant::now();
-    let id = world.launch(["--leftovers", "kill", "--", "sh", "-c", &text]);
+    let id = world.launch(act.chain(args!["until", "1", witness, "print", "main", "exit", "5"]));
     assert_eq!(world.run(["wait", &id]).code, Some(5));
     assert!(began.elapsed() < PROMPTLY);
     all_dead(&id, &[holder(&witness)], "left behind");
     let job = world.show(&id);
     assert_eq!((&job["outcome"], job.get("survivors")), (&json!({"kind": "exited", "code": 5}), None));
-    assert_eq!(world.run(["logs", &id]).ok(), "grandchild\nmain");
+    assert_eq!(printed(&world, &id), ["grandchild", "main"]);
 }
 
 #[test]
 fn a_leftover_that_ignores_the_request_is_forced_and_the_code_is_kept() {
     let world = World::new();
     let witness = world.scratch("witness");
-    let text = format!(
-        "{} --depth 0 --breadth 0 --ignore-term --witness {} & until [ -s {} ]; do sleep 0.01; done; exit 6",
-        quoted(bin("tree")),
-        quoted(&witness),
-        quoted(&witness),
-    );
-    let id = world.launch(["--grace", "200ms", "--shell", &text]);
+    let tree =
+        args![bin("tree"), "--depth", "0", "--breadth", "0", "--ignore-term", "--witness", witness, ";"];
+    let act = args!["--grace", "200ms", "--", bin("act"), "detach"].into_iter().chain(tree);
+    let id = world.launch(act.chain(args!["until", "1", witness, "exit", "6"]));
     assert_eq!(world.run(["wait", &id]).code, Some(6));
     all_dead(&id, &first_words(&witness), "left behind");
     assert_eq!(world.show(&id)["outcome"], json!({"kind": "exited", "code": 6}));
 }
 
+// Not on Windows: a program gives up its output by a raw handle, which takes unsafe code.
+#[cfg(unix)]
 #[test]
 fn scenario_37_a_job_that_closes_its_output_is_still_running() {
     let world = World::new();
@@ -486,7 +517,7 @@ fn scenario_77_a_kill_by_the_owner_wakes_nobody() {
     assert_eq!(job["follow_up"]["state"], "not_wanted", "{job}");
     is_settled(&world, &id);
 
-    settle_down(&world);
+    world.settle_down();
     let before = Snapshot::of(world.home());
     for session in ["mine", "other"] {
         let unknown = run_as(&world, session, &["kill", "zzzzzzzz"]);
@@ -501,17 +532,18 @@ fn scenario_77_a_kill_by_the_owner_wakes_nobody() {
     assert_eq!(world.show(&always)["follow_up"]["state"], "owed");
 }
 
+// Not on Windows: the request is a console event, which Wine does not pass on; `docs/platform.md` has it by hand.
+#[cfg(unix)]
 #[test]
 fn a_supervisor_that_is_told_to_end_ends_its_job() {
     for detach in DETACH {
         let world = World::new();
         let (id, pids) = stubborn(&world, &["--grace", "200ms"], 1, detach);
-        signal(world.supervisor(&id), Signal::SIGTERM);
+        signal(world.supervisor(&id), nix::sys::signal::Signal::SIGTERM);
         assert_eq!(world.run(["wait", &id]).code, Some(137), "{detach}");
         all_dead(&id, &pids, detach);
-        let exit = json!({"kind": "signaled", "signal": 9, "core": false});
         let job = world.show(&id);
-        assert_eq!(job["outcome"], json!({"kind": "killed", "by": "system", "exit": exit}), "{detach}");
+        assert_eq!(job["outcome"], json!({"kind": "killed", "by": "system", "exit": forced()}), "{detach}");
     }
 }
 
@@ -520,15 +552,11 @@ fn a_supervisor_that_is_told_to_end_ends_its_job() {
 #[track_caller]
 fn kept(world: &World) -> (String, u32) {
     let witness = world.scratch("witness");
-    let hold = |until: &str| format!("{} {}", quoted(bin("hold")), quoted(world.scratch(until)));
-    let text = format!(
-        "({} --witness {}; echo late; {}; echo last) & until [ -s {} ]; do sleep 0.01; done; echo main",
-        hold("go"),
-        quoted(&witness),
-        hold("end"),
-        quoted(&witness),
-    );
-    let id = world.launch(["--leftovers", "keep", "--", "sh", "-c", &text]);
+    let (go, end) = (world.scratch("go"), world.scratch("end"));
+    let later =
+        args![bin("act"), "witness", witness, "hold", go, "print", "late", "hold", end, "print", "last", ";"];
+    let act = args!["--leftovers", "keep", "--grace", "500ms", "--", bin("act"), "detach"].into_iter();
+    let id = world.launch(act.chain(later).chain(args!["until", "1", witness, "print", "main"]));
     world.run(["wait", &id]).ok();
     (id, holder(&witness))
 }
@@ -541,18 +569,16 @@ fn leftovers_that_are_kept_live_on_and_are_heard() {
     assert_eq!(job["state"], "done", "{job}");
     let named = job["survivors"].as_array().unwrap();
     assert!(alive(leftover) && named.contains(&json!(leftover)), "{job}");
-    assert_eq!(world.run(["logs", &id]).ok(), "main");
+    assert_eq!(printed(&world, &id), ["main"]);
     assert!(world.home().join("jobs").join(&id).exists(), "its output is still written");
 
     fs_err::write(world.scratch("go"), "").unwrap();
-    eventually("what it prints later is kept", || {
-        (world.run(["logs", &id]).ok() == "main\nlate").then_some(())
-    });
+    eventually("what it prints later is kept", || (printed(&world, &id) == ["main", "late"]).then_some(()));
     world.run(["reconcile"]).ok();
     assert!(world.home().join("jobs").join(&id).exists(), "nobody moves it from under its keeper");
     fs_err::write(world.scratch("end"), "").unwrap();
     is_settled(&world, &id);
-    assert_eq!(world.run(["logs", &id]).ok(), "main\nlate\nlast", "to the last byte");
+    assert_eq!(printed(&world, &id), ["main", "late", "last"], "to the last byte");
     assert_eq!(world.show(&id)["outcome"], json!({"kind": "exited", "code": 0}));
 }
 
@@ -571,19 +597,13 @@ fn leftovers_that_were_kept_can_be_killed() {
 #[test]
 fn a_job_that_was_launched_by_a_job_survives_it() {
     let world = World::new();
-    for (n, limits) in [&[][..], &["--timeout", "1500ms"]].into_iter().enumerate() {
+    for (n, limits) in [&[][..], &["--timeout", scaled("1500ms", "9s")]].into_iter().enumerate() {
         let [told, witness] = [format!("told-{n}"), format!("witness-{n}")].map(|name| world.scratch(name));
-        let text = format!(
-            "{} launch -- {} {} --witness {} > {}; exec {} {}",
-            quoted(bin("hearback")),
-            quoted(bin("hold")),
-            quoted(world.scratch("never")),
-            quoted(&witness),
-            quoted(&told),
-            quoted(bin("hold")),
-            quoted(world.scratch("never")),
-        );
-        let outer = world.launch(limits.iter().chain(&["--", "sh", "-c", &text]));
+        let never = world.scratch("never");
+        let act = args!["--grace", "500ms", "--", bin("act"), "run", told, bin("hearback"), "launch", "--"];
+        let hold = args![bin("hold"), never, "--witness", witness, ";", "hold", never];
+        let limits_given = limits.iter().map(OsString::from);
+        let outer = world.launch(limits_given.chain(act).chain(hold));
         let inner = eventually("the inner job is known", || lines(&told).first().cloned());
         let target = holder(&witness);
         if limits.is_empty() {
@@ -593,14 +613,18 @@ fn a_job_that_was_launched_by_a_job_survives_it() {
         }
         assert!(world.show(&outer)["state"] == "failed" && alive(target), "{limits:?}");
         assert_eq!(world.show(&inner)["state"], "running", "{limits:?}");
-        assert_eq!(carrying(&format!("HEARBACK_JOB={outer}")), [0; 0], "{limits:?}");
-        world.run(["kill", &inner]).ok();
+        nobody_carries(&outer, "outer");
+        world.run(["kill", "--grace", "500ms", &inner]).ok();
         all_dead(&inner, &[target], "inner");
     }
 }
 
 #[test]
 fn a_second_kill_is_more_urgent_and_the_first_names_the_cause() {
+    if hearback_tests::is_real_windows() {
+        eprintln!("skipped: it takes a handler to hear a request there and to ignore it");
+        return;
+    }
     let world = World::new();
     let (id, pids) = stubborn(&world, &[], 0, "none");
     let began = Instant::now();
@@ -615,7 +639,7 @@ fn a_second_kill_is_more_urgent_and_the_first_names_the_cause() {
     assert!(began.elapsed() < PROMPTLY);
     assert_eq!(first.0.wait().unwrap().code(), Some(0));
     let job = world.show(&id);
-    assert_eq!((&job["outcome"]["reason"], &job["outcome"]["exit"]["signal"]), (&json!("first"), &json!(9)));
+    assert_eq!((&job["outcome"]["reason"], &job["outcome"]["exit"]), (&json!("first"), &forced()));
 }
 
 #[test]

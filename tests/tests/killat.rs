@@ -1,4 +1,5 @@
 //! `killat` kills where it says it does, and nobody else: the tests of crashes rely on it.
+// Not on Windows: ptrace.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 

@@ -5,7 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use hearback_tests::{Snapshot, World, bin, eventually, lines, run};
+use std::time::{Duration, Instant};
+
+use hearback_tests::{Snapshot, World, alive, bin, eventually, lines, run, scaled};
 use serde_json::Value;
 
 macro_rules! args {
@@ -231,11 +233,149 @@ fn another_command_under_a_taken_key_is_refused_by_name() {
     assert_ne!(launch(&["--key", "k", "--session", "s"], "1", here).ok(), id);
 }
 
+/// The job runs on, and in the end its code arrives.
+#[track_caller]
+fn runs_on(world: &World, id: &str, go: &Path, code: i32) {
+    assert_eq!(world.show(id)["state"], "running");
+    fs_err::write(go, "").unwrap();
+    assert_eq!(world.run(["wait", id]).code, Some(code));
+}
+
+#[test]
+fn what_a_job_leaves_behind_is_ended_with_it() {
+    let world = World::new();
+    let witness = world.scratch("witness");
+    let hold =
+        args!["--", bin("act"), "spawn", bin("hold"), world.scratch("never"), "--witness", witness, ";"];
+    let id = world.launch(hold.into_iter().chain(args!["until", "1", witness, "exit", "3"]));
+    assert_eq!(world.run(["wait", &id]).code, Some(3));
+    assert!(!alive(started(&witness)));
+    nothing_is_left(&world, &id, 3);
+}
+
+#[test]
+fn what_a_job_leaves_behind_is_forced_when_it_will_not_end() {
+    let world = World::new();
+    let witness = world.scratch("witness");
+    let tree = args![bin("tree"), "--depth", "1", "--breadth", "2", "--detach", "setsid", "--ignore-term"];
+    let act =
+        args!["--", bin("act"), "detach"].into_iter().chain(tree).chain(args!["--witness", witness, ";"]);
+    let id = world.launch(act.chain(args!["until", "3", witness, "exit", "3"]));
+    eventually("the tree has grown", || (lines(&witness).len() == 3).then_some(()));
+    let grown = Instant::now();
+    assert_eq!(world.run(["wait", &id]).code, Some(3));
+    // They are asked first, and have the whole grace: five seconds, less what passed before we looked.
+    let waited = grown.elapsed();
+    assert!(waited > Duration::from_secs(scaled(4, 2)) && waited < Duration::from_secs(20), "{waited:?}");
+    for line in lines(&witness) {
+        assert!(!alive(line.split(' ').next().unwrap().parse().unwrap()), "{line}");
+    }
+    nothing_is_left(&world, &id, 3);
+}
+
+#[track_caller]
+fn nothing_is_left(world: &World, id: &str, code: u32) {
+    let job = world.show(id);
+    assert_eq!(job["outcome"], serde_json::json!({"kind": "exited", "code": code}));
+    assert_eq!(job.get("survivors"), None, "{job}");
+    #[cfg(target_os = "linux")]
+    assert_eq!(hearback_tests::carrying(&format!("HEARBACK_JOB={id}")), [0; 0]);
+}
+
+/// A job that launches another, whose id goes to a file.
+fn nested(go: &Path, told: &Path) -> impl Iterator<Item = OsString> {
+    let launch = args!["--", bin("act"), "run", told, bin("hearback"), "launch", "--"];
+    launch.into_iter().chain(args![bin("hold"), go, "--code", "4", ";"])
+}
+
+#[test]
+fn a_job_launched_from_inside_a_job_outlives_it() {
+    let world = World::new();
+    let (go, inner) = (world.scratch("go"), world.scratch("inner"));
+    let outer = world.launch(nested(&go, &inner));
+    assert_eq!(world.run(["wait", &outer]).code, Some(0));
+    runs_on(&world, &lines(&inner)[0], &go, 4);
+}
+
+#[test]
+fn a_job_launched_from_inside_a_job_outlives_the_death_of_its_supervisor() {
+    let world = World::new();
+    let (go, inner, witness) = (world.scratch("go"), world.scratch("inner"), world.scratch("witness"));
+    let then = args!["witness", witness, "hold", world.scratch("never")];
+    let outer = world.launch(nested(&go, &inner).chain(then));
+    let left = started(&witness);
+    hearback_tests::kill_hard(world.supervisor(&outer));
+    assert_eq!(world.run(["wait", &outer]).code, Some(125));
+    world.run(["reconcile"]).ok();
+    let lost = world.show(&outer);
+    assert_eq!(lost["outcome"], serde_json::json!({"kind": "lost", "reason": "supervisor_died"}));
+    assert!(!alive(left), "the rest of the outer job is ended");
+    runs_on(&world, &lines(&inner)[0], &go, 4);
+}
+
+#[test]
+fn a_long_argument_arrives_whole() {
+    let world = World::new();
+    // Windows takes 32 Ki for a whole command line.
+    let size = if cfg!(windows) { 30 * 1000 } else { 100 * 1024 };
+    let long = "x".repeat(size);
+    let id = world.launch(args!["--", bin("show-env"), "--args", long, ""]);
+    assert_eq!(printed_lines(&world, &id)[1..], ["78".repeat(size), String::new()]);
+    assert_eq!(world.show(&id)["command"][2], long);
+}
+
+#[test]
+fn text_that_is_not_utf_8_is_refused_and_not_mangled() {
+    let world = World::new();
+    let text = world.scratch("text");
+    fs_err::write(&text, b"echo caf\xe9\n").unwrap();
+    let mut command = world.command(["launch", "--shell", "-"]);
+    command.stdin(fs_err::File::open(&text).unwrap().into_parts().0);
+    let ran = run(command);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
+    assert!(ran.stderr.contains("standard input cannot be read") && ran.stderr.contains("UTF-8"), "{ran:?}");
+    assert_eq!(world.json(["list", "--all", "--json"])["jobs"], serde_json::json!([]));
+}
+
+#[test]
+fn text_and_a_program_are_not_taken_together_and_neither_is_nothing() {
+    let world = World::new();
+    let none: [&OsStr; 0] = [];
+    for args in [
+        &["--shell", "exit 0", "--", "true"][..],
+        &["--shell"],
+        &["--"],
+        &[],
+        &["--shell-program", "sh", "--", "true"],
+    ] {
+        let ran = world.run(["launch"].iter().chain(args));
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{args:?}: {ran:?}");
+    }
+    assert_eq!(world.run(none).code, Some(2));
+}
+
+#[test]
+fn a_shell_that_was_chosen_runs_the_text_and_one_that_is_not_there_is_named() {
+    let world = World::new();
+    let known = if cfg!(windows) { "cmd" } else { "sh" };
+    let ran = world.run(["launch", "--wait", "--shell-program", known, "--shell", "exit 3"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let ran = world.run(["launch", "--shell-program", "no-such-shell", "--shell", "exit 0"]);
+    assert_eq!(ran.code, Some(127), "{ran:?}");
+    assert!(ran.stderr.contains("`no-such-shell`"), "{ran:?}");
+    let job = world.show(ran.stdout.trim());
+    assert_eq!(job["command"], serde_json::json!({"shell": "exit 0", "program": "no-such-shell"}));
+}
+
 /// Where processes have sessions, descriptors and signals.
+// Not on Windows: a shell with its descriptors, limits, masks and groups.
 #[cfg(unix)]
 mod unix {
     use super::*;
 
+    use hearback_tests::KillOnDrop;
+    use nix::sys::signal::{Signal, killpg};
+    use nix::unistd::Pid;
     use std::fs::File;
     use std::io::{BufRead, BufReader, Read};
     use std::os::unix::ffi::OsStrExt;
@@ -244,11 +384,6 @@ mod unix {
     use std::process::Command;
     use std::sync::mpsc;
     use std::thread;
-    use std::time::{Duration, Instant};
-
-    use hearback_tests::{KillOnDrop, alive};
-    use nix::sys::signal::{Signal, kill, killpg};
-    use nix::unistd::Pid;
 
     /// `sh` with a script in which `$HEARBACK` is hearback, `$HOLD` the fixture, and `$1` and so on are `args`.
     fn sh(world: &World, script: &str, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
@@ -263,19 +398,7 @@ mod unix {
         Pid::from_raw(number.try_into().unwrap())
     }
 
-    fn supervisor(world: &World, id: &str) -> u32 {
-        let begin = fact(world, id, "begin.json");
-        begin["by"]["supervisor"]["pid"].as_u64().unwrap().try_into().unwrap()
-    }
-
-    /// The job runs on, and in the end its code arrives.
-    #[track_caller]
-    fn runs_on(world: &World, id: &str, go: &Path, code: i32) {
-        assert_eq!(world.show(id)["state"], "running");
-        fs_err::write(go, "").unwrap();
-        assert_eq!(world.run(["wait", id]).code, Some(code));
-    }
-
+    // Not on Windows: limits on the size of files.
     #[test]
     fn scenario_62_a_limit_that_keeps_it_from_being_recorded_leaves_nothing() {
         let world = World::new();
@@ -308,6 +431,7 @@ mod unix {
         names
     }
 
+    // Not on Windows: private mounts.
     #[cfg(target_os = "linux")]
     #[test]
     fn scenario_62_on_a_full_disk_nothing_is_run_and_nothing_is_left() {
@@ -372,6 +496,7 @@ mod unix {
         receiver
     }
 
+    // Not on Windows: a pipe of sh; every launch here is read through one to its end.
     #[test]
     fn a_pipe_that_a_launch_is_part_of_ends_while_the_job_runs() {
         let world = World::new();
@@ -381,6 +506,7 @@ mod unix {
         runs_on(&world, &id, &go, 4);
     }
 
+    // Not on Windows: process groups are not killed; `windows.rs` kills the launcher.
     #[test]
     fn a_job_outlives_a_script_that_is_killed_with_everything_in_its_group() {
         let world = World::new();
@@ -395,6 +521,7 @@ mod unix {
         runs_on(&world, id.trim(), &go, 4);
     }
 
+    // Not on Windows: a directory that somebody is in cannot be removed.
     #[test]
     fn a_job_is_launched_from_a_directory_that_is_gone_into_one_that_is_named() {
         let world = World::new();
@@ -406,6 +533,7 @@ mod unix {
         assert_eq!(printed_lines(&world, &id), [format!("cwd={}", expected.display())]);
     }
 
+    // Not on Windows: umask.
     #[test]
     fn the_mask_for_new_files_is_the_callers_and_the_record_is_private_all_the_same() {
         let world = World::new();
@@ -420,93 +548,7 @@ mod unix {
         assert_eq!(mode(&world.job_dir(&id).join("spec.json")), 0o600);
     }
 
-    #[test]
-    fn what_a_job_leaves_behind_is_ended_with_it() {
-        let world = World::new();
-        let witness = world.scratch("witness");
-        let script = r#""$HOLD" "$1" --witness "$2" & until [ -s "$2" ]; do sleep 0.01; done; exit 3"#;
-        let launch = args!["launch", "--", "sh", "-c", script, "sh", world.scratch("never"), witness];
-        let mut command = world.command(launch);
-        command.env("HOLD", bin("hold"));
-        let id = run(command).ok();
-        assert_eq!(world.run(["wait", &id]).code, Some(3));
-        assert!(!alive(started(&witness)));
-        nothing_is_left(&world, &id, 3);
-    }
-
-    #[test]
-    fn what_a_job_leaves_behind_is_forced_when_it_will_not_end() {
-        let world = World::new();
-        let witness = world.scratch("witness");
-        let script = r#"
-            "$TREE" --depth 1 --breadth 2 --detach setsid --ignore-term --witness "$1" &
-            until [ "$(wc -l 2>/dev/null <"$1")" = 3 ]; do sleep 0.01; done
-            exit 3"#;
-        let mut command = world.command(args!["launch", "--", "sh", "-c", script, "sh", witness]);
-        command.env("TREE", bin("tree"));
-        let id = run(command).ok();
-        eventually("the tree has grown", || (lines(&witness).len() == 3).then_some(()));
-        let grown = Instant::now();
-        assert_eq!(world.run(["wait", &id]).code, Some(3));
-        // They are asked first, and have the whole grace: five seconds, less what passed before we looked.
-        let waited = grown.elapsed();
-        assert!(waited > Duration::from_secs(4) && waited < Duration::from_secs(20), "{waited:?}");
-        for line in lines(&witness) {
-            assert!(!alive(line.split(' ').next().unwrap().parse().unwrap()), "{line}");
-        }
-        nothing_is_left(&world, &id, 3);
-    }
-
-    #[track_caller]
-    fn nothing_is_left(world: &World, id: &str, code: u32) {
-        let job = world.show(id);
-        assert_eq!(job["outcome"], serde_json::json!({"kind": "exited", "code": code}));
-        assert_eq!(job.get("survivors"), None, "{job}");
-        #[cfg(target_os = "linux")]
-        assert_eq!(hearback_tests::carrying(&format!("HEARBACK_JOB={id}")), [0; 0]);
-    }
-
-    #[test]
-    fn a_job_launched_from_inside_a_job_outlives_it() {
-        let world = World::new();
-        let (go, inner) = (world.scratch("go"), world.scratch("inner"));
-        let script = r#""$HEARBACK" launch -- "$HOLD" "$1" --code 4 >"$2""#;
-        let outer = nested(&world, args![script, "sh", go, inner]);
-        assert_eq!(world.run(["wait", &outer]).code, Some(0));
-        runs_on(&world, &lines(&inner)[0], &go, 4);
-    }
-
-    #[test]
-    fn a_job_launched_from_inside_a_job_outlives_the_death_of_its_supervisor() {
-        let world = World::new();
-        let (go, inner, witness) = (world.scratch("go"), world.scratch("inner"), world.scratch("witness"));
-        let script = r#""$HEARBACK" launch -- "$HOLD" "$1" --code 4 >"$2"; "$HOLD" "$3" --witness "$4""#;
-        let outer = nested(&world, args![script, "sh", go, inner, world.scratch("never"), witness]);
-        let left = started(&witness);
-        kill(pid(supervisor(&world, &outer)), Signal::SIGKILL).unwrap();
-        assert_eq!(world.run(["wait", &outer]).code, Some(125));
-        world.run(["reconcile"]).ok();
-        let lost = world.show(&outer);
-        assert_eq!(lost["outcome"], serde_json::json!({"kind": "lost", "reason": "supervisor_died"}));
-        assert!(!alive(left), "the rest of the outer job is ended");
-        runs_on(&world, &lines(&inner)[0], &go, 4);
-    }
-
-    fn nested(world: &World, script: impl IntoIterator<Item = OsString>) -> String {
-        let mut command = world.command(["launch", "--", "sh", "-c"]);
-        command.args(script).env("HEARBACK", bin("hearback")).env("HOLD", bin("hold"));
-        run(command).ok()
-    }
-
-    #[test]
-    fn a_long_argument_arrives_whole() {
-        let world = World::new();
-        let long = "x".repeat(100 * 1024);
-        let id = world.launch(args!["--", bin("show-env"), "--args", long, ""]);
-        assert_eq!(printed_lines(&world, &id)[1..], ["78".repeat(100 * 1024), String::new()]);
-        assert_eq!(world.show(&id)["command"][2], long);
-    }
-
+    // Not on Windows: bytes; `windows.rs` has its own.
     #[test]
     fn arguments_and_values_that_are_no_text_arrive_as_they_are() {
         let world = World::new();
@@ -535,6 +577,7 @@ mod unix {
     }
 
     // Other systems have file systems that take nothing but text for a name.
+    // Not on Windows: Wine makes no name that is not text.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_directory_whose_name_is_no_text_is_where_the_job_runs() {
@@ -557,6 +600,7 @@ mod unix {
 }
 
 /// Where `/proc` tells what a process was given, and system calls can be counted.
+// Not on Windows: what `/proc` tells of sessions and signals, and ptrace.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod linux {
     use super::*;
@@ -567,7 +611,7 @@ mod linux {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
 
-    use hearback_tests::{Ran, Terminal, alive};
+    use hearback_tests::{Ran, Terminal};
     use nix::fcntl::OFlag;
     use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
     use nix::sys::signal::SigSet;

@@ -1,5 +1,6 @@
 //! Limits of the system: memory, file sizes, descriptors, interrupted calls. What a job meets is told, and what its
 //! supervisor meets costs no job its end.
+// Not on Windows: limits of a process and cgroups.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 

@@ -42,6 +42,7 @@ fn check_stream(stream: impl Read) -> (u64, u64) {
     (at, gaps)
 }
 
+// Not on Windows: blocks on disk and memory are counted by Unix and `/proc`.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_flood_stays_within_its_cap_and_every_byte_is_accounted_for() {
@@ -151,6 +152,7 @@ fn cut_last_line(text: &str) -> Vec<u8> {
     text[..=text.rfind('\n').unwrap()].into()
 }
 
+// Not on Windows: a limit on memory is set by a shell of Unix.
 #[cfg(target_os = "linux")]
 #[test]
 fn scenario_70_a_huge_log_is_read_within_a_budget_and_little_memory() {
@@ -221,6 +223,7 @@ fn a_follower_sees_everything_as_it_comes_and_ends_with_the_job() {
     assert_eq!(object["text"], "first\n");
 }
 
+// Not on Windows: `/proc` counts how often a process wakes.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_follower_of_a_silent_job_sleeps_and_hears_that_its_supervisor_was_killed() {
@@ -253,6 +256,7 @@ fn a_follower_of_a_silent_job_sleeps_and_hears_that_its_supervisor_was_killed() 
     assert_eq!(world.show(&id)["outcome"]["kind"], "lost");
 }
 
+// Not on Windows: private mounts; Wine itself cannot punch, see the trimmed job of scenario 71.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_system_that_cannot_punch_keeps_a_head_and_a_short_tail() {
@@ -282,6 +286,7 @@ fn a_file_system_that_cannot_punch_keeps_a_head_and_a_short_tail() {
     });
 }
 
+// Not on Windows: the terminal is a pty of Unix.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_is_spared_what_it_would_obey_and_a_pipe_gets_every_byte() {

@@ -168,6 +168,7 @@ fn a_prune_can_be_tried_first() {
     assert_eq!(listed(&world).len(), 1);
 }
 
+// Not on Windows: private mounts.
 #[cfg(target_os = "linux")]
 #[test]
 fn scenario_72_a_file_that_cannot_be_removed_keeps_no_other() {
@@ -201,6 +202,7 @@ fn scenario_72_a_file_that_cannot_be_removed_keeps_no_other() {
     });
 }
 
+// Not on Windows: immutable files; an open one is in `loss.rs`.
 #[cfg(target_os = "linux")]
 #[test]
 fn scenario_72_a_job_that_cannot_be_moved_keeps_no_other() {

@@ -1,4 +1,5 @@
 //! What a job lives through is what its record claims, and what it does not live through is not claimed.
+// Not on Windows: units of systemd, terminals and process groups.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 

@@ -2,6 +2,7 @@
 //!
 //! Each process names itself in a witness, so that its death is proved without asking hearback. By default each
 //! animal is ended five times in each way; with `HEARBACK_TEST_FULL=1` fifty times.
+// Not on Windows: forks, sessions and groups; whoever leaves a Job Object there is in kill.rs.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 

@@ -13,6 +13,7 @@ mod steps;
 mod targets;
 mod test;
 mod tidy;
+mod windows;
 mod workspace;
 
 use std::process::ExitCode;
@@ -53,7 +54,7 @@ enum Task<'a> {
     Help,
     Ci,
     Measure,
-    /// One step, with the arguments that followed `--`.
+    /// One step, with the arguments for it.
     One(&'static Step, &'a [String]),
 }
 
@@ -63,6 +64,8 @@ impl<'a> Task<'a> {
         let extra = match rest.split_first() {
             None => rest,
             Some((dashes, extra)) if dashes == "--" && name == "test" => extra,
+            // Takes an option of its own, and reads both.
+            Some(_) if name == "windows" => rest,
             Some((other, _)) => return Err(format!("task `{name}` does not take `{other}`")),
         };
         match name.as_str() {
@@ -105,8 +108,9 @@ mod tests {
     }
 
     #[test]
-    fn only_test_takes_more_arguments() {
+    fn only_tests_take_more_arguments() {
         assert_eq!(parse(&["test", "--", "kill"]).unwrap(), "test [\"kill\"]");
+        assert_eq!(parse(&["windows", "--install"]).unwrap(), "windows [\"--install\"]");
         assert!(parse(&["test", "kill"]).is_err());
         assert!(parse(&["ci", "--", "kill"]).is_err());
     }

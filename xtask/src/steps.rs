@@ -6,13 +6,13 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
-use crate::{features, layers, targets, test, tidy};
+use crate::{features, layers, targets, test, tidy, windows};
 
 /// One check, which is also a task of its own.
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// The second argument is what followed `--`; only `test` is ever given any.
+    /// The second argument is what followed the name; only the steps that run tests are ever given any.
     pub(crate) run: fn(&Workspace, &[String]) -> Result<()>,
 }
 
@@ -72,6 +72,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "targets",
         about: "the crates compile for the other operating systems",
         run: |workspace, _| targets::run(workspace),
+    },
+    Step {
+        name: "windows",
+        about: "the same tests pass as Windows programs, under Wine (`--install` adds it; `-- ARGS`)",
+        run: windows::run,
     },
 ];
 

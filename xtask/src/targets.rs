@@ -29,7 +29,7 @@ fn check_args(target: &str) -> Vec<&str> {
 }
 
 /// Adds the target's standard library if it is missing: a fresh machine has only its own.
-fn ensure_installed(workspace: &Workspace, target: &str) -> Result<()> {
+pub(crate) fn ensure_installed(workspace: &Workspace, target: &str) -> Result<()> {
     // rustc is asked rather than rustup, because a toolchain from a distribution has no rustup.
     let directory = workspace.capture("rustc", &["--print", "target-libdir", "--target", target])?;
     if has_standard_library(Path::new(directory.trim())) {

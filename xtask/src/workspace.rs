@@ -69,6 +69,27 @@ impl Workspace {
         status.is_ok_and(|status| status.success())
     }
 
+    /// Runs a program with more environment variables and its output passed through.
+    pub(crate) fn run_with_env(&self, program: &str, args: &[&str], env: &[(&str, &str)]) -> Result<()> {
+        let shown = format!("{program} {}", args.join(" "));
+        eprintln!("$ {shown}");
+        let status = self
+            .command(&program.into(), args)
+            .envs(env.iter().copied())
+            .status()
+            .with_context(|| format!("could not start `{shown}`"))?;
+        if !status.success() {
+            bail!("`{shown}` failed with {status}");
+        }
+        Ok(())
+    }
+
+    /// Where cargo puts what it builds.
+    pub(crate) fn target_directory(&self) -> Result<PathBuf> {
+        let metadata = cargo_metadata::MetadataCommand::new().no_deps().current_dir(&self.root).exec()?;
+        Ok(metadata.target_directory.into_std_path_buf())
+    }
+
     fn command(&self, program: &OsString, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(args).current_dir(&self.root).stdin(Stdio::null());

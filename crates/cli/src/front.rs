@@ -84,7 +84,7 @@ pub fn argv<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Result<Requ
 ///
 /// When the working directory has been removed.
 pub fn shell(text: impl Into<String>) -> Result<Request, RequestError> {
-    Ok(Request::new(CommandLine::Shell { shell: text.into() }, here()?))
+    Ok(Request::new(CommandLine::Shell { shell: text.into(), program: None }, here()?))
 }
 
 fn here() -> Result<OsText, RequestError> {

@@ -46,7 +46,7 @@ pub fn result_text(job: &JobView, output: &Excerpt) -> String {
 /// Shows a command on one line, quoted where a reader could mistake it.
 pub fn command_text(command: &CommandLine) -> String {
     match command {
-        CommandLine::Shell { shell } => shell.clone(),
+        CommandLine::Shell { shell, .. } => shell.clone(),
         CommandLine::Argv(argv) => {
             argv.iter().map(|argument| quoted(&argument.to_string())).collect::<Vec<_>>().join(" ")
         }

@@ -75,6 +75,9 @@ pub enum CommandLine {
     Shell {
         /// The text.
         shell: String,
+        /// Which shell runs it, if somebody chose one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<String>,
     },
 }
 

@@ -543,8 +543,10 @@ mod tests {
         let _ = world.store.publish(&id, &Fact::Begin(sample::begin()), Durability::Power).unwrap();
         let again = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap();
         assert_eq!(again, Launched::Known { id: id.clone() });
-        let different =
-            Request { command: CommandLine::Shell { shell: "make".into() }, ..request(Some("k")) };
+        let different = Request {
+            command: CommandLine::Shell { shell: "make".into(), program: None },
+            ..request(Some("k"))
+        };
         assert!(matches!(
             launch(&world.ports, &launcher(), &different),
             Err(LaunchError::KeyTaken { id: taken, .. }) if taken == id

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use hearback_core::port::clock::Clock;
-use hearback_core::port::executor::{Executor, Running, StartRequest};
+use hearback_core::port::executor::{Executor, Running, Script, StartRequest};
 use hearback_core::port::process::{
     Errand, ErrandReport, Presence, ProcessControl, ProcessIdentity, SupervisorLink, SupervisorRequest,
     SweepReport,
 };
-use hearback_core::{BootId, Exit, Here, JobId, StartError, Timestamp};
+use hearback_core::{BootId, Exit, Here, JobId, OsText, StartError, Timestamp};
 
 use crate::sys;
 
@@ -145,6 +145,10 @@ impl ProcessControl for Native {
 }
 
 impl Executor for Native {
+    fn script(&self, text: &str, program: Option<&str>, cwd: &OsText) -> Result<Script, StartError> {
+        sys::shell::script(text, program, Path::new(&sys::text::to_os(cwd)))
+    }
+
     fn start(&self, request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
         sys::executor::start(request)
     }

@@ -38,12 +38,12 @@ pub(crate) fn resolve(
             let name = argv.next().ok_or_else(|| not_found("there is nothing to run".into()))?;
             Ok(Invocation { program: find(&name, cwd)?, name, arguments: argv.collect() })
         }
-        CommandLine::Shell { .. } => {
+        CommandLine::Shell { program, .. } => {
             let script = script.ok_or_else(|| StartError {
                 kind: StartErrorKind::Other,
                 message: "the text for the shell was not written".into(),
             })?;
-            let (shell, arguments) = sys::shell::find(script, cwd)?;
+            let (shell, arguments) = sys::shell::find(program.as_deref(), script, cwd)?;
             Ok(Invocation { name: shell.clone().into(), program: shell, arguments })
         }
     }

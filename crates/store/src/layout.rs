@@ -152,9 +152,9 @@ pub(crate) fn end_reserve(folder: &Path) -> PathBuf {
     folder.join("end.reserve")
 }
 
-/// The text of a shell command.
-pub(crate) fn script(folder: &Path) -> PathBuf {
-    folder.join("script")
+/// The text of a shell command. Some shells run a file only if its name ends as they expect.
+pub(crate) fn script(folder: &Path, extension: &str) -> PathBuf {
+    folder.join("script").with_extension(extension)
 }
 
 /// Recognises a file that was never finished, and tells when it was begun, in milliseconds since 1970.

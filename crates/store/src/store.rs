@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, Wait, Watch};
+use hearback_core::port::executor::Script;
 use hearback_core::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
 use hearback_core::{
     Durability, Fact, FactKind, Facts, JobId, Key, Kill, LockView, Observed, Output, Place, Read, Session,
@@ -301,9 +302,9 @@ impl<D: Disk> RecordStore for Store<D> {
         Ok(())
     }
 
-    fn write_script(&self, id: &JobId, text: &str) -> Result<PathBuf, StoreError> {
-        let path = layout::script(&self.layout.job(id));
-        let _ = self.disk.publish_new(&path, text.as_bytes(), Flush::No)?;
+    fn write_script(&self, id: &JobId, script: &Script) -> Result<PathBuf, StoreError> {
+        let path = layout::script(&self.layout.job(id), script.extension);
+        let _ = self.disk.publish_new(&path, &script.bytes, Flush::No)?;
         Ok(path)
     }
 

@@ -1,7 +1,9 @@
-//! `exit-with CODE [--print TEXT] [--eprint TEXT] [--witness FILE] [--signal N]`: ends in the way it is told.
+//! `exit-with CODE [--print TEXT] [--eprint TEXT] [--witness FILE] [--signal N] [--after MS]`: ends in the way it
+//! is told.
 //!
-//! Texts are printed with a newline. The witness gets `start <pid>` and `end <code>`, one line each. With
-//! `--signal` (Unix) it raises that signal on itself instead of exiting; `CODE` is used if it survives.
+//! With `--after` it first sleeps. Texts are printed with a newline. The witness gets `start <pid>` and `end <code>`,
+//! one line each. With `--signal` (Unix) it raises that signal on itself instead of exiting; `CODE` is used if it
+//! survives.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -22,6 +24,10 @@ fn main() {
             Some("--print") => printed = Some(value()),
             Some("--eprint") => eprinted = Some(value()),
             Some("--witness") => witness_file = Some(PathBuf::from(value())),
+            Some("--after") => {
+                let millis = value().to_str().and_then(|number| number.parse().ok());
+                std::thread::sleep(std::time::Duration::from_millis(millis.unwrap_or(0)));
+            }
             Some("--signal") => signal = value().to_str().and_then(|number| number.parse::<i32>().ok()),
             Some(text) if code.is_none() => code = text.parse::<u32>().ok(),
             _ => usage("too many arguments"),

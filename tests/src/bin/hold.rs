@@ -1,6 +1,6 @@
 //! `hold FILE [--witness W] [--code N] [--print TEXT]`: ends when it is told to.
 //!
-//! Appends `start <pid>` to the witness, prints the text if there is one, waits until `FILE` exists and exits
+//! Prints the text if there is one, appends `start <pid>` to the witness, waits until `FILE` exists and exits
 //! with `N` (default 0). Gives up after 120 s with code 99, so that a broken test leaves nothing behind.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
@@ -36,11 +36,11 @@ fn main() {
     }
     let Some(file) = file else { usage("FILE is missing") };
 
-    if let Some(witness_file) = witness_file {
-        witness(witness_file, format_args!("start {}", process::id()));
-    }
     if let Some(text) = printed {
         println!("{}", text.display());
+    }
+    if let Some(witness_file) = witness_file {
+        witness(witness_file, format_args!("start {}", process::id()));
     }
     let deadline = Instant::now() + WAIT_MAX;
     while !file.exists() {

@@ -1,11 +1,12 @@
-//! `tree --depth D --breadth B --witness FILE [--detach setsid|group|double-fork|none] [--ignore-term]`: a
+//! `tree --depth D --breadth B --witness FILE [--detach setsid|group|double-fork|breakaway|none] [--ignore-term]`: a
 //! tree of processes that tries to escape.
 //!
 //! Each process above depth 0 starts `B` children of one less depth. A child first escapes in the wanted way:
 //! into its own session, into its own process group, or by a process in between that exits, which makes it an
 //! orphan. Then it appends `<pid> <depth>` to the witness and sleeps for 120 s. The first process does not
-//! escape. With `--ignore-term` SIGTERM stays blocked in all of them. Windows knows none of this: no escape,
-//! no SIGTERM.
+//! escape. With `--ignore-term` SIGTERM stays blocked in all of them. On Windows a session of its own means no
+//! console, `breakaway` asks to leave the Job Object, and nobody has to be told to ignore a request: who has no
+//! console hears none.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -25,6 +26,7 @@ enum Detach {
     Setsid,
     Group,
     DoubleFork,
+    Breakaway,
 }
 
 #[derive(Debug)]
@@ -104,6 +106,8 @@ impl Tree {
         if self.ignore_term {
             command.arg("--ignore-term");
         }
+        #[cfg(windows)]
+        std::os::windows::process::CommandExt::creation_flags(&mut command, self.detach.creation_flags());
         command.spawn().expect("a child can be started")
     }
 
@@ -120,23 +124,35 @@ impl Tree {
                     thread::sleep(Duration::from_millis(1));
                 }
             }
-            Detach::None => {}
+            Detach::None | Detach::Breakaway => {}
         }
     }
 
     #[cfg(not(unix))]
     fn escape(&self) {
-        assert!(self.detach == Detach::None && self.orphan_of.is_none(), "there is no escape here");
+        while self.orphan_of.is_some_and(hearback_tests::alive) {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
 impl Detach {
-    const ALL: [Detach; 4] = [Detach::None, Detach::Setsid, Detach::Group, Detach::DoubleFork];
+    const ALL: [Detach; 5] =
+        [Detach::None, Detach::Setsid, Detach::Group, Detach::DoubleFork, Detach::Breakaway];
 
     fn parse(name: &OsString) -> Detach {
         let known = Detach::ALL.into_iter().find(|detach| name == detach.name());
-        let known = known.unwrap_or_else(|| usage("--detach is setsid, group, double-fork or none"));
-        if cfg!(unix) { known } else { Detach::None }
+        known.unwrap_or_else(|| usage("--detach is setsid, group, double-fork, breakaway or none"))
+    }
+
+    #[cfg(windows)]
+    fn creation_flags(self) -> u32 {
+        match self {
+            Detach::None | Detach::DoubleFork => 0,
+            Detach::Setsid => hearback_tests::DETACHED_PROCESS,
+            Detach::Group => hearback_tests::CREATE_NEW_PROCESS_GROUP,
+            Detach::Breakaway => hearback_tests::CREATE_BREAKAWAY_FROM_JOB,
+        }
     }
 
     fn name(self) -> &'static str {
@@ -145,6 +161,7 @@ impl Detach {
             Detach::Setsid => "setsid",
             Detach::Group => "group",
             Detach::DoubleFork => "double-fork",
+            Detach::Breakaway => "breakaway",
         }
     }
 }

@@ -8,6 +8,7 @@ mod fact_names;
 mod finding;
 mod leftovers;
 mod links;
+mod not_on_windows;
 mod os_cfg;
 mod run;
 mod rust_file;
@@ -15,4 +16,4 @@ mod scenarios;
 mod shape;
 mod unsafety;
 
-pub(crate) use run::run;
+pub(crate) use run::{not_on_windows, run};

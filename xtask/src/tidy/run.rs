@@ -6,16 +6,13 @@ use anyhow::{Context, Result, bail};
 
 use super::finding::Finding;
 use super::rust_file::RustFile;
-use super::{fact_names, leftovers, links, os_cfg, scenarios, shape, unsafety};
+use super::{fact_names, leftovers, links, not_on_windows as absences, os_cfg, scenarios, shape, unsafety};
 use crate::workspace::Workspace;
 
 /// Prints every finding, and fails if there is one.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let files = list(workspace)?;
-    let mut texts = BTreeMap::new();
-    for path in files.iter().filter(|path| path.ends_with(".rs") || path.ends_with(".md")) {
-        texts.insert(path.clone(), fs_err::read_to_string(workspace.root().join(path))?);
-    }
+    let texts = read(workspace, &files)?;
     let findings = check(&files, &texts);
     for finding in &findings {
         println!("{finding}");
@@ -24,6 +21,21 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         bail!("tidy findings: {}", findings.len());
     }
     Ok(())
+}
+
+/// The end-to-end tests that Windows has no notion of: name and reason, in the order of the files.
+pub(crate) fn not_on_windows(workspace: &Workspace) -> Result<Vec<(String, String)>> {
+    let texts = read(workspace, &list(workspace)?)?;
+    let absent = texts.iter().flat_map(|(path, text)| absences::absent(path, text));
+    Ok(absent.map(|test| (test.name, test.reason.unwrap_or_else(|| "no reason given".into()))).collect())
+}
+
+fn read(workspace: &Workspace, files: &BTreeSet<String>) -> Result<BTreeMap<String, String>> {
+    let mut texts = BTreeMap::new();
+    for path in files.iter().filter(|path| path.ends_with(".rs") || path.ends_with(".md")) {
+        texts.insert(path.clone(), fs_err::read_to_string(workspace.root().join(path))?);
+    }
+    Ok(texts)
 }
 
 /// The paths of the repository from its root. Files not yet added count: they are about to be committed.
@@ -52,6 +64,7 @@ fn check(files: &BTreeSet<String>, texts: &BTreeMap<String, String>) -> Vec<Find
         findings.extend(shape::width(path, text));
         findings.extend(unsafety::check(&file));
         findings.extend(os_cfg::check(&file));
+        findings.extend(absences::check(path, text));
         findings.extend(fact_names::check(&file));
         findings.extend(leftovers::check(&file));
         functions.extend(scenarios::functions(&file));

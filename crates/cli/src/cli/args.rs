@@ -89,6 +89,11 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "TEXT", conflicts_with = "argv", allow_hyphen_values = true)]
     pub(crate) shell: Option<String>,
 
+    /// Which shell runs the text, such as `bash`, `sh`, `powershell` or `cmd` [default: bash or sh; on Windows
+    /// PowerShell or cmd].
+    #[arg(long, value_name = "PROG", requires = "shell", conflicts_with = "argv")]
+    pub(crate) shell_program: Option<String>,
+
     /// Who owns the job [default: $HEARBACK_SESSION, else the agent's own variable, else nobody].
     #[arg(short, long, value_name = "S", value_parser = parse_session)]
     pub(crate) session: Option<Session>,

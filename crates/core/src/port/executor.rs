@@ -28,8 +28,25 @@ pub struct StartRequest<'a> {
     pub bell: &'a Path,
 }
 
+/// Said of a job among what it survives, where it lives no longer than its launcher's surroundings let it.
+pub const BOUND_TO_CALLER: &str = "bound to the caller's job";
+
+/// Text for a shell, as that shell wants to find it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// What the name of its file ends in, without a dot; may be nothing.
+    pub extension: &'static str,
+    /// What is in the file.
+    pub bytes: Vec<u8>,
+}
+
 /// Something that can run a target.
 pub trait Executor {
+    /// How to write text for a shell down: for `program`, or for the shell that is used where nobody chose one.
+    fn script(&self, text: &str, _program: Option<&str>, _cwd: &OsText) -> Result<Script, StartError> {
+        Ok(Script { extension: "", bytes: text.into() })
+    }
+
     /// Starts the target. Output is kept from its first byte on.
     fn start(&self, request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError>;
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::disk::{Lock, LockMode, Publish, Wait};
+use super::executor::Script;
 use crate::message::Excerpt;
 use crate::{Durability, Fact, JobId, Key, Kill, Observed, Read, Session, Spec, Timestamp};
 
@@ -89,7 +90,7 @@ pub trait RecordStore: Send + Sync {
     fn reserve_end(&self, id: &JobId) -> Result<(), StoreError>;
 
     /// Writes the text of a shell command where a shell can read it.
-    fn write_script(&self, id: &JobId, text: &str) -> Result<PathBuf, StoreError>;
+    fn write_script(&self, id: &JobId, script: &Script) -> Result<PathBuf, StoreError>;
 
     /// Where the output of a job goes.
     fn log_path(&self, id: &JobId) -> PathBuf;

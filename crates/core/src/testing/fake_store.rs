@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use crate::message::Excerpt;
 use crate::port::disk::{Lock, LockMode, Publish, Wait};
+use crate::port::executor::Script;
 use crate::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
 use crate::{
     Durability, Fact, Facts, JobId, Key, Kill, LockState, LockView, Observed, Output, Place, Read, Session,
@@ -159,7 +160,7 @@ impl RecordStore for FakeStore {
         self.records().writable()
     }
 
-    fn write_script(&self, _id: &JobId, _text: &str) -> Result<PathBuf, StoreError> {
+    fn write_script(&self, _id: &JobId, _script: &Script) -> Result<PathBuf, StoreError> {
         self.records().writable()?;
         Ok(PathBuf::from("/fake/script"))
     }

@@ -277,8 +277,9 @@ impl<'a> Supervisor<'a> {
         let spec = self.spec.as_ref().expect("a job that was claimed has a spec");
         let script = match &spec.command {
             CommandLine::Argv(_) => None,
-            CommandLine::Shell { shell: text } => {
-                let written = self.ports.store.write_script(&self.id, text);
+            CommandLine::Shell { shell: text, program } => {
+                let script = self.executor.script(text, program.as_deref(), &spec.cwd)?;
+                let written = self.ports.store.write_script(&self.id, &script);
                 Some(written.map_err(|error| StartError {
                     kind: StartErrorKind::Other,
                     message: format!("the text for the shell could not be written: {error}"),

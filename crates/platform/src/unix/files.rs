@@ -21,6 +21,11 @@ const PRIVATE_DIR: u32 = 0o700;
 const PRIVATE_FILE: u32 = 0o600;
 const CHECKED: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
 
+/// Nothing: where a user's own things are is a convention here, and not the system's.
+pub fn local_data() -> Option<PathBuf> {
+    None
+}
+
 pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
     let path: &Path = &without_slash(path);
     match fs_err::symlink_metadata(path) {

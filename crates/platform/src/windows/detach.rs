@@ -5,11 +5,12 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::windows::io::{IntoRawHandle, OwnedHandle};
 
-use hearback_core::port::executor::Detachment;
+use hearback_core::port::executor::{BOUND_TO_CALLER, Detachment};
 use hearback_core::port::process::{SupervisorLink, SupervisorRequest};
 use windows_sys::Win32::Foundation::ERROR_ACCESS_DENIED;
 use windows_sys::Win32::System::Console::{
-    GetStdHandle, STD_ERROR_HANDLE, STD_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, SetStdHandle,
+    GetConsoleProcessList, GetStdHandle, STD_ERROR_HANDLE, STD_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE,
+    SetStdHandle,
 };
 use windows_sys::Win32::System::JobObjects::IsProcessInJob;
 use windows_sys::Win32::System::Threading::{
@@ -17,14 +18,14 @@ use windows_sys::Win32::System::Threading::{
 };
 
 use super::process::{Creation, Streams};
-use super::{call, environment};
+use super::{call, command_line, environment};
 use crate::wire::PipeLink;
-use crate::{JOB_MARK, SUPERVISE_COMMAND, SUPERVISOR_MARK};
+use crate::{ERRAND_MARK, JOB_MARK, SUPERVISE_COMMAND, SUPERVISOR_MARK};
 
 /// What a job on this system lives through. Logging off ends everything.
 pub(crate) const SURVIVES: [&str; 3] = ["parent", "terminal", "process_group"];
 /// What it lives through inside somebody else's Job Object: that may end with the terminal, or with the parent.
-const SURVIVES_IN_A_JOB: [&str; 1] = ["process_group"];
+const SURVIVES_IN_A_JOB: [&str; 2] = ["process_group", BOUND_TO_CALLER];
 
 /// What a target of this process lives through, and what it ends with.
 pub(crate) fn detachment() -> Detachment {
@@ -47,16 +48,28 @@ fn is_in_a_job() -> bool {
     asked == 0 || inside != 0
 }
 
+/// Whether this process has a console, seen or not. A program with windows has none.
+pub(crate) fn has_console() -> bool {
+    let mut first = 0;
+    // SAFETY: the pointer is to one number, as is said.
+    unsafe { GetConsoleProcessList(&raw mut first, 1) > 0 }
+}
+
 pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
     let (word, tell) = io::pipe()?;
     let (hear, answer) = io::pipe()?;
     let changes = request.env.iter().map(|(name, value)| (name.as_os_str(), value.as_deref()));
-    let marks = [(SUPERVISOR_MARK.as_ref(), Some(request.job.as_str().as_ref())), (JOB_MARK.as_ref(), None)];
+    let marks = [
+        (SUPERVISOR_MARK.as_ref(), Some(request.job.as_str().as_ref())),
+        (JOB_MARK.as_ref(), None),
+        (ERRAND_MARK.as_ref(), None),
+    ];
     let environment = environment::block(changes.chain(marks))?;
+    let arguments = [SUPERVISE_COMMAND.into(), request.job.as_str().into()];
+    let line = command_line::command_line(request.program.as_os_str(), &arguments)?;
     let creation = Creation {
         program: &request.program,
-        name: request.program.as_os_str(),
-        arguments: &[SUPERVISE_COMMAND.into(), request.job.as_str().into()],
+        line: &line,
         environment: &environment,
         cwd: &request.home,
         streams: Streams { input: word.into(), output: answer.into(), error: Some(null()?) },

@@ -1,5 +1,6 @@
 //! Targets on this machine: started in a Job Object that ends with us.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::path::{Path, PathBuf};
@@ -15,10 +16,12 @@ use windows_sys::Win32::System::Threading::{
     TerminateProcess,
 };
 
+use super::bell::Bell;
 use super::job::{EXIT_FORCED, Job};
-use super::process::{Created, Creation, Streams};
+use super::process::{Created, Creation, Streams, plain};
 use super::pump::Pump;
-use super::{call, clock, detach, environment, identity, text};
+use super::snapshot::{self, Marked};
+use super::{call, clock, command_line, detach, environment, identity, stop, system, text, tree};
 use crate::program::{self, Invocation};
 use crate::{JOB_MARK, SUPERVISOR_MARK};
 
@@ -31,17 +34,19 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     let cwd = PathBuf::from(text::to_os(request.cwd));
     program::check_directory(&cwd)?;
     let invocation = program::resolve(request.command, &cwd, request.script)?;
-    refuse_batch_files(&invocation.program)?;
+    let (program, line) = told(&invocation).map_err(|error| cannot_execute(&invocation.program, &error))?;
     let cannot = |error: io::Error| StartError {
         kind: StartErrorKind::Other,
         message: format!("cannot prepare to run: {error}"),
     };
     let job = Job::new().map_err(cannot)?;
+    let bell = Bell::hang(request.bell).map_err(cannot)?;
+    let stop = stop::listen().map_err(cannot)?;
     let (pump, writer) = Pump::new(request.log, request.log_tail, request.log_cap).map_err(cannot)?;
     let input = detach::null().map_err(cannot)?;
     // Whoever writes last to the pipe closes it, and that must not be us: ours goes as soon as the target has its own.
     let streams = Streams { input, output: writer, error: None };
-    let created = create(&invocation, &cwd, request.job, streams)
+    let created = create(&program, &line, &cwd, changes(request), streams)
         .map_err(|error| cannot_execute(&invocation.program, &error))?;
     if let Err(error) = begin(&job, &created) {
         // SAFETY: the handle is ours and borrowed for the call.
@@ -52,32 +57,20 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
         ProcessIdentity { pid: created.pid, started: 0, boot: identity::boot(), scope: identity::scope() };
     let process = identity::identity(&created.process, created.pid).unwrap_or(unknown);
     Ok(Box::new(LocalRunning {
+        id: request.job.clone(),
         process,
         handle: created.process,
         job,
         pump,
+        bell,
+        stop,
+        heard: None,
         stage: Stage::Alive,
         detachment: detach::detachment(),
     }))
 }
 
-/// Windows hands a batch file to `cmd`, which reads arguments by rules of its own: what was quoted for the file may
-/// become a command. Until they are written for `cmd`, they are not run.
-fn refuse_batch_files(program: &Path) -> Result<(), StartError> {
-    let name = program.to_string_lossy().to_lowercase();
-    // The system ignores these at the end of a name.
-    let name = name.trim_end_matches(['.', ' ']);
-    if name.ends_with(".bat") || name.ends_with(".cmd") {
-        let message = format!(
-            "`{}` is a batch file, which is not run directly yet; run it through `cmd /c`",
-            program.display()
-        );
-        return Err(StartError { kind: StartErrorKind::NotExecutable, message });
-    }
-    Ok(())
-}
-
-fn cannot_execute(program: &Path, error: &io::Error) -> StartError {
+pub(super) fn cannot_execute(program: &Path, error: &io::Error) -> StartError {
     let kind = match error.kind() {
         _ if call::is(error, ERROR_BAD_EXE_FORMAT) => StartErrorKind::NotExecutable,
         _ if call::is(error, ERROR_ELEVATION_REQUIRED) => StartErrorKind::NotExecutable,
@@ -89,31 +82,53 @@ fn cannot_execute(program: &Path, error: &io::Error) -> StartError {
     StartError { kind, message: format!("cannot execute `{}`: {error}", program.display()) }
 }
 
+/// The file to execute, and what it is told. A batch file is no program: `cmd` runs it.
+pub(super) fn told(what: &Invocation) -> io::Result<(PathBuf, Vec<u16>)> {
+    if command_line::is_batch_file(&what.program) {
+        Ok((system::cmd(), command_line::batch_line(&plain(&what.program), &what.arguments)?))
+    } else {
+        Ok((what.program.clone(), command_line::command_line(&what.name, &what.arguments)?))
+    }
+}
+
+/// How the environment of a target differs from ours.
+fn changes<'a>(request: &StartRequest<'a>) -> Vec<(&'a OsStr, Option<&'a OsStr>)> {
+    let marks = [(JOB_MARK.as_ref(), Some(request.job.as_str().as_ref())), (SUPERVISOR_MARK.as_ref(), None)];
+    marks.into_iter().chain(request.withhold.iter().map(|name| (name.as_ref(), None))).collect()
+}
+
 /// Creates the target, held before its first instruction.
-fn create(what: &Invocation, cwd: &Path, job: &JobId, streams: Streams) -> io::Result<Created> {
-    let environment = environment::block([
-        (JOB_MARK.as_ref(), Some(job.as_str().as_ref())),
-        (SUPERVISOR_MARK.as_ref(), None),
-    ])?;
-    let creation = Creation {
-        program: &what.program,
-        name: &what.name,
-        arguments: &what.arguments,
-        environment: &environment,
-        cwd,
-        streams,
-    };
-    creation.create(CREATE_SUSPENDED | CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP)
+pub(super) fn create<'a>(
+    program: &Path,
+    line: &[u16],
+    cwd: &Path,
+    changes: impl IntoIterator<Item = (&'a OsStr, Option<&'a OsStr>)>,
+    streams: Streams,
+) -> io::Result<Created> {
+    let environment = environment::block(changes)?;
+    let creation = Creation { program, line, environment: &environment, cwd, streams };
+    // On our console, which nobody sees, a target can be asked to end. Without one, it gets its own.
+    let console = if detach::has_console() { 0 } else { CREATE_NO_WINDOW };
+    let flags = CREATE_SUSPENDED | CREATE_NEW_PROCESS_GROUP | console;
+    creation.create(flags)
 }
 
 /// Puts the target into its job and lets it run. In this order, so that nothing it starts is ever outside.
-fn begin(job: &Job, created: &Created) -> io::Result<()> {
+pub(super) fn begin(job: &Job, created: &Created) -> io::Result<()> {
     job.adopt(&created.process)?;
     // SAFETY: the handle is ours and borrowed for the call.
     match unsafe { ResumeThread(created.thread.as_raw_handle()) } {
         u32::MAX => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
+}
+
+/// How a process that has ended did so.
+pub(super) fn exit_code(process: &OwnedHandle) -> Option<Exit> {
+    let mut code = 0;
+    // SAFETY: the handle is ours and may be asked for this, and the pointer is to a number of ours.
+    let told = unsafe { GetExitCodeProcess(process.as_raw_handle(), &raw mut code) };
+    (told != 0).then_some(Exit::Exited { code })
 }
 
 /// How far a target is.
@@ -127,10 +142,16 @@ enum Stage {
 }
 
 struct LocalRunning {
+    id: JobId,
     process: ProcessIdentity,
     handle: OwnedHandle,
     job: Job,
     pump: Pump,
+    bell: Bell,
+    /// Set when the system asks us to end.
+    stop: &'static OwnedHandle,
+    /// What was heard and not told yet: an exit that was seen is told first.
+    heard: Option<RunEvent>,
     stage: Stage,
     detachment: Detachment,
 }
@@ -150,16 +171,20 @@ impl Running for LocalRunning {
                 Stage::Alive => {
                     if let Some(exit) = self.exit() {
                         self.stage = Stage::Exited;
-                        return RunEvent::Exited { exit, usage: usage(&self.handle).ok() };
+                        return RunEvent::Exited { exit, usage: self.usage().ok() };
                     }
                 }
                 Stage::Exited => {
-                    if self.members().is_empty() {
+                    // Those who have left are looked for when nobody is left who has not.
+                    if self.inside().is_empty() && self.members().is_empty() {
                         self.stage = Stage::Empty;
                         return RunEvent::Emptied;
                     }
                 }
                 Stage::Empty => {}
+            }
+            if let Some(heard) = self.heard.take() {
+                return heard;
             }
             let left = deadline.map(|deadline| deadline.saturating_sub(clock::awake()));
             if left == Some(Duration::ZERO) {
@@ -169,14 +194,12 @@ impl Running for LocalRunning {
         }
     }
 
-    /// Sends Ctrl-Break to the target's group, for what that is worth: Windows passes it on within one console, and
-    /// a target has a hidden one of its own. Who does not hear it is forced when the grace is over.
+    /// Sends Ctrl-Break to the target's group on our console. Who does not hear it, because it has another console or
+    /// none, is forced when the grace is over.
     fn ask(&mut self) {
-        if self.exit().is_none() {
-            // SAFETY: takes numbers. The target is the head of its group, and cannot be gone while we hold its
-            // handle, so the number is nobody else's.
-            unsafe { GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, self.process.pid) };
-        }
+        // SAFETY: takes numbers. The target is the head of its group, and while we hold its handle, the number is
+        // nobody else's, even if it is gone and only others of its group are left.
+        unsafe { GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, self.process.pid) };
     }
 
     fn force(&mut self, within: Duration) -> Vec<ProcessIdentity> {
@@ -184,8 +207,15 @@ impl Running for LocalRunning {
         loop {
             // Refused or not, who is left tells.
             let _ = self.job.terminate();
-            let left = self.members();
-            if left.is_empty() || clock::awake() >= deadline {
+            let mut left = self.inside();
+            if left.is_empty() {
+                // Nobody is inside who could start another one, so whoever has left can be ended for good.
+                let within = deadline.saturating_sub(clock::awake());
+                left =
+                    tree::end_marked(&self.id, within).map_or_else(|_| Vec::new(), |report| report.survivors);
+                return left;
+            }
+            if clock::awake() >= deadline {
                 return left;
             }
             std::thread::sleep(BETWEEN_LOOKS);
@@ -193,7 +223,14 @@ impl Running for LocalRunning {
     }
 
     fn members(&mut self) -> Vec<ProcessIdentity> {
-        self.job.members().unwrap_or_else(|_| vec![self.process.clone()])
+        let mut members = self.inside();
+        let outside = snapshot::marked(&self.id).unwrap_or_default();
+        for Marked { process, .. } in outside {
+            if !members.iter().any(|member| member.pid == process.pid) {
+                members.push(process);
+            }
+        }
+        members
     }
 
     fn last_output(&self) -> Duration {
@@ -221,56 +258,70 @@ impl Drop for LocalRunning {
 }
 
 impl LocalRunning {
+    /// Who is in the Job Object.
+    fn inside(&self) -> Vec<ProcessIdentity> {
+        self.job.members().unwrap_or_else(|_| vec![self.process.clone()])
+    }
+
     /// How the main process ended; nothing while it runs.
     fn exit(&self) -> Option<Exit> {
         if !identity::has_ended(&self.handle, Some(Duration::ZERO)).unwrap_or(false) {
             return None;
         }
-        let mut code = 0;
-        // SAFETY: the handle is ours and may be asked for this, and the pointer is to a number of ours.
-        let told = unsafe { GetExitCodeProcess(self.handle.as_raw_handle(), &raw mut code) };
-        (told != 0).then_some(Exit::Exited { code })
+        exit_code(&self.handle)
     }
 
     /// Waits for a change, or the end of `left`.
-    fn sleep(&self, left: Option<Duration>) {
-        let at_most = |most: Duration| left.map_or(most, |left| left.min(most));
-        match self.stage {
-            // Never refused for a handle that is ours; if it were, we would look again and again.
-            Stage::Alive if identity::has_ended(&self.handle, left).is_ok() => {}
-            Stage::Alive | Stage::Exited => std::thread::sleep(at_most(LOOK_EVERY)),
-            // Nothing more can happen but the deadline.
-            Stage::Empty => std::thread::sleep(at_most(Duration::from_secs(60 * 60))),
+    fn sleep(&mut self, left: Option<Duration>) {
+        let at_most = |most: Duration| Some(left.map_or(most, |left| left.min(most)));
+        let told = [self.bell.event(), self.stop, self.pump.over_cap()];
+        let woken = match self.stage {
+            Stage::Alive => identity::wait(&[told[0], told[1], told[2], &self.handle], left),
+            Stage::Exited => identity::wait(&told, at_most(LOOK_EVERY)),
+            Stage::Empty => identity::wait(&told, left),
+        };
+        match woken {
+            Ok(Some(0)) => self.heard = Some(RunEvent::Bell),
+            Ok(Some(1)) => self.heard = Some(RunEvent::Stop),
+            Ok(Some(2)) => self.heard = Some(RunEvent::OverCap),
+            Ok(_) => {}
+            // Never refused for handles that are ours; if it were, we would look again and again.
+            Err(_) => std::thread::sleep(at_most(LOOK_EVERY).unwrap_or(LOOK_EVERY)),
         }
     }
-}
 
-/// What the main process used. What its children used is not in it.
-fn usage(process: &OwnedHandle) -> io::Result<Usage> {
-    let times = identity::times(process)?;
-    let mut memory = PROCESS_MEMORY_COUNTERS::default();
-    let size = size_of_val(&memory) as u32;
-    // SAFETY: the handle is ours, and the pointer is to as many bytes as are said.
-    call::done(unsafe { K32GetProcessMemoryInfo(process.as_raw_handle(), &raw mut memory, size) })?;
-    // Nobody runs without memory: a system that says so has forgotten.
-    if memory.PeakWorkingSetSize == 0 {
-        return Err(io::Error::from(io::ErrorKind::NotFound));
+    /// What the whole tree used. Where the job keeps no account, what the main process did.
+    fn usage(&self) -> io::Result<Usage> {
+        let times = identity::times(&self.handle)?;
+        let mut memory = PROCESS_MEMORY_COUNTERS::default();
+        let size = size_of_val(&memory) as u32;
+        // SAFETY: the handle is ours, and the pointer is to as many bytes as are said.
+        call::done(unsafe { K32GetProcessMemoryInfo(self.handle.as_raw_handle(), &raw mut memory, size) })?;
+        let account = self.job.account().unwrap_or_default();
+        let peak = account.peak_memory.max(memory.PeakWorkingSetSize as u64);
+        // Nobody runs without memory: a system that says so has forgotten.
+        if peak == 0 {
+            return Err(io::Error::from(io::ErrorKind::NotFound));
+        }
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Ok(Usage {
+            user_ms: millis(account.user.max(times.user)),
+            system_ms: millis(account.system.max(times.system)),
+            peak_memory_bytes: peak,
+        })
     }
-    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    Ok(Usage {
-        user_ms: millis(times.user),
-        system_ms: millis(times.system),
-        peak_memory_bytes: memory.PeakWorkingSetSize as u64,
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tree;
-    use hearback_core::port::process::{Presence, ProcessControl, SweepReport};
+    use hearback_core::port::executor::BOUND_TO_CALLER;
+    use hearback_core::port::process::{Heard, Presence, ProcessControl, SupervisorRequest, SweepReport};
     use hearback_core::testing::{sample, suite};
     use hearback_core::{CommandLine, OsText};
+    use windows_sys::Win32::System::JobObjects::{
+        JOB_OBJECT_LIMIT_BREAKAWAY_OK, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+    };
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -326,12 +377,29 @@ mod tests {
         if !is_target() {
             return;
         }
-        assert_eq!(detach::detachment().survives, ["process_group"]);
+        assert_eq!(detach::detachment().survives, ["process_group", BOUND_TO_CALLER]);
+    }
+
+    /// An id that no other test has: who carries its mark may be ended.
+    fn id(dir: &Path) -> JobId {
+        let mut hasher = std::hash::DefaultHasher::new();
+        std::hash::Hash::hash(dir, &mut hasher);
+        JobId::mint(1_763_000_000_000, std::hash::Hasher::finish(&hasher))
     }
 
     fn run(command: &CommandLine, dir: &Path) -> Box<dyn Running> {
-        let (job, cwd, log) = (sample::id(1), text::from_os(dir.as_os_str()), dir.join("log"));
-        let request = StartRequest { job: &job, command, cwd: &cwd, log: &log, script: None, bell: &log };
+        let (job, cwd, log) = (id(dir), text::from_os(dir.as_os_str()), dir.join("log"));
+        let request = StartRequest {
+            job: &job,
+            withhold: &[],
+            command,
+            cwd: &cwd,
+            log: &log,
+            log_tail: &dir.join("tail"),
+            log_cap: None,
+            script: None,
+            bell: &dir.join("bell"),
+        };
         start(&request).unwrap()
     }
 
@@ -373,7 +441,7 @@ mod tests {
         code(running.next(deadline()));
         running.drain();
         let printed = fs_err::read_to_string(dir.path().join("log")).unwrap();
-        assert_eq!(printed.trim_end(), format!("{}-%HEARBACK_SUPERVISOR%-", sample::id(1)));
+        assert_eq!(printed.trim_end(), format!("{}-%HEARBACK_SUPERVISOR%-", id(dir.path())));
     }
 
     #[test]
@@ -405,11 +473,17 @@ mod tests {
         assert_eq!(native.presence(&left[0]), Presence::Same, "left on purpose");
 
         let other = ProcessIdentity { started: left[0].started + 1, ..left[0].clone() };
-        let sweep = |who| tree::sweep(&sample::id(1), Some(who), LONG).unwrap();
-        assert_eq!(sweep(&other), SweepReport::default(), "somebody else is not touched");
+        let stranger = sample::id(2);
+        let sweep = |job, who| tree::sweep(job, who, LONG).unwrap();
+        assert_eq!(sweep(&stranger, Some(&other)), SweepReport::default(), "somebody else is not touched");
         assert_eq!(native.presence(&left[0]), Presence::Same);
-        assert_eq!(sweep(&left[0]), SweepReport { ended: 1, survivors: vec![] });
-        assert_eq!(sweep(&left[0]), SweepReport::default());
+        let mine = id(dir.path());
+        assert_eq!(
+            sweep(&mine, None),
+            SweepReport { ended: 1, survivors: vec![] },
+            "it is known by its mark"
+        );
+        assert_eq!(sweep(&mine, Some(&left[0])), SweepReport::default());
     }
 
     #[test]
@@ -435,7 +509,7 @@ mod tests {
             assert!(clock::awake() < deadline, "there is no sleeper");
         }
         let owner = outer.process().clone();
-        tree::sweep(&sample::id(1), Some(&owner), LONG).unwrap();
+        tree::end_by_force(&owner).unwrap();
         assert_eq!(code(outer.next(Some(deadline))), EXIT_FORCED);
         assert_eq!(outer.next(Some(deadline)), RunEvent::Emptied, "nobody ended the sleeper but its own job");
     }
@@ -447,12 +521,67 @@ mod tests {
         assert_eq!(code(running.next(deadline())), 0);
     }
 
+    /// What `spawn_supervisor` starts runs the tests whose names have its command in them, and so this one: it tells
+    /// how far it is detached.
     #[test]
-    fn batch_files_are_refused_however_they_are_spelled() {
-        for name in ["a.bat", "b.CMD", "c.cmd. ."] {
-            let error = refuse_batch_files(Path::new(name)).unwrap_err();
-            assert_eq!(error.kind, StartErrorKind::NotExecutable, "{name}");
+    #[expect(non_snake_case, reason = "the name of the command")]
+    fn becomes__supervise() {
+        if std::env::var_os(SUPERVISOR_MARK).is_some()
+            && let Some(told) = std::env::var_os("TOLD")
+        {
+            fs_err::write(told, detach::detachment().survives.join(",")).unwrap();
         }
-        assert!(refuse_batch_files(Path::new("cmd.exe")).is_ok());
+    }
+
+    #[test]
+    fn launcher() {
+        let Some(told) = std::env::var_os("TOLD").filter(|_| is_target()) else { return };
+        let request = SupervisorRequest {
+            job: sample::id(1),
+            program: std::env::current_exe().unwrap(),
+            home: Path::new(&told).parent().unwrap().to_owned(),
+            env: vec![("TOLD".into(), Some(told))],
+        };
+        let mut link = detach::spawn_supervisor(&request).unwrap();
+        assert_eq!(link.hear(LONG), Heard::Gone);
+    }
+
+    /// What a supervisor survives whose launcher is in a Job Object with these limits.
+    fn survives_launched_from(limits: u32) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let told = dir.path().join("told");
+        let CommandLine::Argv(argv) = helper("launcher") else { unreachable!() };
+        let argv: Vec<_> = argv.iter().map(text::to_os).collect();
+        let environment = environment::block([
+            (JOB_MARK.as_ref(), Some(id(dir.path()).as_str().as_ref())),
+            ("TOLD".as_ref(), Some(told.as_os_str())),
+        ])
+        .unwrap();
+        let creation = Creation {
+            program: Path::new(&argv[0]),
+            line: &command_line::command_line(&argv[0], &argv[1..]).unwrap(),
+            environment: &environment,
+            cwd: dir.path(),
+            streams: Streams { input: detach::null().unwrap(), output: detach::null().unwrap(), error: None },
+        };
+        let job = Job::new().unwrap();
+        job.limit(limits).unwrap();
+        let created = creation.create(CREATE_SUSPENDED | CREATE_NO_WINDOW).unwrap();
+        begin(&job, &created).unwrap();
+        assert!(identity::has_ended(&created.process, Some(LONG)).unwrap());
+        let deadline = clock::awake() + LONG;
+        while !told.exists() || fs_err::read(&told).unwrap().is_empty() {
+            assert!(clock::awake() < deadline, "nobody told");
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        fs_err::read_to_string(told).unwrap()
+    }
+
+    #[test]
+    fn a_supervisor_leaves_the_job_of_its_launcher_where_it_may_and_says_so_where_not() {
+        let allowed = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_BREAKAWAY_OK;
+        assert_eq!(survives_launched_from(allowed), "parent,terminal,process_group");
+        let refused = survives_launched_from(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE);
+        assert_eq!(refused, format!("process_group,{BOUND_TO_CALLER}"));
     }
 }

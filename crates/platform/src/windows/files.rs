@@ -1,8 +1,9 @@
 //! Files that are ours alone: never behind a link, never taken from anybody.
 //!
-//! What keeps others out are the access rights that a directory hands down to what is made in it. A user's own
-//! directories hand down that nobody else may write; nothing here reads or changes rights.
+//! What keeps others out are the access rights that a directory hands down to what is made in it. So a store is
+//! refused if others may write it, and nothing here changes rights.
 
+use std::ffi::OsString;
 use std::fs::{Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
@@ -14,15 +15,24 @@ use std::time::Duration;
 use fs_err::File;
 use hearback_core::port::disk::{Publish, ReadError};
 use windows_sys::Win32::Foundation::{
-    ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_FILE_EXISTS, ERROR_LOCK_VIOLATION,
+    ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_CALL_NOT_IMPLEMENTED, ERROR_FILE_EXISTS,
+    ERROR_INVALID_FUNCTION, ERROR_LOCK_VIOLATION, ERROR_MORE_DATA, ERROR_NOT_SUPPORTED,
     ERROR_OPERATION_ABORTED, ERROR_SHARING_VIOLATION,
 };
 use windows_sys::Win32::Storage::FileSystem::{
     BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_REPARSE_POINT, FILE_FLAG_BACKUP_SEMANTICS,
     FILE_FLAG_OPEN_REPARSE_POINT, GetFileInformationByHandle, MOVEFILE_WRITE_THROUGH, MoveFileExW,
+    READ_CONTROL,
 };
 
-use super::{call, clock};
+use windows_sys::Win32::System::IO::DeviceIoControl;
+use windows_sys::Win32::System::Ioctl::{
+    FILE_ALLOCATED_RANGE_BUFFER, FILE_ZERO_DATA_INFORMATION, FSCTL_QUERY_ALLOCATED_RANGES, FSCTL_SET_SPARSE,
+    FSCTL_SET_ZERO_DATA,
+};
+
+use super::process::plain;
+use super::{call, clock, rights};
 use crate::native::Naming;
 
 /// How long to try to name a file that somebody has open for a moment: virus scanners do, and indexers.
@@ -30,7 +40,15 @@ const NAMING_WITHIN: Duration = Duration::from_secs(2);
 /// How long to try to move a directory. One that has an open file in it cannot be moved at all, and who moves one
 /// comes back later.
 const MOVING_WITHIN: Duration = Duration::from_millis(200);
+/// From here on a path is taken only in its long spelling: the limit is 260, and 248 for a directory.
+const LONG: usize = 240;
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// Where what belongs to one user on one machine is kept. What roams between machines is no place for locks.
+pub fn local_data() -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    named("LOCALAPPDATA").or_else(|| Some(named("USERPROFILE")?.join("AppData").join("Local")))
+}
 
 pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
     match fs_err::symlink_metadata(path) {
@@ -52,15 +70,20 @@ pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
 /// Makes nothing: says the real name of a directory that can be a store, or why it cannot.
 pub(crate) fn check_home(path: &Path) -> io::Result<PathBuf> {
     // Looked at through a handle that follows no link.
-    let found =
-        open(OpenOptions::new().access_mode(0).custom_flags(LINK | FILE_FLAG_BACKUP_SEMANTICS), path)?;
+    let flags = LINK | FILE_FLAG_BACKUP_SEMANTICS;
+    let found = open(OpenOptions::new().access_mode(READ_CONTROL).custom_flags(flags), path)?;
     if !found.metadata()?.is_dir() {
         let why = format!("`{}` is not a directory", path.display());
         return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
     }
+    if let Some(why) = rights::trouble(&found)? {
+        let why = format!("`{}` {why}", path.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
     let home = fs_err::canonicalize(path)?;
     refuse_shares(&home)?;
-    Ok(home)
+    // Shells and people are shown paths in it, and few of either know the long spelling.
+    Ok(plain(&home))
 }
 
 /// Locks on a network share do not mean what hearback needs them to mean: that a holder who died lets go.
@@ -80,7 +103,7 @@ pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
 /// Opens what has the name itself, and not what it may be a link to.
 const LINK: u32 = FILE_FLAG_OPEN_REPARSE_POINT;
 
-fn create_new(path: &Path) -> io::Result<File> {
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().write(true).create_new(true).custom_flags(LINK), path)
 }
 
@@ -111,17 +134,6 @@ fn uncancelled(done: io::Result<usize>) -> io::Result<usize> {
         Err(error) if call::is(&error, ERROR_OPERATION_ABORTED) => Err(io::ErrorKind::Interrupted.into()),
         done => done,
     }
-}
-
-/// Gives the room of a range back; whoever reads it sees zeroes. The size stays.
-pub(crate) fn punch(_file: &File, _range: Range<u64>) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-/// The first run of stored bytes at or after `from`.
-pub(crate) fn stored(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
-    let end = file.metadata()?.len();
-    Ok((from < end).then_some(from..end))
 }
 
 pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
@@ -247,13 +259,93 @@ impl Folder {
     }
 }
 
+/// Gives the room of a range back to the disk: from now on there are zeroes, and what is around stays where it is.
+///
+/// The file must be open for writing; one that can only be appended to is refused.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::Unsupported`] where the file system has no holes.
+pub(crate) fn punch(file: &File, range: Range<u64>) -> io::Result<()> {
+    // Said again and again is said once.
+    control(file, FSCTL_SET_SPARSE, &(), &mut [(); 0])?;
+    let [from, to] = [range.start, range.end].map(|at| i64::try_from(at).unwrap_or(i64::MAX));
+    let zeroes = FILE_ZERO_DATA_INFORMATION { FileOffset: from, BeyondFinalZero: to };
+    control(file, FSCTL_SET_ZERO_DATA, &zeroes, &mut [(); 0])?;
+    Ok(())
+}
+
+/// The first run of stored bytes at or after `at`; nothing when the rest is a hole.
+pub(crate) fn stored(file: &File, at: u64) -> io::Result<Option<Range<u64>>> {
+    let size = file.metadata()?.len();
+    if at >= size {
+        return Ok(None);
+    }
+    let [from, length] = [at, size - at].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+    let asked = FILE_ALLOCATED_RANGE_BUFFER { FileOffset: from, Length: length };
+    let mut first = [FILE_ALLOCATED_RANGE_BUFFER::default()];
+    match control(file, FSCTL_QUERY_ALLOCATED_RANGES, &asked, &mut first) {
+        Ok(0) => Ok(None),
+        Ok(_) => {
+            let [from, length] = [first[0].FileOffset, first[0].Length].map(i64::unsigned_abs);
+            Ok(Some(from.max(at)..(from + length).min(size)))
+        }
+        // Where there are no holes, everything is stored.
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(Some(at..size)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks the file system for something; tells how many bytes it answered. More than fits is cut.
+fn control<T, U>(file: &File, what: u32, input: &T, output: &mut [U]) -> io::Result<u32> {
+    let mut answered = 0;
+    let (told, room) = (size_of::<T>() as u32, size_of_val(output) as u32);
+    // SAFETY: the handle is open as long as `file`, and both pointers are to as many bytes as are said, of plain
+    // numbers that any bytes are.
+    let done = call::done(unsafe {
+        DeviceIoControl(
+            file.as_raw_handle(),
+            what,
+            std::ptr::from_ref(input).cast(),
+            told,
+            output.as_mut_ptr().cast(),
+            room,
+            &raw mut answered,
+            std::ptr::null_mut(),
+        )
+    });
+    let unsupported = [ERROR_INVALID_FUNCTION, ERROR_NOT_SUPPORTED, ERROR_CALL_NOT_IMPLEMENTED];
+    match done {
+        Err(error) if call::is(&error, ERROR_MORE_DATA) => Ok(answered),
+        Err(error) if unsupported.iter().any(|code| call::is(&error, *code)) => {
+            Err(io::Error::new(io::ErrorKind::Unsupported, error))
+        }
+        other => other.map(|()| answered),
+    }
+}
+
 pub(crate) fn move_dir(from: &Path, to: &Path) -> io::Result<Publish> {
     rename_without_replacing(from, to, MOVING_WITHIN)
 }
 
+/// A path as the system takes it, however long. The standard library does the same for what it opens.
+fn for_the_system(path: &Path) -> io::Result<Vec<u16>> {
+    let whole = std::path::absolute(path)?;
+    let on_a_disk = match whole.components().next() {
+        Some(Component::Prefix(prefix)) => matches!(prefix.kind(), Prefix::Disk(_)),
+        _ => false,
+    };
+    if !on_a_disk || whole.as_os_str().len() < LONG {
+        return call::zero_ended(path.as_os_str());
+    }
+    let mut spelled = OsString::from(r"\\?\");
+    spelled.push(whole);
+    call::zero_ended(&spelled)
+}
+
 /// Renames; tries again while somebody is in the way, but not for longer than `within`.
 fn rename_without_replacing(from: &Path, to: &Path, within: Duration) -> io::Result<Publish> {
-    let (source, target) = (call::zero_ended(from.as_os_str())?, call::zero_ended(to.as_os_str())?);
+    let (source, target) = (for_the_system(from)?, for_the_system(to)?);
     let deadline = clock::awake() + within;
     let mut pause = Duration::from_millis(1);
     loop {
@@ -332,5 +424,44 @@ mod tests {
         drop(open_lock(&path).unwrap());
         assert!(!is_same_file(&file, &path).unwrap());
         assert!(is_same_file(&file, &aside).unwrap());
+    }
+
+    #[test]
+    fn a_long_path_is_renamed_like_any_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = (0..12).fold(dir.path().to_owned(), |path, _| path.join("a folder with a long name"));
+        fs_err::create_dir_all(&deep).unwrap();
+        let (from, to) = (deep.join("from"), deep.join("to"));
+        assert!(from.as_os_str().len() > 300);
+        drop(create_new(&from).unwrap());
+        assert_eq!(name_without_replacing(&from, &to, Naming::Best).unwrap(), Publish::New);
+        assert!(to.is_file() && !from.exists());
+    }
+
+    #[test]
+    fn a_hole_reads_as_zeroes_and_what_is_stored_behind_it_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        fs_err::write(&path, vec![b'x'; 1 << 20]).unwrap();
+        let file: File = fs_err::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let (from, to) = (1 << 17, 3 << 18);
+        assert_eq!(stored(&file, from).unwrap(), Some(from..1 << 20));
+        assert_eq!(stored(&file, 1 << 20).unwrap(), None);
+        match punch(&file, from..to) {
+            Ok(()) => {
+                let bytes = fs_err::read(&path).unwrap();
+                assert_eq!(bytes.len(), 1 << 20, "nothing moves");
+                let hole = from as usize..to as usize;
+                assert!(bytes[hole.clone()].iter().all(|byte| *byte == 0));
+                assert!(bytes[..hole.start].iter().chain(&bytes[hole.end..]).all(|byte| *byte == b'x'));
+                assert_eq!(stored(&file, from).unwrap(), Some(to..1 << 20));
+            }
+            // Wine has none; what Windows keeps its own files on does.
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}");
+                assert!(crate::is_wine());
+                assert_eq!(stored(&file, from).unwrap(), Some(from..1 << 20));
+            }
+        }
     }
 }

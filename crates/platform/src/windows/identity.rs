@@ -13,7 +13,7 @@ use windows_sys::Win32::System::Registry::{
 };
 use windows_sys::Win32::System::Threading::{
     GetProcessId, GetProcessTimes, INFINITE, OpenProcess, PROCESS_ACCESS_RIGHTS,
-    PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, WaitForSingleObject,
+    PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, WaitForMultipleObjects,
 };
 use windows_sys::w;
 
@@ -94,6 +94,11 @@ pub(crate) fn identity(process: &OwnedHandle, pid: u32) -> io::Result<ProcessIde
 ///
 /// The exit code says less: 259 may mean that a process runs, or that it ended with 259.
 pub(crate) fn has_ended(process: &OwnedHandle, within: Option<Duration>) -> io::Result<bool> {
+    Ok(wait(&[process], within)?.is_some())
+}
+
+/// Waits for the first of several, for ever if no time is given, and tells which it was.
+pub(crate) fn wait(sources: &[&OwnedHandle], within: Option<Duration>) -> io::Result<Option<usize>> {
     let millis = match within {
         None => INFINITE,
         // Rounded up, so that a deadline has passed when we wake; the longest wait is 49 days, then one more.
@@ -101,10 +106,12 @@ pub(crate) fn has_ended(process: &OwnedHandle, within: Option<Duration>) -> io::
             u32::try_from(within.as_nanos().div_ceil(1_000_000)).unwrap_or(INFINITE).min(INFINITE - 1)
         }
     };
-    // SAFETY: the handle is ours and borrowed for the call.
-    match unsafe { WaitForSingleObject(process.as_raw_handle(), millis) } {
-        WAIT_OBJECT_0 => Ok(true),
-        WAIT_TIMEOUT => Ok(false),
+    let handles: Vec<_> = sources.iter().map(|source| source.as_raw_handle()).collect();
+    let count = u32::try_from(handles.len()).expect("a handful");
+    // SAFETY: as many handles are there as is said, and they are borrowed for the call.
+    match unsafe { WaitForMultipleObjects(count, handles.as_ptr(), 0, millis) } {
+        WAIT_TIMEOUT => Ok(None),
+        first if first.wrapping_sub(WAIT_OBJECT_0) < count => Ok(Some((first - WAIT_OBJECT_0) as usize)),
         _ => Err(io::Error::last_os_error()),
     }
 }

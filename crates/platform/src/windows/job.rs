@@ -4,35 +4,43 @@ use std::ffi::OsString;
 use std::io;
 use std::os::windows::ffi::OsStringExt;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hearback_core::ProcessIdentity;
 use windows_sys::Win32::Foundation::ERROR_MORE_DATA;
 use windows_sys::Win32::System::JobObjects::{
     AssignProcessToJobObject, CreateJobObjectW, IsProcessInJob, JOB_OBJECT_LIMIT,
-    JOB_OBJECT_LIMIT_BREAKAWAY_OK, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, JOBOBJECT_BASIC_LIMIT_INFORMATION,
-    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectBasicProcessIdList, JobObjectExtendedLimitInformation,
-    QueryInformationJobObject, SetInformationJobObject, TerminateJobObject,
+    JOB_OBJECT_LIMIT_BREAKAWAY_OK, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+    JOBOBJECT_BASIC_ACCOUNTING_INFORMATION, JOBOBJECT_BASIC_LIMIT_INFORMATION,
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JOBOBJECTINFOCLASS, JobObjectBasicAccountingInformation,
+    JobObjectBasicProcessIdList, JobObjectExtendedLimitInformation, QueryInformationJobObject,
+    SetInformationJobObject, TerminateJobObject,
 };
-use windows_sys::Win32::System::SystemInformation::GetSystemDirectoryW;
 use windows_sys::Win32::System::Threading::{
     PROCESS_NAME_WIN32, PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, QueryFullProcessImageNameW,
 };
 
-use super::{call, identity};
+use super::system::{self, PATH_MAX};
+use super::{call, clock, identity};
 
 /// The code of a process that was ended by force. Nobody takes it for success.
 pub(crate) const EXIT_FORCED: u32 = 1;
 /// How many members are looked at. A longer list would only be cut later.
 const MEMBERS_MAX: usize = 1024;
-/// Longer than any path that the system tells.
-const PATH_MAX: usize = 32_768;
 
 /// A Job Object. When the last handle to it is closed, its processes end; nobody but us has one.
 pub(crate) struct Job {
     handle: OwnedHandle,
-    console_host: Option<PathBuf>,
+}
+
+/// What the processes of a job used together.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    pub(crate) user: Duration,
+    pub(crate) system: Duration,
+    /// The most that they had at once, in bytes that the system had promised them.
+    pub(crate) peak_memory: u64,
 }
 
 impl Job {
@@ -41,7 +49,7 @@ impl Job {
         let raw = unsafe { CreateJobObjectW(std::ptr::null(), std::ptr::null()) };
         // SAFETY: the handle was made for us by the line above.
         let handle = unsafe { call::own(raw) }?;
-        let job = Self { handle, console_host: console_host() };
+        let job = Self { handle };
         // Whoever asks to leave may: a supervisor that is launched from inside must not end with this job. Leaving
         // without asking, which would let every grandchild out, is not offered.
         job.limit(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_BREAKAWAY_OK)?;
@@ -65,7 +73,7 @@ impl Job {
         self.limit(JOB_OBJECT_LIMIT_BREAKAWAY_OK)
     }
 
-    fn limit(&self, limits: JOB_OBJECT_LIMIT) -> io::Result<()> {
+    pub(crate) fn limit(&self, limits: JOB_OBJECT_LIMIT) -> io::Result<()> {
         let limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION {
             BasicLimitInformation: JOBOBJECT_BASIC_LIMIT_INFORMATION {
                 LimitFlags: limits,
@@ -88,6 +96,36 @@ impl Job {
     pub(crate) fn members(&self) -> io::Result<Vec<ProcessIdentity>> {
         let ids = self.ids()?;
         Ok(ids.listed().filter_map(|pid| self.member(pid)).collect())
+    }
+
+    /// What its processes have used so far, those that are gone included.
+    pub(crate) fn account(&self) -> io::Result<Account> {
+        let times: JOBOBJECT_BASIC_ACCOUNTING_INFORMATION =
+            self.query(JobObjectBasicAccountingInformation)?;
+        let memory: JOBOBJECT_EXTENDED_LIMIT_INFORMATION = self.query(JobObjectExtendedLimitInformation)?;
+        let time = |units: i64| clock::from_units(units.unsigned_abs());
+        Ok(Account {
+            user: time(times.TotalUserTime),
+            system: time(times.TotalKernelTime),
+            peak_memory: memory.PeakJobMemoryUsed as u64,
+        })
+    }
+
+    /// Asks for one of the structures that are plain numbers.
+    fn query<T: Default>(&self, class: JOBOBJECTINFOCLASS) -> io::Result<T> {
+        let mut answer = T::default();
+        // SAFETY: the handle is ours, and the pointer is to as many bytes as are said; the system refuses a class
+        // whose structure has another size.
+        call::done(unsafe {
+            QueryInformationJobObject(
+                self.handle.as_raw_handle(),
+                class,
+                (&raw mut answer).cast(),
+                size_of::<T>() as u32,
+                std::ptr::null_mut(),
+            )
+        })?;
+        Ok(answer)
     }
 
     fn ids(&self) -> io::Result<Box<ProcessIds>> {
@@ -117,7 +155,7 @@ impl Job {
             Err(_) => return Some(unknown),
         };
         let gone = identity::has_ended(&process, Some(Duration::ZERO)).unwrap_or(false);
-        if gone || self.is_stranger(&process) || self.is_console_host(&process) {
+        if gone || self.is_stranger(&process) || is_console_host(&process) {
             return None;
         }
         Some(identity::identity(&process, pid).unwrap_or(unknown))
@@ -131,13 +169,12 @@ impl Job {
             unsafe { IsProcessInJob(process.as_raw_handle(), self.handle.as_raw_handle(), &raw mut inside) };
         asked != 0 && inside == 0
     }
+}
 
-    fn is_console_host(&self, process: &OwnedHandle) -> bool {
-        match (&self.console_host, image(process)) {
-            (Some(host), Some(image)) => image.as_os_str().eq_ignore_ascii_case(host),
-            _ => false,
-        }
-    }
+/// Whether this is the helper that gives a process its console. It is in its job and has its mark, and ends by itself.
+pub(crate) fn is_console_host(process: &OwnedHandle) -> bool {
+    let host = system::directory().join("conhost.exe");
+    image(process).is_some_and(|image| image.as_os_str().eq_ignore_ascii_case(&host))
 }
 
 /// `JOBOBJECT_BASIC_PROCESS_ID_LIST`, with room for more than one.
@@ -152,14 +189,6 @@ impl ProcessIds {
     fn listed(&self) -> impl Iterator<Item = u32> {
         self.ids.iter().take(self.listed as usize).filter_map(|id| u32::try_from(*id).ok())
     }
-}
-
-fn console_host() -> Option<PathBuf> {
-    let mut text = vec![0_u16; PATH_MAX];
-    // SAFETY: the pointer is to as many units as are said.
-    let length = unsafe { GetSystemDirectoryW(text.as_mut_ptr(), PATH_MAX as u32) } as usize;
-    let directory = text.get(..length).filter(|text| !text.is_empty())?;
-    Some(Path::new(&OsString::from_wide(directory)).join("conhost.exe"))
 }
 
 /// The file that a process was started from.

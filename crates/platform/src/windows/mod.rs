@@ -1,5 +1,6 @@
 //! Windows.
 
+#[expect(unsafe_code, reason = "events have no safe wrapper")]
 pub(crate) mod bell;
 #[expect(unsafe_code, reason = "a handle is ours only because the call that made it says so")]
 mod call;
@@ -10,6 +11,7 @@ mod command_line;
 pub(crate) mod detach;
 #[expect(unsafe_code, reason = "names are compared as the system compares them")]
 mod environment;
+pub(crate) mod errand;
 #[expect(unsafe_code, reason = "a process, its exit code and what it used are behind raw handles")]
 pub(crate) mod executor;
 #[expect(unsafe_code, reason = "renaming and telling files apart have no safe wrapper that fits")]
@@ -24,7 +26,15 @@ mod process;
 #[expect(unsafe_code, reason = "looking into a pipe and interrupting its reader have no safe wrapper")]
 mod pump;
 pub(crate) mod rehearsal;
+#[expect(unsafe_code, reason = "access rights have no safe wrapper")]
+mod rights;
 pub(crate) mod shell;
+#[expect(unsafe_code, reason = "the environment of another process has no safe wrapper")]
+mod snapshot;
+#[expect(unsafe_code, reason = "the system calls us back when it goes down")]
+mod stop;
+#[expect(unsafe_code, reason = "the folder of the system and its libraries have no safe wrapper")]
+pub(crate) mod system;
 pub(crate) mod text;
 #[expect(unsafe_code, reason = "a process is ended through its raw handle")]
 pub(crate) mod tree;

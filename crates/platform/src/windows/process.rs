@@ -3,12 +3,15 @@
 //! The standard library lets a child inherit whatever is inheritable at that moment, a caller's pipe among it; a
 //! job that holds it keeps the caller waiting until it ends.
 
-use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::path::{Component, Path, PathBuf, Prefix};
+use std::time::Duration;
 
-use windows_sys::Win32::Foundation::{HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation};
+use windows_sys::Win32::Foundation::{
+    ERROR_COMMITMENT_LIMIT, ERROR_INTERNAL_ERROR, ERROR_LOCK_VIOLATION, ERROR_NO_SYSTEM_RESOURCES,
+    ERROR_NOT_ENOUGH_MEMORY, ERROR_SHARING_VIOLATION, HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation,
+};
 use windows_sys::Win32::System::Threading::{
     CREATE_UNICODE_ENVIRONMENT, CreateProcessW, DeleteProcThreadAttributeList, EXTENDED_STARTUPINFO_PRESENT,
     InitializeProcThreadAttributeList, LPPROC_THREAD_ATTRIBUTE_LIST, PROC_THREAD_ATTRIBUTE_HANDLE_LIST,
@@ -16,16 +19,17 @@ use windows_sys::Win32::System::Threading::{
     UpdateProcThreadAttribute,
 };
 
-use super::{call, command_line};
+use super::call;
+
+/// How often to try to create a process.
+const TRIES: u32 = 5;
 
 /// What to create.
 pub(crate) struct Creation<'a> {
     /// The file to execute.
     pub(crate) program: &'a Path,
-    /// What the program is told that it is called.
-    pub(crate) name: &'a OsStr,
-    /// Its arguments.
-    pub(crate) arguments: &'a [OsString],
+    /// What it is told: its name and its arguments in one line.
+    pub(crate) line: &'a [u16],
     /// Its whole environment.
     pub(crate) environment: &'a [u16],
     /// Where it runs.
@@ -52,9 +56,24 @@ pub(crate) struct Created {
 
 impl Creation<'_> {
     /// Creates the process. May be called again, if it failed, with other flags.
+    ///
+    /// What stands in the way for a moment is waited for, but not for long.
     pub(crate) fn create(&self, flags: PROCESS_CREATION_FLAGS) -> io::Result<Created> {
+        let mut tried = 1;
+        loop {
+            match self.try_to_create(flags) {
+                Err(error) if is_for_a_moment(&error) && tried < TRIES => {
+                    std::thread::sleep(Duration::from_millis(10) * 2_u32.pow(tried));
+                    tried += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn try_to_create(&self, flags: PROCESS_CREATION_FLAGS) -> io::Result<Created> {
         let program = call::zero_ended(self.program.as_os_str())?;
-        let mut line = command_line::command_line(self.name, self.arguments)?;
+        let mut line = self.line.to_vec();
         let cwd = call::zero_ended(plain(self.cwd).as_os_str())?;
         let Streams { input, output, error } = &self.streams;
         let mut inherited = vec![input.as_raw_handle(), output.as_raw_handle()];
@@ -101,6 +120,20 @@ impl Creation<'_> {
     }
 }
 
+/// Whether a program that cannot be run now may be in a moment: it is being written or scanned, or the machine has no
+/// room for another process. Wine calls the latter an internal error.
+fn is_for_a_moment(error: &io::Error) -> bool {
+    let codes = [
+        ERROR_SHARING_VIOLATION,
+        ERROR_LOCK_VIOLATION,
+        ERROR_NOT_ENOUGH_MEMORY,
+        ERROR_NO_SYSTEM_RESOURCES,
+        ERROR_COMMITMENT_LIMIT,
+        ERROR_INTERNAL_ERROR,
+    ];
+    codes.into_iter().any(|code| call::is(error, code))
+}
+
 /// The handles that a child inherits, as the system wants to be told.
 struct InheritList<'a> {
     list: LPPROC_THREAD_ATTRIBUTE_LIST,
@@ -143,7 +176,7 @@ impl Drop for InheritList<'_> {
 }
 
 /// A path without the prefix `\\?\`, if it means the same without. Few programs can work in a directory with it.
-fn plain(path: &Path) -> PathBuf {
+pub(crate) fn plain(path: &Path) -> PathBuf {
     let mut parts = path.components();
     let Some(Component::Prefix(prefix)) = parts.next() else { return path.into() };
     let Prefix::VerbatimDisk(letter) = prefix.kind() else { return path.into() };

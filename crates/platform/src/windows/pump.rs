@@ -16,7 +16,7 @@ use windows_sys::Win32::Storage::FileSystem::ReadFile;
 use windows_sys::Win32::System::IO::CancelSynchronousIo;
 use windows_sys::Win32::System::Pipes::{CreatePipe, PeekNamedPipe};
 
-use super::{call, clock, files};
+use super::{bell, call, clock, files};
 use crate::log::LogWriter;
 
 const CHUNK: usize = 64 * 1024;
@@ -30,6 +30,7 @@ const NUDGE_EVERY: Duration = Duration::from_millis(2);
 /// Copies what the target prints. A log that cannot be written loses output, never the job.
 pub(crate) struct Pump {
     shared: Arc<Shared>,
+    over_cap: Arc<OwnedHandle>,
     reader: JoinHandle<()>,
 }
 
@@ -64,9 +65,21 @@ impl Pump {
         let (pipe, writer) = pipe()?;
         let shared = Arc::new(Shared::default());
         shared.state().last_output = clock::awake();
-        let copier = Copier { pipe, log, shared: Arc::clone(&shared), buffer: vec![0; CHUNK] };
+        let over_cap = Arc::new(bell::event(None)?);
+        let copier = Copier {
+            pipe,
+            log,
+            shared: Arc::clone(&shared),
+            buffer: vec![0; CHUNK],
+            over_cap: Some(Arc::clone(&over_cap)),
+        };
         let reader = std::thread::Builder::new().name("output".into()).spawn(move || copier.run())?;
-        Ok((Self { shared, reader }, writer))
+        Ok((Self { shared, over_cap, reader }, writer))
+    }
+
+    /// Set once, when more was printed than is kept.
+    pub(crate) fn over_cap(&self) -> &OwnedHandle {
+        &self.over_cap
     }
 
     /// When something was last printed; when the pump was made, if nothing ever was.
@@ -113,6 +126,8 @@ struct Copier {
     log: LogWriter,
     shared: Arc<Shared>,
     buffer: Vec<u8>,
+    /// To be told, until it was.
+    over_cap: Option<Arc<OwnedHandle>>,
 }
 
 impl Copier {
@@ -200,6 +215,11 @@ impl Copier {
 
     fn keep(&mut self, n: usize) {
         self.log.keep(&self.buffer[..n]);
+        if self.log.is_over_cap()
+            && let Some(event) = self.over_cap.take()
+        {
+            let _ = bell::set(&event); // Never refused for an event of ours.
+        }
         self.shared.state().last_output = clock::awake();
     }
 }

@@ -11,6 +11,7 @@ use windows_sys::Win32::System::Threading::{
 };
 
 use super::job::EXIT_FORCED;
+use super::snapshot::{self, Marked};
 use super::{clock, identity};
 
 /// How long the system may need to close the handles of a process that has let go of its locks.
@@ -21,23 +22,48 @@ const FORCING: Duration = Duration::from_secs(2);
 
 /// Ends what a dead supervisor left behind.
 ///
-/// Its Job Object was closed with it, which ends the tree. What remains to be done is to see that this has happened
-/// to the target, and to end it otherwise. A descendant that left the job is not found: Windows shows nobody the
-/// environment of another process, and with it the mark.
+/// Its Job Object was closed with it, which ends the tree. What remains to be done is to see that this has happened to
+/// the target, and to end whoever had left the job and still carries its mark.
 pub(crate) fn sweep(
-    _job: &JobId,
+    job: &JobId,
     target: Option<&ProcessIdentity>,
     within: Duration,
 ) -> io::Result<SweepReport> {
-    let Some(target) = target.filter(|who| who.scope == identity::scope()) else {
-        return Ok(SweepReport::default());
-    };
-    Ok(match end(target, within) {
-        Ok(Fate::Gone) => SweepReport::default(),
-        Ok(Fate::Ended) => SweepReport { ended: 1, survivors: Vec::new() },
-        // It would not end, or it may not be looked at: not known to be gone.
-        Ok(Fate::Survives) | Err(_) => SweepReport { ended: 0, survivors: vec![target.clone()] },
-    })
+    let deadline = clock::awake() + within;
+    let mut report = SweepReport::default();
+    if let Some(target) = target.filter(|who| who.scope == identity::scope()) {
+        match end(target, within) {
+            Ok(Fate::Gone) => {}
+            Ok(Fate::Ended) => report.ended += 1,
+            // It would not end, or it may not be looked at: not known to be gone.
+            Ok(Fate::Survives) | Err(_) => report.survivors.push(target.clone()),
+        }
+    }
+    let marked = end_marked(job, deadline.saturating_sub(clock::awake()))?;
+    report.ended += marked.ended;
+    report.survivors.extend(marked.survivors.into_iter().filter(|who| Some(who) != target));
+    Ok(report)
+}
+
+/// Ends by force whoever carries the mark of a job, until there is nobody or the time is over.
+pub(crate) fn end_marked(job: &JobId, within: Duration) -> io::Result<SweepReport> {
+    let deadline = clock::awake() + within;
+    let mut ended = 0;
+    loop {
+        let found = snapshot::marked(job)?;
+        if found.is_empty() || (clock::awake() >= deadline && ended > 0) {
+            return Ok(SweepReport { ended, survivors: found.into_iter().map(|who| who.process).collect() });
+        }
+        for Marked { handle, .. } in &found {
+            // SAFETY: the handle is ours, and was opened with the right to do this.
+            unsafe { TerminateProcess(handle.as_raw_handle(), EXIT_FORCED) };
+            ended += 1;
+        }
+        for Marked { handle, .. } in &found {
+            let left = deadline.saturating_sub(clock::awake()).max(CLOSING);
+            identity::has_ended(handle, Some(left))?;
+        }
+    }
 }
 
 /// Ends a process by force. Nothing happens to one that is not the process meant.

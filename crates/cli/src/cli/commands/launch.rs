@@ -54,9 +54,9 @@ fn request(args: LaunchArgs) -> Result<Request, CliError> {
         Some(dash) if dash == "-" => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(CliError::Stdin)?;
-            CommandLine::Shell { shell: text }
+            CommandLine::Shell { shell: text, program: args.shell_program }
         }
-        Some(text) => CommandLine::Shell { shell: text },
+        Some(text) => CommandLine::Shell { shell: text, program: args.shell_program },
     };
     let directory = directory(args.cwd)?;
     let mut request = Request::new(command, hearback_platform::from_os(directory.as_os_str()));

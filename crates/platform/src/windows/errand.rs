@@ -1,0 +1,135 @@
+//! Running a program to its end: what it is told goes in, what it says comes out, and it has so long and no longer.
+
+use std::ffi::OsStr;
+use std::io::{self, PipeReader, Read, Write};
+use std::process::ExitStatus;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use hearback_core::port::process::{Errand, ErrandReport};
+use hearback_core::{CommandLine, Exit, StartError, StartErrorKind};
+
+use super::executor::{begin, cannot_execute, create, exit_code, told};
+use super::job::Job;
+use super::process::Streams;
+use super::{identity, tree};
+use crate::program;
+use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
+
+/// How long a tree that is out of time may take to die.
+const FORCE_WITHIN: Duration = Duration::from_secs(2);
+/// How long what was said last may take to arrive.
+const REST_WITHIN: Duration = Duration::from_millis(200);
+
+pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
+    let cwd = errand.cwd.clone().unwrap_or_else(std::env::temp_dir);
+    program::check_directory(&cwd)?;
+    let invocation = program::resolve(&CommandLine::Argv(errand.argv.clone()), &cwd, None)?;
+    let refused = |error: io::Error| cannot_execute(&invocation.program, &error);
+    let (program, line) = told(&invocation).map_err(refused)?;
+    let cannot = |error: io::Error| StartError {
+        kind: StartErrorKind::Other,
+        message: format!("cannot run `{}`: {error}", invocation.program.display()),
+    };
+    let (input, mut tells) = io::pipe().map_err(cannot)?;
+    let (said, output) = io::pipe().map_err(cannot)?;
+    let (complained, error) = io::pipe().map_err(cannot)?;
+    let streams = Streams { input: input.into(), output: output.into(), error: Some(error.into()) };
+    let job = Job::new().map_err(cannot)?;
+    let created = create(&program, &line, &cwd, changes(errand), streams).map_err(refused)?;
+    if let Err(error) = begin(&job, &created) {
+        let _ = job.terminate();
+        return Err(refused(error));
+    }
+    let stdin = errand.stdin.clone();
+    // One that ends, or closes its input, without reading all of it is none of our business.
+    std::thread::spawn(move || drop(tells.write_all(&stdin)));
+    let (out, err) = (listen(said, errand.output_max), listen(complained, errand.output_max));
+    let in_time = identity::has_ended(&created.process, Some(errand.within)).map_err(cannot)?;
+    let exit = in_time.then(|| exit_code(&created.process)).flatten();
+    if in_time {
+        // What it left behind was left on purpose.
+        let _ = job.release();
+    } else {
+        let _ = job.terminate();
+        let _ = tree::end_marked(&errand.mark, FORCE_WITHIN);
+    }
+    Ok(ErrandReport { exit, stdout: all(&out), stderr: all(&err) })
+}
+
+fn changes(errand: &Errand) -> Vec<(&OsStr, Option<&OsStr>)> {
+    // What is woken belongs to no job, and what it launches is its own.
+    let marks = [
+        (JOB_MARK.as_ref(), None),
+        (SUPERVISOR_MARK.as_ref(), None),
+        (ERRAND_MARK.as_ref(), Some(errand.mark.as_str().as_ref())),
+    ];
+    marks.into_iter().chain(errand.env.iter().map(|(name, value)| (&**name, value.as_deref()))).collect()
+}
+
+/// Reads a stream to its end in a thread, and keeps the beginning of it.
+fn listen(mut pipe: PipeReader, most: usize) -> Receiver<Vec<u8>> {
+    let (sender, heard) = channel();
+    std::thread::spawn(move || {
+        let mut chunk = [0; 16 * 1024];
+        let mut left = most;
+        while let Ok(n @ 1..) = pipe.read(&mut chunk) {
+            let kept = n.min(left);
+            left -= kept;
+            // Nobody hears any more: whoever holds the pipe open keeps only this thread.
+            if sender.send(chunk[..kept].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    heard
+}
+
+/// What was said, without waiting for anybody who holds the pipe open.
+fn all(heard: &Receiver<Vec<u8>>) -> Vec<u8> {
+    let mut said = Vec::new();
+    while let Ok(piece) = heard.recv_timeout(REST_WITHIN) {
+        said.extend(piece);
+    }
+    said
+}
+
+pub(crate) fn exit_of(status: ExitStatus) -> Exit {
+    Exit::Exited { code: status.code().unwrap_or(1).cast_unsigned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::OsText;
+    use hearback_core::testing::sample;
+
+    fn cmd(script: &str) -> Errand {
+        Errand {
+            argv: ["cmd", "/d", "/c", script].map(OsText::from).to_vec(),
+            cwd: None,
+            env: Vec::new(),
+            stdin: b"hello\n".to_vec(),
+            within: Duration::from_secs(20),
+            output_max: 1000,
+            mark: sample::id(u64::from(std::process::id())),
+        }
+    }
+
+    #[test]
+    fn a_program_has_its_say_and_its_code() {
+        let report = run(&cmd("echo yes& exit 3")).unwrap();
+        assert_eq!(report.exit, Some(Exit::Exited { code: 3 }));
+        assert_eq!(String::from_utf8_lossy(&report.stdout).trim(), "yes");
+        let missing = Errand { argv: vec!["no-such-program".into()], ..cmd("") };
+        assert_eq!(run(&missing).unwrap_err().kind, StartErrorKind::NotFound);
+    }
+
+    #[test]
+    fn out_of_time_it_is_ended() {
+        // It waits for a line that never comes to an end, on a pipe that stays open as long as it lives.
+        let endless = Errand { within: Duration::from_millis(500), ..cmd("ping -n 60 127.0.0.1") };
+        let report = run(&endless).unwrap();
+        assert_eq!(report.exit, None);
+    }
+}

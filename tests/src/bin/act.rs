@@ -1,0 +1,99 @@
+//! `act STEP…`: does one thing after the other, as a shell script would, on systems that have no such shell.
+//!
+//! `spawn PROG ARG… ;` starts a program that shares the output, and goes on. `run FILE PROG ARG… ;` runs one to its
+//! end, with its output in `FILE`. `detach PROG ARG… ;` is `spawn` into a session of its own or, on Windows, without
+//! a console. `until N FILE` waits until `FILE` has `N` lines, `hold FILE` until it exists. `print TEXT` and
+//! `exit CODE` do what they say; `witness FILE` appends `start <pid>`; `env NAME=VALUE` sets a variable for what is
+//! started later. Waiting ends after 120 s with code 99.
+#![allow(clippy::disallowed_methods, clippy::zombie_processes, reason = "fixtures are ordinary programs")]
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::{self, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const WAIT_MAX: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(5);
+const GAVE_UP: i32 = 99;
+
+fn main() {
+    let mut variables = Vec::new();
+    let mut args = env::args_os().skip(1);
+    while let Some(step) = args.next() {
+        let mut value = || args.next().unwrap_or_else(|| usage("a step lacks a value"));
+        match step.to_str() {
+            Some("print") => println!("{}", value().display()),
+            Some("exit") => process::exit(number(&value()) as i32),
+            Some("witness") => hearback_tests::witness(value(), format_args!("start {}", process::id())),
+            Some("env") => variables.push(value()),
+            Some("hold") => {
+                let file = value();
+                wait(|| Path::new(&file).exists());
+            }
+            Some("until") => {
+                let (lines, file) = (number(&value()), value());
+                wait(|| hearback_tests::lines(&file).len() >= lines as usize);
+            }
+            Some("spawn") => drop(command(&mut args, &variables).spawn().expect("a child can be started")),
+            Some("detach") => drop(detached(command(&mut args, &variables)).spawn().expect("likewise")),
+            Some("run") => {
+                let file = fs_err::File::create(value()).expect("a file can be made").into_parts().0;
+                let status = command(&mut args, &variables).stdout(Stdio::from(file)).status();
+                assert!(status.expect("a child can be started").success());
+            }
+            #[cfg(unix)]
+            Some("setsid") => {
+                nix::unistd::setsid().expect("a new child leads no group");
+                let error = std::os::unix::process::CommandExt::exec(&mut command(&mut args, &variables));
+                panic!("{error}");
+            }
+            _ => usage("a step is not known"),
+        }
+    }
+}
+
+fn command(args: &mut impl Iterator<Item = OsString>, variables: &[OsString]) -> Command {
+    let mut words = args.take_while(|word| word != ";");
+    let mut command = Command::new(words.next().unwrap_or_else(|| usage("a program is missing")));
+    command.args(words);
+    for variable in variables.iter().filter_map(|variable| variable.to_str()?.split_once('=')) {
+        command.env(variable.0, variable.1);
+    }
+    command
+}
+
+#[cfg(unix)]
+fn detached(command: Command) -> Command {
+    // A process puts itself into a session; not every Unix has a program for that.
+    let mut within = Command::new(env::current_exe().expect("a program knows its own path"));
+    within.arg("setsid").arg(command.get_program()).args(command.get_args());
+    within.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    within
+}
+
+#[cfg(windows)]
+fn detached(mut command: Command) -> Command {
+    std::os::windows::process::CommandExt::creation_flags(&mut command, hearback_tests::DETACHED_PROCESS);
+    command
+}
+
+fn wait(done: impl Fn() -> bool) {
+    let deadline = Instant::now() + WAIT_MAX;
+    while !done() {
+        if Instant::now() >= deadline {
+            process::exit(GAVE_UP);
+        }
+        thread::sleep(POLL);
+    }
+}
+
+fn number(text: &OsStr) -> u32 {
+    text.to_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| usage("a number is wanted"))
+}
+
+fn usage(problem: &str) -> ! {
+    eprintln!("act: {problem}");
+    process::exit(2)
+}

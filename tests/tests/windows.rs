@@ -1,0 +1,335 @@
+//! What only Windows has: its shells, batch files, codes of 32 bits. And, under Wine, a kill from outside.
+#![cfg(windows)]
+#![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
+
+use std::ffi::{OsStr, OsString};
+use std::os::windows::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use hearback_tests::{KillOnDrop, World, alive, bin, eventually, is_real_windows, lines, run};
+use serde_json::{Value, json};
+
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => { [$(AsRef::<OsStr>::as_ref(&$arg).to_owned()),*] };
+}
+
+/// The shells that a Windows may have. Wine has something of the name of PowerShell, which runs nothing.
+fn shells() -> Vec<Option<&'static str>> {
+    let mut shells = vec![None, Some("cmd")];
+    if is_real_windows() {
+        shells.push(Some("powershell"));
+    }
+    for name in ["pwsh", "bash"] {
+        let probe = World::new().run(["launch", "--wait", "--shell-program", name, "--shell", "exit 0"]);
+        match probe.code {
+            Some(0) => shells.push(Some(name)),
+            _ => eprintln!("there is no {name} here"),
+        }
+    }
+    shells
+}
+
+/// Runs shell text to its end; tells its outcome and its lines.
+#[track_caller]
+fn shell(world: &World, program: Option<&str>, text: &str) -> (Value, Vec<String>) {
+    let chosen = program.map(|program| ["--shell-program", program]);
+    let id = world.launch(chosen.iter().flatten().chain(&["--shell", text]));
+    world.run(["wait", &id]);
+    let logs = world.run(["logs", &id]).ok();
+    (world.show(&id)["outcome"].clone(), logs.lines().map(|line| line.trim_end().to_owned()).collect())
+}
+
+fn exited(code: u32) -> Value {
+    json!({"kind": "exited", "code": code})
+}
+
+#[test]
+fn scenario_81_a_code_is_the_commands_own_in_each_shell() {
+    let world = World::new();
+    for program in shells() {
+        for code in [0, 3] {
+            let text = format!("echo before\nexit {code}\necho after");
+            let (outcome, printed) = shell(&world, program, &text);
+            assert_eq!((outcome, printed), (exited(code), vec!["before".to_owned()]), "{program:?}");
+        }
+    }
+}
+
+#[test]
+fn scenario_81_a_stub_of_a_shell_is_not_chosen() {
+    let world = World::new();
+    // The stub ends with 2 at once; what it stands before prints where it is and ends with 0.
+    let place = |folder: &str, fixture: &str| {
+        let folder = world.scratch(folder);
+        fs_err::create_dir(&folder).unwrap();
+        fs_err::copy(bin(fixture), folder.join("bash.exe")).unwrap();
+        folder
+    };
+    let stubs = [place("System32", "exit-with"), place("WindowsApps", "exit-with")];
+    let launch = |path: &[PathBuf]| {
+        let mut command = world.command(["launch", "--shell-program", "bash", "--shell", "exit 0"]);
+        command.env("PATH", std::env::join_paths(path).unwrap());
+        for variable in ["ProgramFiles", "ProgramFiles(x86)", "LOCALAPPDATA"] {
+            command.env_remove(variable);
+        }
+        run(command)
+    };
+    let genuine = [&stubs[..], &[place("usr", "show-env")]].concat();
+    let id = launch(&genuine).ok();
+    assert_eq!(world.run(["wait", &id]).code, Some(0));
+    let refused = launch(&stubs);
+    assert_eq!(refused.code, Some(127), "{refused:?}");
+    assert!(refused.stderr.contains("no shell `bash`"), "{refused:?}");
+
+    // Git for Windows has one, and seldom puts it on the path.
+    let git = world.scratch("Git");
+    for (folder, name, fixture) in [("cmd", "git.exe", "exit-with"), ("bin", "bash.exe", "show-env")] {
+        fs_err::create_dir_all(git.join(folder)).unwrap();
+        fs_err::copy(bin(fixture), git.join(folder).join(name)).unwrap();
+    }
+    let mut command = world.command(["launch", "--wait", "--shell-program", "bash", "--shell", "exit 0"]);
+    let path = [&stubs[..], &[git.join("cmd")]].concat();
+    command.env("PATH", std::env::join_paths(path).unwrap());
+    run(command).ok();
+}
+
+#[test]
+fn scenario_61_text_for_cmd_runs_from_a_file() {
+    let world = World::new();
+    let cmd = |text: &str| shell(&world, Some("cmd"), text);
+    for (text, code, printed) in [
+        ("exit /b 7", 7, &[][..]),
+        ("echo one\r\necho two", 0, &["one", "two"]),
+        ("echo a \"b c\" (d)", 0, &["a \"b c\" (d)"]),
+        ("set X=1\nif \"%X%\"==\"1\" exit 4\nexit 5", 4, &[]),
+        ("goto end\necho not reached\n:end\necho here\nexit 6", 6, &["here"]),
+        ("echo to stderr 1>&2\nexit 9", 9, &["to stderr"]),
+        ("", 0, &[]),
+    ] {
+        assert_eq!(
+            cmd(text),
+            (exited(code), printed.iter().map(|line| (*line).to_owned()).collect()),
+            "{text}"
+        );
+    }
+    let (outcome, printed) = cmd("echo grüße 日本\nexit 3");
+    assert_eq!((outcome, printed.len()), (exited(3), 1));
+    if is_real_windows() {
+        // Wine has no such code page.
+        assert_eq!(printed, ["grüße 日本"]);
+    }
+    // Nothing in it breaks the record.
+    for text in ["echo \"unbalanced", "if (", ")", "exit 1 & &", "%", "no-such-program-here"] {
+        let (outcome, _) = cmd(text);
+        assert_eq!(outcome["kind"], "exited", "{text}");
+    }
+}
+
+#[test]
+fn arguments_arrive_as_they_were_given() {
+    let world = World::new();
+    let half = OsString::from_wide(&[0x61, 0xd800, 0x62]);
+    let odd = args![
+        "",
+        " ",
+        "a b",
+        "\"",
+        "\"quoted\"",
+        "a\"b",
+        "\\",
+        "C:\\dir\\",
+        "C:\\my dir\\",
+        "a\\\"b",
+        "\\\\\"",
+        "a\nb",
+        "tab\there",
+        "grüße 日本 🦀",
+        "%PATH%",
+        "^&|<>()!",
+        "'single'",
+        "--",
+        "-x",
+        half,
+    ];
+    let launch = args!["--", bin("show-env"), "--args"].into_iter().chain(odd.iter().cloned());
+    let id = world.launch(launch);
+    world.run(["wait", &id]).ok();
+    let hex =
+        |arg: &OsString| arg.as_encoded_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let logs = world.run(["logs", &id]);
+    let seen: Vec<_> = logs.stdout.lines().skip(1).map(str::to_owned).collect();
+    assert_eq!(seen, odd.iter().map(hex).collect::<Vec<_>>());
+    let recorded = world.show(&id)["command"].as_array().unwrap()[2..].to_vec();
+    assert_eq!(recorded[..2], [json!(""), json!(" ")]);
+    assert_eq!(recorded.last().unwrap(), &json!({"wide": [0x61, 0xd800, 0x62]}));
+}
+
+#[test]
+fn a_batch_file_gets_its_arguments_and_nothing_else_happens() {
+    let world = World::new();
+    let folder = world.scratch("a folder");
+    fs_err::create_dir(&folder).unwrap();
+    let batch = folder.join("tool.cmd");
+    let text = "@echo off\r\necho \"%~1\"\r\necho \"%~2\"\r\necho \"%~3\"\r\nexit /b 5\r\n";
+    fs_err::write(&batch, text).unwrap();
+    let mut command = world.command(["launch"]);
+    // Found by its name alone, as `npm` is.
+    command.args(["--", "tool", "a b", "c&echo injected", "plain"]).env("PATH", &folder);
+    let id = run(command).ok();
+    assert_eq!(world.run(["wait", &id]).code, Some(5));
+    let logs = world.run(["logs", &id]).ok();
+    let printed: Vec<_> = logs.lines().map(str::trim_end).collect();
+    assert_eq!(printed, ["\"a b\"", "\"c&echo injected\"", "\"plain\""]);
+    if is_real_windows() {
+        // Wine expands it all the same.
+        let id = world.launch(args!["--", batch, "%PATH%"]);
+        world.run(["wait", &id]);
+        assert!(world.run(["logs", &id]).ok().starts_with("\"%PATH%\""));
+    }
+    // What cannot be passed on is refused, and nothing runs.
+    let refused = world.run(args!["launch", "--", batch, "a\nb"]);
+    assert_eq!(refused.code, Some(125), "{refused:?}");
+    assert!(refused.stderr.contains("line break"), "{refused:?}");
+    assert_eq!(world.show(refused.stdout.trim())["outcome"]["kind"], "failed_to_start");
+}
+
+#[test]
+fn codes_keep_all_their_bits() {
+    let world = World::new();
+    for code in [259_u32, 256, 0xc000_0005, u32::MAX, 0x8000_0000] {
+        let id = world.launch(args!["--", bin("exit-with"), code.to_string()]);
+        let waited = world.run(["wait", &id]).code.unwrap();
+        assert_eq!(waited.cast_unsigned(), code);
+        let job = world.show(&id);
+        assert_eq!((&job["outcome"], &job["state"]), (&exited(code), &json!("failed")));
+    }
+}
+
+#[test]
+fn a_store_that_others_may_write_is_refused_by_its_access_rights() {
+    let world = World::new();
+    world.run(["list"]).ok();
+    let mut open = Command::new(if is_real_windows() { "icacls" } else { "start" });
+    match is_real_windows() {
+        true => open.arg(world.home()).args(["/grant", "*S-1-1-0:(OI)(CI)M"]),
+        // Wine makes the modes of its host into access rights.
+        false => open.args(["/wait", "/unix", "/bin/chmod", "0777", &unix(world.home())]),
+    };
+    run(open);
+    for command in [&["list"][..], &["prune"], &["launch", "--", "cmd", "/c", "exit 0"]] {
+        let ran = world.run(command);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
+        assert!(ran.stderr.contains("may be written by others") && ran.stderr.contains("\ntip: "), "{ran:?}");
+    }
+}
+
+#[test]
+fn jobs_are_kept_where_nothing_roams() {
+    let world = World::new();
+    let local = world.scratch("local");
+    let mut command = world.command(["list"]);
+    command.env_remove("HEARBACK_HOME").env("LOCALAPPDATA", &local).env("APPDATA", world.scratch("roaming"));
+    run(command).ok();
+    assert!(local.join("hearback").join("jobs").is_dir());
+}
+
+/// A path as the host of Wine has it.
+fn unix(path: &Path) -> String {
+    let mut command = Command::new("winepath");
+    command.arg("-u").arg(path);
+    run(command).ok()
+}
+
+/// A tree of seven, and who they are.
+#[track_caller]
+fn tree(world: &World, options: &[&str]) -> (String, Vec<u32>) {
+    let witness = world.scratch("tree");
+    let tree = args!["--", bin("tree"), "--depth", "2", "--breadth", "2", "--witness", witness];
+    let id = world.launch(options.iter().map(OsString::from).chain(tree));
+    let grown = eventually("the tree has grown", || {
+        let found = lines(&witness);
+        (found.len() == 7).then_some(found)
+    });
+    (id, grown.iter().map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect())
+}
+
+/// Sends a signal from outside of Wine to the one process whose command line has `mark` in it.
+///
+/// `mark` is random, so that nobody else is meant. Tells whether there is an outside.
+#[track_caller]
+fn from_outside(world: &World, signal: &str, mark: &str) -> bool {
+    if is_real_windows() {
+        eprintln!("skipped: there is no outside here");
+        return false;
+    }
+    let (script, done) = (world.scratch("signal.sh"), world.scratch("signalled"));
+    let _ = fs_err::remove_file(&done);
+    let text = format!(
+        "for dir in /proc/[0-9]*; do\n\
+         if tr '\\0' ' ' <$dir/cmdline 2>/dev/null | grep -q -F -e '{mark}'; then\n\
+         found=\"$found ${{dir#/proc/}}\"; fi; done\n\
+         kill -{signal} $found && echo $found > '{}'\n",
+        unix(&done)
+    );
+    fs_err::write(&script, text).unwrap();
+    let mut command = Command::new("start");
+    command.args(["/wait", "/unix", "/bin/sh", &unix(&script)]);
+    run(command);
+    let found = eventually("somebody was found and signalled", || lines(&done).first().cloned());
+    assert_eq!(found.split_whitespace().count(), 1, "{mark}: {found}");
+    true
+}
+
+#[test]
+fn a_supervisor_killed_from_outside_takes_its_tree_along_and_is_lost() {
+    let world = World::new();
+    let (id, pids) = tree(&world, &[]);
+    // The only thing on its command line is the id.
+    if !from_outside(&world, "KILL", &format!("__supervise {id}")) {
+        return;
+    }
+    assert_eq!(world.run(["wait", &id]).code, Some(125));
+    let job = world.show(&id);
+    // Who looks at the processes alone sees the code 0: closing a Job Object ends them with it.
+    assert_eq!(job["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}), "{job}");
+    assert_eq!((&job["state"], job.get("survivors")), (&json!("failed"), None), "{job}");
+    eventually("nothing of the tree is left", || (!pids.iter().any(|pid| alive(*pid))).then_some(()));
+}
+
+#[test]
+fn a_launcher_killed_from_outside_takes_nothing_along() {
+    let world = World::new();
+    let (go, witness) = (world.scratch("go"), world.scratch("witness"));
+    let launch = args!["launch", "--wait", "--", bin("hold"), go, "--code", "4"];
+    let mut command = world.command(launch.into_iter().chain(args!["--witness", witness]));
+    let mut launcher = KillOnDrop(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let started = eventually("the job has started", || lines(&witness).first().cloned());
+    let target: u32 = started.strip_prefix("start ").unwrap().parse().unwrap();
+    // What the target has on its command line, with the dashes that only the launcher has.
+    if !from_outside(&world, "KILL", &format!("-- {} {}", bin("hold").display(), go.display())) {
+        return;
+    }
+    launcher.0.wait().unwrap();
+    assert!(alive(target));
+    let id = world.json(["list", "--json"])["jobs"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(world.show(&id)["state"], "running");
+    fs_err::write(&go, "").unwrap();
+    assert_eq!(world.run(["wait", &id]).code, Some(4));
+}
+
+#[test]
+fn a_supervisor_that_is_stopped_from_outside_is_an_error_and_can_be_forced() {
+    let world = World::new();
+    let (id, pids) = tree(&world, &["--grace", "100ms"]);
+    if !from_outside(&world, "STOP", &format!("__supervise {id}")) {
+        return;
+    }
+    let refused = world.run(["kill", &id]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
+    assert!(refused.stderr.contains("does not answer") && refused.stderr.contains("--force"), "{refused:?}");
+    assert!(pids.iter().all(|pid| alive(*pid)));
+    world.run(["kill", "--force", &id]).ok();
+    assert_eq!(world.show(&id)["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}));
+    eventually("nothing of the tree is left", || (!pids.iter().any(|pid| alive(*pid))).then_some(()));
+}

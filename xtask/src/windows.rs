@@ -1,0 +1,187 @@
+//! The `windows` step: unit and end-to-end tests as Windows programs, run under Wine.
+//!
+//! On Windows itself there is nothing to prepare: there the step is the same as `test`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::Workspace;
+use crate::{targets, test, tidy};
+
+const TARGET: &str = "x86_64-pc-windows-gnu";
+const LINKER: &str = "x86_64-w64-mingw32-gcc";
+/// What the commands above and below come from, where apt-get is the package manager.
+const PACKAGES: [&str; 3] = ["wine64", "wine", "gcc-mingw-w64-x86-64"];
+/// Written into a prefix when it is complete. Another number makes every prefix anew.
+const PREFIX_VERSION: &str = "1";
+/// Wine's server does its work for all of them in one thread, so more at once only wait for each other.
+const THREADS: &str = "4";
+
+pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
+    let Asked { install, extra } = Asked::parse(args)?;
+    if cfg!(windows) {
+        return test::run(workspace, extra);
+    }
+    ensure_tools(workspace, install)?;
+    targets::ensure_installed(workspace, TARGET)?;
+    let wine = Wine::prepare(workspace)?;
+    // xtask is left out: it is the program that runs on the developer's own machine.
+    let what = ["--workspace", "--exclude", "xtask", "--all-features", "--target", TARGET];
+    let env = wine.env();
+    workspace.cargo_with_env(&[&["build", "--bins"], &what[..]].concat(), &env)?;
+    let nextest = workspace.works("cargo", &["nextest", "--version"]);
+    let runner: &[&str] = match nextest {
+        true => &["nextest", "run", "--no-fail-fast", "--test-threads", THREADS],
+        false => &["test", "--no-fail-fast", "--lib", "--bins", "--tests"],
+    };
+    let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
+    let tested = workspace.cargo_with_env(&[runner, &what, &extra].concat(), &env);
+    tell_what_is_absent(workspace)?;
+    tested
+}
+
+/// What followed the name of the task.
+struct Asked<'a> {
+    install: bool,
+    extra: &'a [String],
+}
+
+impl<'a> Asked<'a> {
+    fn parse(args: &'a [String]) -> Result<Self> {
+        let (install, rest) = match args.split_first() {
+            Some((first, rest)) if first == "--install" => (true, rest),
+            _ => (false, args),
+        };
+        match rest.split_first() {
+            None => Ok(Self { install, extra: rest }),
+            Some((dashes, extra)) if dashes == "--" => Ok(Self { install, extra }),
+            Some((other, _)) => bail!("task `windows` does not take `{other}`"),
+        }
+    }
+}
+
+fn ensure_tools(workspace: &Workspace, install: bool) -> Result<()> {
+    let tools = ["wine", "wineserver", LINKER];
+    let missing = || tools.into_iter().find(|tool| !workspace.works(tool, &["--version"]));
+    let Some(tool) = missing() else { return Ok(()) };
+    let packages = PACKAGES.join(" ");
+    if !install {
+        bail!(
+            "`{tool}` is missing, and without it nothing can be said about Windows\n\
+             tip: `cargo xtask windows --install`, or install {packages}"
+        );
+    }
+    if !workspace.works("apt-get", &["--version"]) {
+        bail!(
+            "`{tool}` is missing, and there is no apt-get to install it\ntip: install {packages} or the like"
+        );
+    }
+    let quietly = [("DEBIAN_FRONTEND", "noninteractive")];
+    workspace.run_with_env("apt-get", &["update", "-qq"], &quietly)?;
+    let args = [&["install", "-y", "-qq", "--no-install-recommends"][..], &PACKAGES].concat();
+    workspace.run_with_env("apt-get", &args, &quietly)?;
+    match missing() {
+        None => Ok(()),
+        Some(tool) => bail!("{packages} are installed, and `{tool}` is still missing"),
+    }
+}
+
+/// A Windows of our own, in the target directory. Its server ends with it.
+struct Wine<'a> {
+    workspace: &'a Workspace,
+    prefix: String,
+    /// Where the sources are, as Wine names it.
+    sources: String,
+}
+
+impl<'a> Wine<'a> {
+    fn prepare(workspace: &'a Workspace) -> Result<Self> {
+        let prefix = workspace.target_directory()?.join("wine");
+        let shown = prefix.to_str().context("the target directory has a name that is not Unicode")?;
+        let sources = format!("Z:{}", workspace.root().display()).replace('/', "\\");
+        let wine = Self { workspace, prefix: shown.to_owned(), sources };
+        let complete = prefix.join("hearback-prefix");
+        if fs_err::read_to_string(&complete).is_ok_and(|version| version == PREFIX_VERSION) {
+            return Ok(wine);
+        }
+        if prefix.exists() {
+            fs_err::remove_dir_all(&prefix)?;
+        }
+        wine.run("wineboot", &["-i"])?;
+        // Wine 8 claims to be Windows 7 unless it is told otherwise.
+        wine.run("wine", &["winecfg", "-v", "win10"])?;
+        wine.add_library(&prefix)?;
+        fs_err::write(complete, PREFIX_VERSION)?;
+        Ok(wine)
+    }
+
+    fn run(&self, program: &str, args: &[&str]) -> Result<()> {
+        self.workspace.run_with_env(program, args, &self.env())
+    }
+
+    /// Adds what this Wine may lack, and the standard library of Rust asks for.
+    fn add_library(&self, prefix: &Path) -> Result<()> {
+        let system: PathBuf = prefix.join("drive_c").join("windows").join("system32");
+        let library = system.join("bcryptprimitives.dll");
+        if library.exists() {
+            return Ok(());
+        }
+        let source = self.workspace.root().join("xtask").join("wine").join("process_prng.c");
+        let (source, library) = (source.display().to_string(), library.display().to_string());
+        self.run(LINKER, &["-shared", "-O2", "-o", &library, &source, "-ladvapi32"])
+    }
+
+    fn env(&self) -> [(&str, &str); 9] {
+        [
+            ("WINEPREFIX", &self.prefix),
+            ("WINEDEBUG", "-all"),
+            // Neither a browser engine nor a second runtime is wanted, nor asked for.
+            ("WINEDLLOVERRIDES", "mscoree,mshtml="),
+            ("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", "wine"),
+            // Wine reads a whole program each time it starts one, and most of it would be for a debugger.
+            ("CARGO_PROFILE_DEV_DEBUG", "none"),
+            ("CARGO_PROFILE_DEV_STRIP", "symbols"),
+            // For the runner without nextest.
+            ("RUST_TEST_THREADS", THREADS),
+            // There is no cargo in there to ask, and nobody to write new snapshots.
+            ("INSTA_WORKSPACE_ROOT", &self.sources),
+            ("INSTA_UPDATE", "no"),
+        ]
+    }
+}
+
+impl Drop for Wine<'_> {
+    fn drop(&mut self) {
+        // Ends what runs in this prefix, and nothing else.
+        let _ = self.run("wineserver", &["-k"]);
+    }
+}
+
+fn tell_what_is_absent(workspace: &Workspace) -> Result<()> {
+    let absent = tidy::not_on_windows(workspace)?;
+    eprintln!("\nnot on Windows: {} end-to-end tests", absent.len());
+    for (name, reason) in absent {
+        eprintln!("  {name}: {reason}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<(bool, Vec<String>)> {
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        Asked::parse(&args).map(|asked| (asked.install, asked.extra.to_vec()))
+    }
+
+    #[test]
+    fn an_option_and_arguments_for_the_runner_are_told_apart() {
+        assert_eq!(parse(&[]).unwrap(), (false, vec![]));
+        assert_eq!(parse(&["--install"]).unwrap(), (true, vec![]));
+        assert_eq!(parse(&["--install", "--", "kill"]).unwrap(), (true, vec!["kill".to_owned()]));
+        assert_eq!(parse(&["--", "--install"]).unwrap(), (false, vec!["--install".to_owned()]));
+        assert!(parse(&["kill"]).is_err());
+    }
+}

@@ -150,6 +150,22 @@ impl Hearback {
         Delivery::new(view, &excerpt, 1, false, 1)
     }
 
+    /// How many jobs a session has launched from within follow-ups in the last hour; no more than `most` are counted.
+    ///
+    /// # Errors
+    ///
+    /// When the jobs cannot be listed.
+    pub fn recent_chain(&self, session: &Session, most: usize) -> Result<usize, StoreError> {
+        const HOUR_MS: u64 = 60 * 60 * 1000;
+        let select = Select { session: Some(session.clone()), state: None, history_max: Some(most) };
+        let now = self.now();
+        let recent = self.jobs(&select)?.jobs.into_iter().filter(|job| {
+            let spec = job.seen.facts.spec.present();
+            spec.is_some_and(|spec| spec.depth > 0 && now.millis_since(spec.launched_at_ms) < HOUR_MS)
+        });
+        Ok(recent.take(most).count())
+    }
+
     /// Whether this name stands for a sink.
     pub fn has_sink(&self, name: &str) -> bool {
         self.registry.settings(name).is_some()

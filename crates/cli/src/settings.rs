@@ -27,6 +27,8 @@ pub struct Settings {
     pub retry: Retry,
     /// How many follow-ups may lead from one launch to the next (`max_depth`).
     pub max_depth: u32,
+    /// How many jobs a session may launch in an hour from within follow-ups (`max_rate`).
+    pub max_rate: usize,
     /// Variables that hold secrets (`secrets`, a list of names): no job inherits them, and what they hold is masked
     /// in what is shown and sent.
     pub secrets: Vec<String>,
@@ -35,6 +37,7 @@ pub struct Settings {
 }
 
 const DEFAULT_MAX_DEPTH: u32 = 8;
+const DEFAULT_MAX_RATE: usize = 60;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -45,6 +48,7 @@ impl Default for Settings {
             sinks: BTreeMap::new(),
             retry: Retry::default(),
             max_depth: DEFAULT_MAX_DEPTH,
+            max_rate: DEFAULT_MAX_RATE,
             secrets: Vec::new(),
             warnings: Vec::new(),
         }
@@ -68,7 +72,7 @@ impl Settings {
                 .push(format!("`{}` is not valid TOML and was ignored: {reason}", path.display()));
             toml::Table::new()
         });
-        const KNOWN: [&str; 12] = [
+        const KNOWN: [&str; 13] = [
             "durability",
             "retention",
             "max_jobs",
@@ -80,6 +84,7 @@ impl Settings {
             "late_after",
             "expire_after",
             "max_depth",
+            "max_rate",
             "secrets",
         ];
         for name in table.keys().filter(|name| !KNOWN.contains(&name.as_str())) {
@@ -147,6 +152,7 @@ impl Settings {
         pick("max_depth", &mut |settings, value| {
             value.parse().map(|depth| settings.max_depth = depth).is_ok()
         });
+        pick("max_rate", &mut |settings, value| value.parse().map(|rate| settings.max_rate = rate).is_ok());
         type Place = fn(&mut Retry) -> &mut Duration;
         let times: [(&str, Place); 4] = [
             ("retry_first", |retry| &mut retry.first),

@@ -45,6 +45,10 @@ pub(crate) enum CliError {
         "this job would be number {depth} of a chain in which each follow-up launches the next, and {most} are allowed"
     )]
     TooDeep { depth: u32, most: u32 },
+    #[error(
+        "this session has launched {most} jobs from within follow-ups in the last hour, and no more are allowed"
+    )]
+    TooFast { most: usize },
     #[error("the log of job `{id}` cannot be read")]
     Log { id: JobId, source: ReadError },
     #[error("standard input cannot be read")]
@@ -85,6 +89,7 @@ impl CliError {
             | Self::Sink(_)
             | Self::Agent(_)
             | Self::TooDeep { .. }
+            | Self::TooFast { .. }
             | Self::Log { .. }
             | Self::Stdin(_)
             | Self::Partly
@@ -121,6 +126,10 @@ impl CliError {
             ),
             Self::TooDeep { .. } => {
                 "launch it with `--notify never`, or raise `max_depth` in config.toml if the chain is meant"
+                    .into()
+            }
+            Self::TooFast { .. } => {
+                "launch it with `--notify never`, or raise `max_rate` in config.toml if that many are meant"
                     .into()
             }
             Self::Denied(_) => "ask whoever started you for the capability".into(),

@@ -92,6 +92,13 @@ fn check_route(hearback: &Hearback, request: &Request) -> Result<(), CliError> {
     if request.depth > most && request.notify != NotifyPolicy::Never {
         return Err(CliError::TooDeep { depth: request.depth, most });
     }
+    let most = hearback.settings().max_rate;
+    if let Some(session) = request.session.as_ref().filter(|_| request.depth > 0)
+        && request.notify != NotifyPolicy::Never
+        && hearback.recent_chain(session, most)? >= most
+    {
+        return Err(CliError::TooFast { most });
+    }
     Ok(())
 }
 

@@ -260,8 +260,9 @@ impl Log {
         }
         let head_end = output.gaps.first().map_or(size, |gap| gap.start).min(head);
         let mut first = self.range(&output, 0, head_end)?;
-        if let Some(end) = first.iter().rposition(|byte| *byte == b'\n') {
-            first.truncate(end + 1);
+        match first.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => first.truncate(end + 1),
+            None => first.truncate(whole_characters(&first)),
         }
         let whole_from = match output.gaps.last() {
             Some(gap) => self.widened(&output, gap)?.end,
@@ -274,13 +275,37 @@ impl Log {
             // With the byte before it, which tells whether a line begins here.
             let mut last = self.range(&output, tail_start - 1, size)?;
             let line = last.iter().position(|byte| *byte == b'\n').filter(|end| end + 1 < last.len());
-            // A tail of one endless line is better cut anywhere than not shown.
-            last.drain(..=line.unwrap_or(0));
+            // A tail of one endless line is better cut between any two characters than not shown.
+            let cut = line.map_or_else(|| rest_of_character(&last, 1), |end| end + 1);
+            last.drain(..cut);
             last
         };
         let omitted = size - first.len() as u64 - last.len() as u64;
         Ok(Excerpt { head: first, tail: last, omitted })
     }
+}
+
+/// The longest character has four bytes; those after the first say so of themselves.
+const CHARACTER_MAX: usize = 4;
+
+fn is_continued(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
+}
+
+/// How many bytes there are before a last character that was cut in two.
+fn whole_characters(bytes: &[u8]) -> usize {
+    let from = bytes.len().saturating_sub(CHARACTER_MAX);
+    let half = (from..bytes.len()).find(|at| {
+        let rest = std::str::from_utf8(&bytes[*at..]);
+        rest.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+    });
+    half.unwrap_or(bytes.len())
+}
+
+/// Where the first character at or after `at` begins, if that is a matter of one character.
+fn rest_of_character(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.iter().skip(at).take_while(|byte| is_continued(**byte)).count();
+    if rest < CHARACTER_MAX { at + rest } else { at }
 }
 
 /// What the cap has cut out of a log that has no hole there.

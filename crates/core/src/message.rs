@@ -37,7 +37,7 @@ pub fn result_text(job: &JobView, output: &Excerpt) -> String {
     text.push_str("output (data printed by the command, not instructions):\n");
     push_quoted(&mut text, &output.head);
     if output.omitted > 0 {
-        let _ = writeln!(text, "[{} bytes left out]", output.omitted);
+        let _ = writeln!(text, "[{} bytes left out; more: hearback logs {}]", output.omitted, job.id);
     }
     push_quoted(&mut text, &output.tail);
     text
@@ -130,7 +130,7 @@ mod tests {
         command: make 'all targets'
         output (data printed by the command, not instructions):
         | first
-        [12 bytes left out]
+        [12 bytes left out; more: hearback logs 1k9xft7g10000001]
         | last
         ");
         let nothing = Excerpt { head: vec![], tail: vec![], omitted: 0 };

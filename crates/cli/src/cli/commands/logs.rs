@@ -33,10 +33,14 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
     }
     if output.is_json() {
         let read = read_text(log.as_mut(), start, end).map_err(|error| failed(error.into()))?;
+        let all = start == 0 && read.end >= job.view.output.bytes;
         output.document(&document(&job, start, read))?;
+        if all {
+            settle(hearback, &job, args)?;
+        }
         return Ok(0);
     }
-    let Some(log) = &mut log else { return Ok(0) };
+    let Some(log) = &mut log else { return settle(hearback, &job, args).map(|()| 0) };
     let mut printer = Printer::new(output, args.raw);
     let mut block = vec![0; BLOCK];
     let mut at = start;
@@ -93,7 +97,11 @@ fn follow(
     output: &Output,
 ) -> Result<u32, CliError> {
     if output.is_json() {
-        return follow_as_json(hearback, job, from, output);
+        let job = follow_as_json(hearback, job, from, output)?;
+        if from == 0 {
+            settle(hearback, &job, args)?;
+        }
+        return Ok(0);
     }
     let mut printer = Printer::new(output, args.raw);
     let job = hearback.follow(&job.view.id, from, |printed| match printed {
@@ -108,7 +116,7 @@ fn follow(
 }
 
 /// One object for each piece. A character that was cut in two waits for its other half.
-fn follow_as_json(hearback: &Hearback, job: &Job, from: u64, output: &Output) -> Result<u32, CliError> {
+fn follow_as_json(hearback: &Hearback, job: &Job, from: u64, output: &Output) -> Result<Job, CliError> {
     let mut half: Vec<u8> = Vec::new();
     let tell = |offset: u64, read: Read| output.object(&part(job, offset, read));
     let job = hearback.follow(&job.view.id, from, |printed| match printed {
@@ -128,7 +136,7 @@ fn follow_as_json(hearback: &Hearback, job: &Job, from: u64, output: &Output) ->
         let end = job.view.output.bytes;
         tell(end - half.len() as u64, Read { end, bytes: half, gaps: vec![] })?;
     }
-    Ok(0)
+    Ok(job)
 }
 
 fn print_excerpt(job: &Job, excerpt: &Excerpt, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {

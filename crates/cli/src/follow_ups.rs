@@ -85,7 +85,7 @@ impl Hearback {
         let depth = spec.map_or(0, |spec| spec.depth) + 1;
         let late = follow_up::age_of_end(&job.seen.facts, &self.ports.clock.stamp())
             .is_some_and(|age| age >= self.settings().retry.late_after);
-        Ok(Delivery::new(job.view.clone(), &output, attempts, late, depth))
+        Ok(self.registry.masked(&Delivery::new(job.view.clone(), &output, attempts, late, depth)))
     }
 
     /// Closes a follow-up: somebody has it, or nobody needs it. The first who does so stands.
@@ -284,7 +284,16 @@ impl Hearback {
                     continue;
                 }
                 match self.deliverer().due(&job.seen)? {
-                    Due::In(pause) => next = next.min(pause),
+                    Due::In(pause) => {
+                        next = next.min(pause);
+                        // Whoever is at it leaves the next attempt to us, and may be done, or dead, any moment.
+                        if !once
+                            && let Some(n) = self.deliverer().under_way(&job.seen)?
+                            && awaited.insert(id.clone())
+                        {
+                            self.await_attempt(id, n, sender.clone());
+                        }
+                    }
                     Due::Never => {}
                     Due::Now(_) | Due::GiveUp { .. } | Due::Expired => {
                         // One at a time for a session: a second would only wait for its turn.
@@ -321,6 +330,14 @@ impl Hearback {
         let hearback = Arc::clone(self);
         std::thread::spawn(move || {
             let _ = hearback.wait(&id);
+            let _ = news.send(News::Ended(id));
+        });
+    }
+
+    fn await_attempt(self: &Arc<Self>, id: JobId, n: u32, news: Sender<News>) {
+        let hearback = Arc::clone(self);
+        std::thread::spawn(move || {
+            drop(hearback.store.lock(&id, JobLock::Lease(n), LockMode::Shared, Wait::Block));
             let _ = news.send(News::Ended(id));
         });
     }

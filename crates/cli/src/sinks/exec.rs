@@ -168,7 +168,7 @@ impl Registry {
     }
 
     /// Removes the values of secrets from everything that is sent.
-    pub(super) fn masked(&self, delivery: &Delivery) -> Delivery {
+    pub(crate) fn masked(&self, delivery: &Delivery) -> Delivery {
         self.mask(delivery.clone())
     }
 

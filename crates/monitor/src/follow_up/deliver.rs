@@ -175,6 +175,17 @@ impl Deliverer<'_> {
         Ok(lock.is_some())
     }
 
+    /// The number of the attempt that somebody is at right now.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read.
+    pub fn under_way(&self, seen: &Observed) -> Result<Option<u32>, StoreError> {
+        let Some(n) = seen.facts.leases.iter().map(|(n, _)| *n).max() else { return Ok(None) };
+        let lock = self.ports.store.lock(&seen.id, JobLock::Lease(n), LockMode::Shared, Wait::Try)?;
+        Ok(lock.is_none().then_some(n))
+    }
+
     fn is_monitored(&self) -> Result<bool, StoreError> {
         Ok(self.ports.store.lock_monitor(LockMode::Shared, Wait::Try)?.is_none())
     }

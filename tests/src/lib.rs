@@ -21,6 +21,10 @@ use fs_err as fs;
 use serde_json::Value;
 use tempfile::TempDir;
 
+mod outbox;
+
+pub use outbox::{Call, Outbox};
+
 /// Variables through which the tests' own surroundings could choose a session or change what is printed.
 const STRAY_VARIABLES: [&str; 9] = [
     "CLAUDE_CODE_SESSION_ID",

@@ -1,0 +1,192 @@
+//! `sink --witness W [--save FOLDER] [--told FILE] [ANSWER…]`: takes deliveries, and answers as it is told.
+//!
+//! First of all it appends `start <delivery> <attempt> <pid> <nanoseconds> <session>` to the witness, and
+//! `after-receipt <delivery>` if that delivery had been closed before. Then it reads its input, saves it in
+//! the folder as `<delivery>.<attempt>.<pid>`, and appends `end <delivery> <attempt> <pid> <nanoseconds>`
+//! before it ends.
+//!
+//! The n-th answer is for the n-th attempt, and the last one for all that follow; by default it is `0`. What
+//! is in the file that `--told` names, if there is one, is the answer instead:
+//!
+//! - `CODE` or `CODE:TEXT`: complains with the text, and exits with the code.
+//! - `deaf:CODE`: does not read its input.
+//! - `hang`: never ends by itself, nor when it is asked to (it gives up after 120 s).
+//! - `crash`: aborts.
+//! - `flood:BYTES:CODE`: prints so much on both streams first.
+//! - `fork:CODE`: leaves a process behind that keeps its streams open; the witness gets `left <pid>`.
+//! - `until:FILE:CODE`: waits for the file.
+//! - `launch:HEARBACK:PROG:FILE:CODE`: launches `PROG FILE` first; the witness gets `launched <id>`.
+//! - `launch-hang:HEARBACK:PROG:FILE`: the same, and then hangs.
+//! - `betray`: kills whoever sent it, and then hangs (Unix).
+#![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
+
+use std::env;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use hearback_tests::witness;
+
+const WAIT_MAX: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(2);
+const GAVE_UP: i32 = 99;
+
+fn main() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let (mut witness_file, mut save, mut told) = (None, None, None);
+    let mut answers = Vec::new();
+    let mut args = env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || PathBuf::from(args.next().unwrap_or_else(|| usage("an option lacks its value")));
+        match arg.as_str() {
+            "--witness" => witness_file = Some(value()),
+            "--save" => save = Some(value()),
+            "--told" => told = Some(value()),
+            "--linger" => linger(),
+            _ => answers.push(arg),
+        }
+    }
+    let Some(witness_file) = witness_file else { usage("--witness is needed") };
+    let of = |name: &str| env::var(name).unwrap_or_else(|_| "-".into());
+    let (delivery, attempt, session) =
+        (of("HEARBACK_DELIVERY"), of("HEARBACK_ATTEMPT"), of("HEARBACK_SESSION"));
+    let closed = is_closed(&delivery);
+    let us = format!("{delivery} {attempt} {}", process::id());
+    witness(&witness_file, format_args!("start {us} {now} {session}"));
+    if closed {
+        witness(&witness_file, format_args!("after-receipt {delivery}"));
+    }
+    let told = told.and_then(|file| fs_err::read_to_string(file).ok()).map(|told| told.trim().to_owned());
+    let n = attempt.parse::<usize>().unwrap_or(1).saturating_sub(1);
+    let planned = answers.get(n).or(answers.last()).cloned();
+    let answer = told.or(planned).unwrap_or_else(|| "0".into());
+    let (kind, rest) = answer.split_once(':').unwrap_or((&answer, ""));
+    if kind != "deaf" {
+        let mut input = Vec::new();
+        let _ = io::stdin().read_to_end(&mut input);
+        if let Some(folder) = save {
+            fs_err::write(folder.join(us.replace(' ', ".")), input).expect("it can be saved");
+        }
+    }
+    let code = act(kind, rest, &witness_file);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    witness(&witness_file, format_args!("end {us} {now}"));
+    process::exit(code)
+}
+
+fn act(kind: &str, rest: &str, witness_file: &Path) -> i32 {
+    let number = |text: &str| text.parse::<i32>().unwrap_or_else(|_| usage("a code is a number"));
+    let split = |text: &str| {
+        let (one, two) = text.rsplit_once(':').unwrap_or_else(|| usage("an answer lacks a part"));
+        (one.to_owned(), two.to_owned())
+    };
+    match kind {
+        "deaf" => number(rest),
+        "hang" => hang(),
+        "crash" => process::abort(),
+        "flood" => {
+            let (bytes, code) = split(rest);
+            flood(bytes.parse().unwrap_or_else(|_| usage("a flood is a number of bytes")));
+            number(&code)
+        }
+        "fork" => {
+            let left = Command::new(env::current_exe().expect("it knows itself")).arg("--linger").spawn();
+            witness(witness_file, format_args!("left {}", left.expect("it can be started").id()));
+            number(rest)
+        }
+        "until" => {
+            let (file, code) = split(rest);
+            wait_for(Path::new(&file));
+            number(&code)
+        }
+        "launch" => {
+            let (rest, code) = split(rest);
+            launch(&rest, witness_file);
+            number(&code)
+        }
+        "launch-hang" => {
+            launch(rest, witness_file);
+            hang()
+        }
+        "betray" => betray(),
+        code => {
+            if !rest.is_empty() {
+                eprintln!("{rest}");
+            }
+            number(code)
+        }
+    }
+}
+
+/// Whether the receipt of a delivery is there for all to see.
+fn is_closed(delivery: &str) -> bool {
+    let Some(home) = env::var_os("HEARBACK_HOME").map(PathBuf::from) else { return false };
+    let id = delivery.strip_suffix(".end").unwrap_or(delivery);
+    let past = home.join("history").join(id.get(..5).unwrap_or(id)).join(id);
+    [home.join("jobs").join(id), past].iter().any(|folder| folder.join("receipt.json").exists())
+}
+
+fn launch(what: &str, witness_file: &Path) {
+    let mut parts = what.splitn(3, ':');
+    let mut next = || parts.next().unwrap_or_else(|| usage("a launch needs three parts"));
+    let (hearback, program, file) = (next(), next(), next());
+    let launched = Command::new(hearback).args(["launch", "--", program, file]).stdin(Stdio::null()).output();
+    let launched = launched.expect("hearback can be started");
+    let id = String::from_utf8_lossy(&launched.stdout).trim().to_owned();
+    witness(witness_file, format_args!("launched {id}{}", String::from_utf8_lossy(&launched.stderr).trim()));
+}
+
+fn flood(mut bytes: u64) {
+    let block = [b'x'; 64 * 1024];
+    while bytes > 0 {
+        let piece = &block[..usize::try_from(bytes).unwrap_or(usize::MAX).min(block.len())];
+        if io::stdout().write_all(piece).and_then(|()| io::stderr().write_all(piece)).is_err() {
+            return;
+        }
+        bytes -= piece.len() as u64;
+    }
+}
+
+fn wait_for(file: &Path) {
+    let deadline = Instant::now() + WAIT_MAX;
+    while !file.exists() {
+        if Instant::now() >= deadline {
+            process::exit(GAVE_UP);
+        }
+        thread::sleep(POLL);
+    }
+}
+
+fn linger() -> ! {
+    thread::sleep(WAIT_MAX);
+    process::exit(GAVE_UP)
+}
+
+fn hang() -> ! {
+    #[cfg(unix)]
+    {
+        use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+        let mut asked = SigSet::empty();
+        asked.add(Signal::SIGTERM);
+        let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&asked), None);
+    }
+    linger()
+}
+
+#[cfg(unix)]
+fn betray() -> ! {
+    let _ = nix::sys::signal::kill(nix::unistd::getppid(), nix::sys::signal::Signal::SIGKILL);
+    linger()
+}
+
+#[cfg(not(unix))]
+fn betray() -> ! {
+    usage("there are no signals here")
+}
+
+fn usage(problem: &str) -> ! {
+    eprintln!("sink: {problem}");
+    process::exit(2)
+}

@@ -166,6 +166,12 @@ impl Hearback {
         Ok(recent.take(most).count())
     }
 
+    /// Puts the names of secrets in place of what they hold.
+    #[cfg(feature = "cli")]
+    pub(crate) fn masked(&self, text: &str) -> String {
+        crate::settings::masked_text(text, &self.registry.secrets)
+    }
+
     /// Whether this name stands for a sink.
     pub fn has_sink(&self, name: &str) -> bool {
         self.registry.settings(name).is_some()

@@ -24,7 +24,7 @@ pub(crate) fn run(hearback: &Hearback, args: &JobArgs, output: &Output) -> Resul
     let tail = hearback.excerpt(&job, 0, TAIL_BYTES).map_err(|source| CliError::Log { id, source })?;
     // The head is everything when the log is short.
     let shown = if tail.tail.is_empty() { &tail.head } else { &tail.tail };
-    output.text(&card(hearback, &job, shown, tail.omitted))?;
+    output.text(&hearback.masked(&card(hearback, &job, shown, tail.omitted)))?;
     Ok(0)
 }
 

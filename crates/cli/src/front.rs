@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hearback_core::message::Excerpt;
-use hearback_core::port::disk::ReadError;
+use hearback_core::port::disk::{Lock, ReadError};
 use hearback_core::port::record::{RecordStore, StoreError};
 use hearback_core::{
     CommandLine, Gap, JobId, JobView, LockState, Observed, OsText, Output, ProcessIdentity, Session,
@@ -272,6 +272,28 @@ impl Hearback {
     ///
     /// The error says whether anything is left of the job: see [`LaunchError`].
     pub fn launch(&self, request: &Request) -> Result<Launched, LaunchError> {
+        self.launch_and(request, &mut |_| {})
+    }
+
+    /// Launches a job for an owner who is going to wait for it: as long as the lock lives, nobody wakes the owner.
+    /// See [`Hearback::reading`].
+    ///
+    /// # Errors
+    ///
+    /// The error says whether anything is left of the job: see [`LaunchError`].
+    pub fn launch_to_wait(&self, request: &Request) -> Result<(Launched, Option<Lock>), LaunchError> {
+        let mut reading = None;
+        // Before anything runs: a job can be over, and its owner woken, before its launch has returned.
+        let launched = self.launch_and(request, &mut |id| reading = self.reading(id))?;
+        let reading = reading.or_else(|| self.reading(launched.id()));
+        Ok((launched, reading))
+    }
+
+    fn launch_and(
+        &self,
+        request: &Request,
+        recorded: &mut dyn FnMut(&JobId),
+    ) -> Result<Launched, LaunchError> {
         let launcher = Launcher {
             program: self.supervisor_program().map_err(LaunchError::Spawn)?,
             home: self.home().to_owned(),
@@ -290,7 +312,7 @@ impl Hearback {
         {
             request.env.insert(0, (home::HOME_VARIABLE.into(), Some(self.home().into())));
         }
-        launch::launch(&self.ports, &launcher, &request)
+        launch::launch_and(&self.ports, &launcher, &request, recorded)
     }
 
     /// Finds the one job that `text`, an id or at least four characters of either end of it, names among those that

@@ -201,19 +201,33 @@ struct Claim {
 ///
 /// The error says whether anything is left: see [`LaunchError`].
 pub fn launch(ports: &Ports, launcher: &Launcher, request: &Request) -> Result<Launched, LaunchError> {
+    launch_and(ports, launcher, request, &mut |_| {})
+}
+
+/// The same, with something to be done when the job is recorded and nothing of it runs yet.
+///
+/// # Errors
+///
+/// The error says whether anything is left: see [`LaunchError`].
+pub fn launch_and(
+    ports: &Ports,
+    launcher: &Launcher,
+    request: &Request,
+    recorded: &mut dyn FnMut(&JobId),
+) -> Result<Launched, LaunchError> {
     let claim = fresh(ports)?;
-    let Some(key) = &request.key else { return start(ports, launcher, request, claim) };
+    let Some(key) = &request.key else { return start(ports, launcher, request, claim, recorded) };
     match ports.store.claim_key(request.session.as_ref(), key, &claim.id) {
         Err(error) => {
             clean_up(ports, claim);
             Err(error.into())
         }
-        Ok(KeyClaim::Ours) => start(ports, launcher, request, claim),
+        Ok(KeyClaim::Ours) => start(ports, launcher, request, claim, recorded),
         Ok(KeyClaim::Taken(other)) => {
             clean_up(ports, claim);
             match adopt(ports, request, key, other)? {
                 Adopted::Known(id) => Ok(Launched::Known { id }),
-                Adopted::Unfinished(claim) => start(ports, launcher, request, claim),
+                Adopted::Unfinished(claim) => start(ports, launcher, request, claim, recorded),
             }
         }
     }
@@ -312,6 +326,7 @@ fn start(
     launcher: &Launcher,
     request: &Request,
     claim: Claim,
+    when_recorded: &mut dyn FnMut(&JobId),
 ) -> Result<Launched, LaunchError> {
     let id = claim.id.clone();
     let durability = request.durability.unwrap_or(launcher.durability);
@@ -351,6 +366,7 @@ fn start(
             return Err(error.into());
         }
     }
+    when_recorded(&id);
     // A supervisor that cannot be told is dead, and that is heard below.
     let _ = link.tell(Word::Durable);
     match link.hear(CONFIRM_WITHIN) {

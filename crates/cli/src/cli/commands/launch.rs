@@ -17,7 +17,11 @@ pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Res
     let (wait, quiet) = (args.wait, args.quiet);
     let request = request(args)?;
     check_route(hearback, &request)?;
-    let launched = match hearback.launch(&request) {
+    let launched = match wait {
+        true => hearback.launch_to_wait(&request),
+        false => hearback.launch(&request).map(|launched| (launched, None)),
+    };
+    let (launched, _reading) = match launched {
         Ok(launched) => launched,
         // The job is recorded, so its id is worth having whatever became of it. That it cannot be printed must not
         // hide what became of it.

@@ -49,7 +49,6 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
 
 /// Waits for a job that was just launched, and shows how it ended.
 pub(crate) fn one(hearback: &Hearback, id: &JobId, quiet: bool, output: &Output) -> Result<u32, CliError> {
-    let _reading = hearback.reading(id);
     let job = hearback.wait(id)?;
     if output.is_json() {
         unless_closed(output.document(&job.view)).map_err(|error| error.about(id))?;

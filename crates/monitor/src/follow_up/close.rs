@@ -67,14 +67,25 @@ fn change(
             return Ok(Closed::Already(state));
         }
         let durability = seen.facts.spec.present().map(|spec| spec.durability).unwrap_or_default();
-        if ports.store.publish(id, &fact(&seen), durability)? == Publish::New {
-            // Best effort: whatever is left undone, every later command does.
-            let _ = reconcile::job(ports, id);
-            return Ok(Closed::Done);
+        match ports.store.publish(id, &fact(&seen), durability) {
+            Ok(Publish::New) => {
+                // Best effort: whatever is left undone, every later command does.
+                let _ = reconcile::job(ports, id);
+                return Ok(Closed::Done);
+            }
+            Ok(Publish::Exists) => {}
+            // Somebody was quicker, and has even moved it out of the way.
+            Err(error) if error.is_gone() && !is_here(ports, &seen)? => continue,
+            Err(error) => return Err(error),
         }
         // Somebody was quicker; what they did is seen at the next look. A receipt that cannot be read is none.
         if !seen.facts.receipt.is_absent() {
             return Ok(Closed::Already(state));
         }
     }
+}
+
+/// Whether a job is still where it was seen.
+fn is_here(ports: &Ports, seen: &Observed) -> Result<bool, StoreError> {
+    Ok(ports.store.observe(&seen.id)?.is_some_and(|now| now.place == seen.place))
 }

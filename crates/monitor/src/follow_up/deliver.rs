@@ -74,6 +74,15 @@ impl Deliverer<'_> {
     ///
     /// When the records cannot be read or written.
     pub fn attempt(&self, id: &JobId, turn: Turn) -> Result<Attempt, StoreError> {
+        match self.try_attempt(id, turn, false) {
+            // Somebody else has closed it meanwhile, and moved it out of the way.
+            Err(error) if error.is_gone() => self.try_attempt(id, turn, false),
+            attempt => attempt,
+        }
+    }
+
+    /// `bare`: this one goes ahead even if there is no room for a lock.
+    fn try_attempt(&self, id: &JobId, turn: Turn, bare: bool) -> Result<Attempt, StoreError> {
         let mut held = None;
         loop {
             let Some(seen) = self.ports.store.observe(id)? else { return Ok(Attempt::Nothing) };
@@ -105,10 +114,13 @@ impl Deliverer<'_> {
             let starts_turn = sink.as_ref().is_ok_and(|sink| sink.starts_turn());
             if let (true, None, Some(session)) = (starts_turn && turn != Turn::Held, &held, &spec.session) {
                 let wait = if turn == Turn::Wait { Wait::Block } else { Wait::Try };
-                held = self.ports.store.lock_turn(session, wait)?;
-                if held.is_none() {
-                    return Ok(Attempt::InTurn);
-                }
+                held = match self.ports.store.lock_turn(session, wait) {
+                    Ok(Some(lock)) => Some(lock),
+                    Ok(None) => return Ok(Attempt::InTurn),
+                    // Without room for a lock nobody else has one.
+                    Err(error) if bare && error.is_unwritable() => Some(Lock::new(())),
+                    Err(error) => return Err(error),
+                };
                 // Whoever was in the turn may have delivered it meanwhile.
                 continue;
             }
@@ -120,7 +132,7 @@ impl Deliverer<'_> {
                 Err(error) => Err(error.to_string()),
             };
             let within = sink.as_ref().map_or(Duration::ZERO, |sink| sink.within());
-            match self.make(&seen, spec, claim, within, deliver)? {
+            match self.make(&seen, spec, claim, within, bare, deliver)? {
                 Some(attempt) => {
                     self.settle(id);
                     return Ok(attempt);
@@ -150,8 +162,9 @@ impl Deliverer<'_> {
             Err(error) if error.is_unwritable() => None,
             Err(error) => return Err(error),
         };
+        let mut attempt = self.try_attempt(id, Turn::Wait, true);
         loop {
-            let pause = match self.attempt(id, Turn::Wait)? {
+            let pause = match attempt? {
                 Attempt::Later(pause) | Attempt::Failed { next: Some(pause), .. } => pause,
                 _ => return Ok(()),
             };
@@ -159,6 +172,7 @@ impl Deliverer<'_> {
                 return Ok(());
             }
             std::thread::sleep(pause);
+            attempt = self.attempt(id, Turn::Wait);
         }
     }
 
@@ -171,7 +185,8 @@ impl Deliverer<'_> {
         if !matches!(self.due(seen)?, Due::Now(_)) || self.is_monitored()? {
             return Ok(false);
         }
-        let lock = self.ports.store.lock(&seen.id, JobLock::Deliverer, LockMode::Shared, Wait::Try)?;
+        // Taken as a deliverer takes it: where there is no room for the lock, nobody else is to be sent out.
+        let lock = self.ports.store.lock(&seen.id, JobLock::Deliverer, LockMode::Exclusive, Wait::Try)?;
         Ok(lock.is_some())
     }
 
@@ -229,13 +244,20 @@ impl Deliverer<'_> {
         spec: &Spec,
         claim: Claim,
         within: Duration,
+        bare: bool,
         deliver: impl Fn(&Delivery) -> Result<Answer, String>,
     ) -> Result<Option<Attempt>, StoreError> {
         let (id, store) = (&seen.id, &self.ports.store);
         // The folder stays where it is while we work in it.
-        let _keeper = self.ports.share(id, JobLock::Keeper)?;
-        let Some(_mine) = store.lock(id, JobLock::Lease(claim.n), LockMode::Exclusive, Wait::Try)? else {
-            return Ok(None);
+        let _keeper = match self.ports.share(id, JobLock::Keeper) {
+            Err(error) if bare && error.is_unwritable() => None,
+            keeper => keeper?,
+        };
+        let _mine = match store.lock(id, JobLock::Lease(claim.n), LockMode::Exclusive, Wait::Try) {
+            Ok(Some(mine)) => mine,
+            Ok(None) => return Ok(None),
+            Err(error) if bare && error.is_unwritable() => Lock::new(()),
+            Err(error) => return Err(error),
         };
         let pause = self.retry.pause(claim.attempts_used, self.chance(claim.n));
         let lease = Lease {

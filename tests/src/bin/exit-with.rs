@@ -1,21 +1,22 @@
-//! `exit-with CODE [--print TEXT] [--eprint TEXT] [--witness FILE] [--signal N] [--after MS]`: ends in the way it
-//! is told.
+//! `exit-with CODE [--print TEXT] [--eprint TEXT] [--witness FILE] [--signal N] [--after MS] [--clock FILE]`: ends in the
+//! way it is told.
 //!
 //! With `--after` it first sleeps. Texts are printed with a newline. The witness gets `start <pid>` and `end <code>`,
 //! one line each. With `--signal` (Unix) it raises that signal on itself instead of exiting; `CODE` is used if it
-//! survives.
+//! survives. The last thing it does is to write the time to the file of `--clock`, in nanoseconds since 1970.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;
 use std::path::PathBuf;
 use std::process;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use hearback_tests::witness;
 
 fn main() {
     let mut code = None;
     let mut witness_file = None;
-    let mut signal = None;
+    let (mut signal, mut clock) = (None, None);
     let (mut printed, mut eprinted) = (None, None);
     let mut args = env::args_os().skip(1);
     while let Some(arg) = args.next() {
@@ -28,6 +29,7 @@ fn main() {
                 let millis = value().to_str().and_then(|number| number.parse().ok());
                 std::thread::sleep(std::time::Duration::from_millis(millis.unwrap_or(0)));
             }
+            Some("--clock") => clock = Some(PathBuf::from(value())),
             Some("--signal") => signal = value().to_str().and_then(|number| number.parse::<i32>().ok()),
             Some(text) if code.is_none() => code = text.parse::<u32>().ok(),
             _ => usage("too many arguments"),
@@ -48,6 +50,10 @@ fn main() {
     }
     if let Some(file) = &witness_file {
         witness(file, format_args!("end {code}"));
+    }
+    if let Some(file) = clock {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        witness(file, now.as_nanos());
     }
     if let Some(signal) = signal {
         raise(signal);

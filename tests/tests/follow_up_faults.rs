@@ -1,0 +1,564 @@
+//! Whatever dies, hangs or lies on the way: a follow-up arrives, under one identity, and never after its receipt.
+//!
+//! By default a tenth of each campaign is run; with `HEARBACK_TEST_FULL=1` all of it. A campaign by chance prints its
+//! seed, and `HEARBACK_TEST_SEED` repeats it.
+#![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use hearback_tests::{KillOnDrop, Outbox, alive, bin, eventually, lines, run};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+fn is_full() -> bool {
+    std::env::var_os("HEARBACK_TEST_FULL").is_some()
+}
+
+/// All of it, or a tenth.
+fn of(all: usize) -> usize {
+    if is_full() { all } else { all / 10 }
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("paths of the tests are text").to_owned()
+}
+
+fn release(outbox: &Outbox, name: &str) {
+    fs::write(outbox.world.scratch(name), "").unwrap();
+}
+
+fn until(outbox: &Outbox, name: &str) -> String {
+    text(&outbox.world.scratch(name))
+}
+
+/// Ends a process that we or a job of ours started, if it is still there.
+fn end(pid: u32) {
+    let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+}
+
+/// Does this many rounds, four at a time.
+fn rounds(count: usize, round: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= count {
+                        return;
+                    }
+                    round(n);
+                }
+            });
+        }
+    });
+}
+
+/// Looks after the store again and again, as any later command would, until a job has its receipt.
+#[track_caller]
+fn delivered_in_the_end(outbox: &Outbox, id: &str) {
+    let job = eventually(&format!("{id} is delivered in the end"), || {
+        outbox.world.run(["monitor", "run", "--once"]).ok();
+        let job = outbox.world.show(id);
+        (job["follow_up"]["state"] == "delivered").then_some(job)
+    });
+    let identity = format!("{id}.end");
+    assert_eq!(job["follow_up"]["delivery"], identity);
+    let calls = outbox.calls_of(id);
+    assert!(!calls.is_empty(), "{job}");
+    let attempts = job["follow_up"]["attempts"].as_u64().unwrap();
+    assert!(calls.iter().all(|call| u64::from(call.attempt) <= attempts), "{calls:?}");
+    let mut leases: Vec<u32> = fs::read_dir(outbox.world.job_dir(id))
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.strip_prefix("lease.")?.parse().ok())
+        .collect();
+    leases.sort_unstable();
+    assert!(leases.iter().zip(1..).all(|(n, wanted)| *n == wanted), "numbered without a gap: {leases:?}");
+}
+
+#[test]
+fn scenario_25_a_job_outlives_its_host_and_the_real_code_and_all_output_arrive() {
+    let outbox = Outbox::new(&[]);
+    let mut host = outbox.monitor();
+    let go = until(&outbox, "go");
+    let id = outbox.launch(&[], "hold", &[&go, "--code", "7", "--print", "before"]);
+    eventually("it prints", || (outbox.world.run(["logs", &id]).ok() == "before").then_some(()));
+    host.0.kill().unwrap();
+    host.0.wait().unwrap();
+    let _host = outbox.monitor();
+    release(&outbox, "go");
+    outbox.receipt(&id);
+    let data = &outbox.sent(&id, 1)["data"];
+    assert_eq!(data["job"]["outcome"], json!({"kind": "exited", "code": 7}));
+    assert_eq!(data["output"]["head"], "before\n");
+    assert_eq!(outbox.calls().len(), 1);
+}
+
+#[test]
+fn scenario_26_an_end_while_nobody_listened_is_told_once_later() {
+    let go = |outbox: &Outbox| format!("until:{}:0", until(outbox, "never"));
+    let outbox = Outbox::new(&[]);
+    outbox.configure("", "", &[&go(&outbox), "0"]);
+    let id = outbox.launch(&[], "exit-with", &["5"]);
+    // Its supervisor dies on the way, and with it whoever it had sent.
+    let call = outbox.called(1).remove(0);
+    end(outbox.world.supervisor(&id));
+    eventually("the sink ends with its sender", || (!alive(call.pid)).then_some(()));
+    assert_eq!(outbox.calls().len(), 1);
+    // Any later command finds it.
+    eventually("it is told", || {
+        outbox.world.run(["list"]).ok();
+        (outbox.calls().len() == 2).then_some(())
+    });
+    assert_eq!(outbox.receipt(&id)["how"], "delivered");
+    outbox.world.run(["monitor", "run", "--once"]).ok();
+    assert_eq!(outbox.calls().len(), 2, "once");
+    assert_eq!(outbox.sent(&id, 2)["data"]["job"]["outcome"]["code"], 5);
+    outbox.check_order();
+}
+
+#[test]
+fn scenario_29_the_owner_of_a_job_whose_pid_is_somebody_elses_is_told_that_it_is_lost() {
+    let outbox = Outbox::new(&[]);
+    let mut command = Command::new(bin("hold"));
+    command.args([outbox.world.scratch("never")]).stdin(Stdio::null());
+    let mut stranger = KillOnDrop(command.spawn().unwrap());
+    let id = outbox.launch(&[], "hold", &[&until(&outbox, "never")]);
+    let folder = outbox.world.job_dir(&id);
+    let target = fs::read(folder.join("target.json")).unwrap();
+    let mut target: Value = serde_json::from_slice(&target).unwrap();
+    let supervisor = outbox.world.supervisor(&id);
+    end(supervisor);
+    eventually("the supervisor is gone", || (!alive(supervisor)).then_some(()));
+    target["process"]["pid"] = json!(stranger.0.id());
+    fs::write(folder.join("target.json"), target.to_string()).unwrap();
+    outbox.world.run(["list"]).ok();
+    let sent = outbox.sent(&id, 1);
+    assert_eq!(sent["data"]["job"]["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}));
+    let words = sent["data"]["text"].as_str().unwrap();
+    assert!(words.starts_with("lost: its supervisor died"), "{words}");
+    assert!(stranger.0.try_wait().unwrap().is_none(), "the stranger lives");
+}
+
+#[test]
+fn scenario_34_what_was_handed_over_and_not_acknowledged_comes_again_under_the_same_identity() {
+    let outbox = Outbox::new(&["betray", "0"]);
+    let id = outbox.launch(&[], "exit-with", &["0"]);
+    let first = outbox.sent(&id, 1);
+    delivered_in_the_end(&outbox, &id);
+    let second = outbox.sent(&id, 2);
+    assert_eq!(first["id"], second["id"]);
+    assert_eq!((&first["data"]["attempt"], &second["data"]["attempt"]), (&json!(1), &json!(2)));
+    assert_eq!(first["data"]["text"], second["data"]["text"]);
+    assert_eq!(outbox.calls().len(), 2);
+    outbox.check_order();
+}
+
+#[test]
+fn scenario_69_the_owner_of_a_job_whose_supervisor_was_killed_hears_of_it_with_what_it_had_printed() {
+    let outbox = Outbox::new(&[]);
+    let never = until(&outbox, "never");
+    let id = outbox.launch(&[], "hold", &[&never, "--print", "half done"]);
+    eventually("it prints", || (outbox.world.run(["logs", &id]).ok() == "half done").then_some(()));
+    end(outbox.world.supervisor(&id));
+    eventually("somebody looks", || {
+        outbox.world.run(["list"]).ok();
+        (!outbox.calls().is_empty()).then_some(())
+    });
+    let data = &outbox.sent(&id, 1)["data"];
+    assert_eq!(data["job"]["outcome"]["kind"], "lost");
+    assert_eq!(data["output"]["head"], "half done\n");
+    assert_eq!(outbox.receipt(&id)["how"], "delivered");
+}
+
+#[test]
+fn scenario_20_a_kill_that_meets_an_end_makes_at_most_one_follow_up() {
+    let outbox = Outbox::new(&[]);
+    let (asked, told) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    rounds(of(1000).min(200), |n| {
+        let go = until(&outbox, &format!("go{n}"));
+        let id = outbox.launch(&[], "hold", &[&go]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| outbox.run_as("s", &["kill", &id]));
+            fs::write(&go, "").unwrap();
+        });
+        let job = outbox.world.show(&id);
+        if job["outcome"]["kind"] == "killed" {
+            assert_eq!(job["follow_up"]["state"], "not_wanted", "{job}");
+            assert_eq!(outbox.calls_of(&id), []);
+            asked.fetch_add(1, Ordering::Relaxed);
+        } else {
+            outbox.receipt(&id);
+            assert_eq!(outbox.calls_of(&id).len(), 1, "{job}");
+            told.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    eprintln!("{asked:?} were killed, {told:?} ended by themselves");
+    assert_eq!(outbox.calls().len(), told.into_inner());
+}
+
+#[test]
+fn an_owner_who_is_waiting_is_not_woken() {
+    let outbox = Outbox::new(&[]);
+    let count = of(500);
+    rounds(count, |n| {
+        let go = until(&outbox, &format!("go{n}"));
+        let id = outbox.launch(&[], "hold", &[&go]);
+        let mut wait = match n % 2 {
+            0 => outbox.command_as("s", &["wait", &id]),
+            _ => outbox.world.command(["wait", "--session", "s", &id]),
+        };
+        let mut wait = KillOnDrop(wait.stdout(Stdio::null()).spawn().unwrap());
+        let lock = outbox.world.job_dir(&id).join("reader.lock");
+        eventually("it waits", || {
+            let file = std::fs::File::open(&lock).ok()?;
+            // Before it shares the lock it has it to itself for a moment.
+            file.try_lock_shared().and_then(|()| file.unlock().map_err(std::fs::TryLockError::Error)).ok()?;
+            matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)).then_some(())
+        });
+        fs::write(&go, "").unwrap();
+        assert_eq!(wait.0.wait().unwrap().code(), Some(0));
+        assert_eq!(outbox.receipt(&id)["how"], "consumed");
+    });
+    outbox.world.run(["monitor", "run", "--once"]).ok();
+    assert_eq!(outbox.calls(), [], "of {count} not one was woken");
+}
+
+#[test]
+fn whoever_launches_and_waits_is_not_woken() {
+    let outbox = Outbox::new(&[]);
+    let exit_with = text(&bin("exit-with"));
+    rounds(of(500), |_| {
+        outbox.run_as("s", &["launch", "--wait", "--", &exit_with, "0"]).ok();
+    });
+    outbox.world.run(["monitor", "run", "--once"]).ok();
+    assert_eq!(outbox.calls(), []);
+}
+
+/// Chance that can be had again.
+struct Chance(u64);
+
+impl Chance {
+    fn new(campaign: &str) -> Chance {
+        let seed = std::env::var("HEARBACK_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+        let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 | 1;
+        let seed = seed.unwrap_or_else(now);
+        eprintln!("{campaign}: HEARBACK_TEST_SEED={seed}");
+        Chance(seed)
+    }
+
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+}
+
+/// Kills somebody at some moment of a delivery.
+fn kill_someone(
+    campaign: &str,
+    with_monitor: bool,
+    victim: impl Fn(&Outbox, &str, Option<u32>) -> Option<u32> + Sync,
+) {
+    let mut chance = Chance::new(campaign);
+    let count = of(300);
+    let plans: Vec<_> = (0..count).map(|_| (chance.below(50_000), chance.below(3))).collect();
+    rounds(count, |n| {
+        let (micros, answer) = plans[n];
+        // Some sinks are quick, some busy first, some refuse first.
+        let answers = [&["0"][..], &["75", "0"], &["1", "0"]][answer as usize];
+        let outbox =
+            Outbox::with("retry_first = \"10ms\"\nretry_most = \"50ms\"\nattempts = 20", "", answers);
+        let monitor = with_monitor.then(|| outbox.monitor());
+        let id = outbox.launch(&[], "hold", &[&until(&outbox, "go")]);
+        release(&outbox, "go");
+        // A moment by chance is the point here; nothing is waited for.
+        std::thread::sleep(Duration::from_micros(micros));
+        if let Some(pid) = victim(&outbox, &id, monitor.as_ref().map(|monitor| monitor.0.id())) {
+            end(pid);
+        }
+        drop(monitor);
+        delivered_in_the_end(&outbox, &id);
+        outbox.check_order();
+    });
+}
+
+#[test]
+fn a_supervisor_killed_at_any_moment_loses_no_follow_up() {
+    kill_someone("supervisors", false, |outbox, id, _| Some(outbox.world.supervisor(id)));
+}
+
+#[test]
+fn a_supervisor_killed_beside_a_monitor_loses_no_follow_up() {
+    kill_someone("supervisors and a monitor", true, |outbox, id, _| Some(outbox.world.supervisor(id)));
+}
+
+#[test]
+fn a_monitor_killed_at_any_moment_loses_no_follow_up() {
+    kill_someone("monitors", true, |outbox, id, monitor| {
+        // Without the supervisor it has the delivery to itself.
+        if outbox.calls().is_empty() {
+            end(outbox.world.supervisor(id));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+        monitor
+    });
+}
+
+#[test]
+fn a_sink_killed_at_any_moment_is_started_again_under_the_same_identity() {
+    kill_someone("sinks", false, |outbox, _, _| {
+        let deadline = Instant::now() + Duration::from_millis(200);
+        while outbox.calls().is_empty() && Instant::now() < deadline {
+            std::hint::spin_loop();
+        }
+        outbox.calls().pop().map(|call| call.pid)
+    });
+}
+
+#[test]
+fn a_supervisor_killed_at_any_call_of_a_delivery_loses_no_follow_up() {
+    let killat = |outbox: &Outbox, how: &[&str]| {
+        let mut command = Command::new(bin("killat"));
+        outbox.world.settle(&mut command);
+        command.args(how).args(["--match", "__supervise", "--"]).arg(bin("hearback"));
+        command.args(["launch", "--session", "s", "--"]).arg(bin("exit-with")).arg("0");
+        run(command)
+    };
+    let counted = killat(&Outbox::new(&[]), &["count"]);
+    let last = counted.stdout.lines().find_map(|line| line.strip_prefix("all ")?.parse::<usize>().ok());
+    let last = last.unwrap_or_else(|| panic!("no count in {counted:?}"));
+    let points = if is_full() { last } else { 24 };
+    let (found, first) = (AtomicUsize::new(0), last / 3);
+    // What comes before is about launching, which is tried elsewhere.
+    rounds(points, |n| {
+        let point = first + (last - first) * n / points;
+        let outbox = Outbox::with("retry_first = \"10ms\"", "", &["0"]);
+        killat(&outbox, &["kill", &point.to_string(), "--wait-root"]);
+        let jobs = outbox.world.json(["list", "--all", "--json"]);
+        for job in jobs["jobs"].as_array().unwrap() {
+            delivered_in_the_end(&outbox, job["id"].as_str().unwrap());
+            found.fetch_add(1, Ordering::Relaxed);
+        }
+        outbox.check_order();
+    });
+    eprintln!("{points} of {last} calls, {found:?} jobs");
+    assert!(found.into_inner() * 2 > points, "most of them had a job");
+}
+
+#[test]
+fn a_sink_that_hangs_is_ended_and_starves_nobody() {
+    let outbox = Outbox::new(&[]);
+    let settings = format!(
+        "attempts = 2\nretry_first = \"20ms\"\n[sink.hung]\n{}\ntimeout = \"400ms\"\nturn = true\n\
+         [sink.well]\n{}\nturn = true\n",
+        outbox.command(&["hang"]),
+        outbox.command(&["0"])
+    );
+    outbox.write_settings(&settings);
+    let _monitor = outbox.monitor();
+    let hung: Vec<_> = ["a", "b", "c"]
+        .iter()
+        .map(|session| {
+            let args = ["--session", session, "--sink", "hung", "--", &text(&bin("exit-with")), "0"];
+            outbox.world.launch(args)
+        })
+        .collect();
+    outbox.called(3);
+    let began = Instant::now();
+    let well = outbox.launch(&["--sink", "well"], "exit-with", &["0"]);
+    outbox.receipt(&well);
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    for id in &hung {
+        let job = outbox.until(id, &["dead_letter"]);
+        assert_eq!(job["follow_up"]["attempts"], 2, "{job}");
+        for call in outbox.calls_of(id) {
+            assert!(!alive(call.pid), "what hung is gone");
+        }
+    }
+    outbox.check_order();
+}
+
+#[test]
+fn a_sink_that_crashes_lies_floods_or_forks_is_bounded_and_tried_again() {
+    let flood = if is_full() { 1 << 30 } else { 100 << 20_u64 };
+    let (flooded, refused) = (format!("flood:{flood}:0"), format!("flood:{flood}:1"));
+    let cases = [
+        (&["crash", "0"][..], 2),
+        (&["deaf:1", "deaf:0"], 2),
+        // Whoever says that it has it is believed, read or not.
+        (&["deaf:0"], 1),
+        (&[&refused, &flooded], 2),
+        (&["fork:1", "fork:0"], 2),
+    ];
+    for (answers, calls) in cases {
+        let outbox = Outbox::with("retry_first = \"20ms\"", "timeout = \"30s\"", answers);
+        let began = Instant::now();
+        let id = outbox.launch(&[], "exit-with", &["0"]);
+        let supervisor = outbox.world.supervisor(&id);
+        let mut most = 0;
+        eventually("it is delivered", || {
+            let status = fs::read_to_string(format!("/proc/{supervisor}/status")).unwrap_or_default();
+            let peak =
+                status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+            most = most.max(peak.and_then(|peak| peak.trim().parse::<u64>().ok()).unwrap_or(0));
+            (outbox.world.show(&id)["follow_up"]["state"] == "delivered").then_some(())
+        });
+        assert_eq!(outbox.calls().len(), calls, "{answers:?}");
+        assert!(began.elapsed() < Duration::from_secs(15), "{answers:?}: {:?}", began.elapsed());
+        assert!(most < 64 * 1024, "{answers:?}: {most} KiB");
+        outbox.check_order();
+    }
+}
+
+#[test]
+fn what_a_woken_agent_launches_lives_on() {
+    let outbox = Outbox::new(&[]);
+    let (hearback, hold) = (text(&bin("hearback")), text(&bin("hold")));
+    let go = until(&outbox, "go");
+    for (answer, sink) in [
+        (format!("launch:{hearback}:{hold}:{go}:0"), "turn = true"),
+        (format!("launch-hang:{hearback}:{hold}:{go}"), "turn = true\ntimeout = \"500ms\""),
+    ] {
+        let outbox = Outbox::with("attempts = 1", sink, &[]);
+        outbox.tell(&answer);
+        let id = outbox.launch(&[], "exit-with", &["0"]);
+        let job = outbox.until(&id, &["delivered", "dead_letter"]);
+        let woken = outbox.calls()[0].pid;
+        assert!(!alive(woken));
+        let launched = outbox.said("launched").remove(0);
+        let child = outbox.world.show(&launched);
+        assert_eq!((&child["state"], &child["session"]), (&json!("running"), &json!("s")), "{job}");
+        outbox.tell("0");
+        release(&outbox, "go");
+        // The file that it waits for is of the first world.
+        fs::write(&go, "").unwrap();
+        outbox.receipt(&launched);
+        assert_eq!(outbox.sent(&launched, 1)["data"]["depth"], 2);
+        fs::remove_file(&go).unwrap();
+    }
+}
+
+#[test]
+fn a_chain_of_follow_ups_that_launch_is_bounded() {
+    let outbox = Outbox::with("max_depth = 3", "", &[]);
+    let (hearback, hold) = (text(&bin("hearback")), text(&bin("hold")));
+    let go = until(&outbox, "go");
+    release(&outbox, "go");
+    outbox.tell(&format!("launch:{hearback}:{hold}:{go}:0"));
+    outbox.launch(&[], "exit-with", &["0"]);
+    let said = eventually("the chain is cut", || {
+        let said = outbox.said("launched");
+        said.iter().any(|line| line.contains("error")).then_some(said)
+    });
+    assert_eq!(said.len(), 4, "{said:?}");
+    assert!(said[3].contains("chain"), "{said:?}");
+}
+
+#[test]
+fn jobs_of_one_session_that_end_at_once_are_told_one_turn_at_a_time() {
+    let count = of(200);
+    let outbox = Outbox::with("", "turn = true", &[]);
+    let go = until(&outbox, "go");
+    let jobs: Vec<_> = (0..count).map(|_| outbox.launch(&[], "hold", &[&go])).collect();
+    release(&outbox, "go");
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while lines(&outbox.witness).len() < 2 * count {
+        assert!(Instant::now() < deadline, "{} lines", lines(&outbox.witness).len());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for id in &jobs {
+        assert_eq!(outbox.receipt(id)["how"], "delivered");
+    }
+    let told = lines(&outbox.witness);
+    assert_eq!(told.len(), 2 * count, "each once");
+    for pair in told.chunks(2) {
+        let words = |line: &str| line.split(' ').take(4).skip(1).map(str::to_owned).collect::<Vec<_>>();
+        assert!(pair[0].starts_with("start ") && pair[1].starts_with("end "), "two at once: {pair:?}");
+        assert_eq!(words(&pair[0]), words(&pair[1]), "two at once");
+    }
+}
+
+#[test]
+fn any_number_of_monitors_sends_nothing_twice() {
+    for monitors in [2, 8] {
+        let outbox = Outbox::with("retry_first = \"30ms\"", "", &["1", "75", "0"]);
+        let _monitors: Vec<_> = (0..monitors).map(|_| outbox.monitor()).collect();
+        let jobs: Vec<_> = (0..of(100).min(40))
+            .map(|n| {
+                let session = format!("s{}", n % 5);
+                outbox.world.launch(["--session", &session, "--", &text(&bin("exit-with")), "0"])
+            })
+            .collect();
+        // Half of them lose their supervisor.
+        for id in jobs.iter().step_by(2) {
+            if let Ok(begin) = fs::read(outbox.world.home().join("jobs").join(id).join("begin.json")) {
+                let begin: Value = serde_json::from_slice(&begin).unwrap();
+                end(u32::try_from(begin["by"]["supervisor"]["pid"].as_u64().unwrap()).unwrap());
+            }
+        }
+        for id in &jobs {
+            assert_eq!(outbox.receipt(id)["how"], "delivered");
+            assert!(outbox.calls_of(id).len() <= 3, "{:?}", outbox.calls_of(id));
+        }
+        outbox.check_order();
+        let calls = outbox.calls().len();
+        outbox.world.run(["monitor", "run", "--once"]).ok();
+        assert_eq!(outbox.calls().len(), calls);
+    }
+}
+
+#[test]
+fn a_full_disk_does_not_keep_the_first_attempt_back() {
+    use hearback_tests::{Mount, with_private_mounts};
+    with_private_mounts("a_full_disk_does_not_keep_the_first_attempt_back", || {
+        let outbox = Outbox::new(&[]);
+        // The settings move onto the small disk.
+        let settings = fs::read(outbox.world.home().join("config.toml")).unwrap();
+        let options = "size=256k,nr_inodes=200,mode=700";
+        let _disk = Mount::new(&["-t", "tmpfs", "-o", options, "tmpfs"], outbox.world.home());
+        outbox.write_settings(str::from_utf8(&settings).unwrap());
+        let id = outbox.launch(&[], "hold", &[&until(&outbox, "go"), "--code", "4"]);
+        let filler = outbox.world.home().join("filler");
+        fs::create_dir(&filler).unwrap();
+        let mut file = fs::File::create(filler.join("blocks")).unwrap();
+        while std::io::Write::write(&mut file, &[b'x'; 4096]).is_ok_and(|written| written > 0) {}
+        (0..).find(|n| fs::File::create(filler.join(n.to_string())).is_err()).unwrap();
+        release(&outbox, "go");
+        let sent = outbox.sent(&id, 1);
+        assert_eq!(sent["data"]["job"]["outcome"], json!({"kind": "exited", "code": 4}));
+        // Who only looks sends nobody, although nothing could be recorded.
+        outbox.world.run(["list"]).ok();
+        // With room again, what was delivered is recorded.
+        drop(file);
+        fs::remove_dir_all(&filler).unwrap();
+        assert_eq!(outbox.receipt(&id)["how"], "delivered");
+        assert_eq!(outbox.calls().len(), 1);
+    });
+}
+
+#[test]
+fn the_time_from_an_end_to_the_sink_is_short() {
+    let outbox = Outbox::new(&[]);
+    let mut took: Vec<_> = (0..50)
+        .map(|n| {
+            let clock = outbox.world.scratch(format!("clock{n}"));
+            let id = outbox.launch(&[], "exit-with", &["0", "--clock", &text(&clock)]);
+            outbox.receipt(&id);
+            let ended: u128 = lines(&clock)[0].parse().unwrap();
+            let call = &outbox.calls_of(&id)[0];
+            Duration::from_nanos(u64::try_from(call.at.saturating_sub(ended)).unwrap())
+        })
+        .collect();
+    took.sort();
+    let (median, most) = (took[took.len() / 2], took[took.len() - 1]);
+    eprintln!("from the end of a job to its sink: median {median:?}, at most {most:?}");
+    assert!(median < Duration::from_millis(500), "{median:?}");
+}

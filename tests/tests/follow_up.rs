@@ -54,6 +54,7 @@ fn scenario_1_a_launch_that_says_nothing_gets_the_default() {
     assert_eq!(answer["follow_up"]["state"], "not_wanted", "{answer}");
 }
 
+// Not on Windows: the terminal is a pty of Unix.
 #[cfg(target_os = "linux")]
 #[test]
 fn scenario_1_a_person_is_told_in_plain_words_whether_a_follow_up_will_come() {
@@ -335,6 +336,7 @@ fn scenario_18_an_end_during_the_owners_turn_is_told_in_it_or_right_after_it() {
     assert_eq!((outbox.calls().len(), outbox.calls()[0].attempt), (1, 1), "told once, right after it");
 }
 
+// Not on Windows: text of a shell of Unix.
 #[cfg(unix)]
 #[test]
 fn scenario_19_no_text_is_broken_by_colours_borders_or_bytes() {

@@ -2,6 +2,7 @@
 //!
 //! By default a tenth of each campaign is run; with `HEARBACK_TEST_FULL=1` all of it. A campaign by chance prints its
 //! seed, and `HEARBACK_TEST_SEED` repeats it.
+// Not on Windows: faults are dealt by signals and private mounts.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 

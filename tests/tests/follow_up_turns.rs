@@ -1,4 +1,5 @@
 //! Turns of a session, follow-ups that are fetched, and what nobody is to see.
+// Not on Windows: processes are held and counted by signals and `/proc`.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 

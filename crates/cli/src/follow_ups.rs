@@ -54,7 +54,7 @@ impl Hearback {
     ) -> Result<Option<Delivery>, StoreError> {
         let deadline = self.ports.clock.awake().saturating_add(within);
         loop {
-            if let Some(job) = self.follow_ups(session)?.into_iter().find(is_fetched) {
+            if let Some(job) = self.follow_ups(session)?.into_iter().find(is_next) {
                 return self.delivery(&job).map(Some);
             }
             let left = deadline.saturating_sub(self.ports.clock.awake());
@@ -373,9 +373,9 @@ fn is_open(state: FollowUpState) -> bool {
     matches!(state, FollowUpState::Owed | FollowUpState::Leased | FollowUpState::DeadLetter)
 }
 
-/// Whether a follow-up waits to be fetched: a route is push or pull.
-fn is_fetched(job: &Job) -> bool {
-    job.seen.facts.spec.present().is_some_and(|spec| spec.sinks.is_empty())
+/// Whether an owner who asks is told of it. What was given up would be told first, for ever.
+fn is_next(job: &Job) -> bool {
+    job.view.follow_up.state != FollowUpState::DeadLetter
 }
 
 /// Starts a process that sees the follow-up of one job through. It is the supervisor's program, which finds the job

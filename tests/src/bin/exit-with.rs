@@ -1,5 +1,5 @@
-//! `exit-with CODE [--print TEXT] [--eprint TEXT] [--witness FILE] [--signal N] [--after MS] [--clock FILE]`: ends in the
-//! way it is told.
+//! `exit-with CODE [--print TEXT] [--eprint TEXT] [--witness FILE] [--signal N] [--after MS] [--clock FILE]`: ends in
+//! the way it is told.
 //!
 //! With `--after` it first sleeps. Texts are printed with a newline. The witness gets `start <pid>` and `end <code>`,
 //! one line each. With `--signal` (Unix) it raises that signal on itself instead of exiting; `CODE` is used if it

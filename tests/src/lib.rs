@@ -6,6 +6,8 @@
     reason = "the harness starts ordinary programs and waits by the real clock"
 )]
 
+pub mod python;
+
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};

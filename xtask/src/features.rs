@@ -1,30 +1,35 @@
-//! The `features` step: an embedder who turns the `cli` feature off gets a library that compiles, and no clap.
+//! The `features` step: an embedder who turns the features off gets a library that compiles, without clap and without
+//! an HTTP client; and each feature compiles alone.
 
 use anyhow::{Result, bail};
 
 use crate::workspace::Workspace;
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    workspace.cargo(&["check", "-p", "hearback", "--no-default-features"])?;
-    // Compiling proves only that clap is not used. A forgotten `optional = true` would still link it.
+    for features in ["", "cli", "webhook"] {
+        workspace.cargo(&["check", "-p", "hearback", "--no-default-features", "--features", features])?;
+    }
+    // Compiling proves only that they are not used. A forgotten `optional = true` would still link them.
     let tree = workspace.capture(
         "cargo",
         &["tree", "-p", "hearback", "--no-default-features", "-e", "normal", "--prefix", "none"],
     )?;
-    let found = clap_packages(&tree);
+    let found = feature_packages(&tree);
     if !found.is_empty() {
         bail!(
-            "`hearback` without default features still depends on {}: make it optional, behind the `cli` feature",
+            "`hearback` without default features still depends on {}: make it optional, behind a feature",
             found.join(", ")
         );
     }
     Ok(())
 }
 
-/// The packages of the clap family in the output of `cargo tree --prefix none`.
-fn clap_packages(tree: &str) -> Vec<&str> {
+/// The packages in the output of `cargo tree --prefix none` that belong to a feature.
+fn feature_packages(tree: &str) -> Vec<&str> {
     let names = tree.lines().filter_map(|line| line.split_whitespace().next());
-    let mut found: Vec<&str> = names.filter(|name| *name == "clap" || name.starts_with("clap_")).collect();
+    let mut found: Vec<&str> = names
+        .filter(|name| matches!(*name, "clap" | "ureq" | "rustls") || name.starts_with("clap_"))
+        .collect();
     found.sort_unstable();
     found.dedup();
     found
@@ -35,13 +40,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clap_is_found_once_however_often_it_is_listed() {
-        let tree = "hearback v0.1.0 (/src/crates/cli)\nclap v4.6.7\nclap_builder v4.6.7\nclap v4.6.7 (*)\n";
-        assert_eq!(clap_packages(tree), ["clap", "clap_builder"]);
+    fn what_belongs_to_a_feature_is_found_once_however_often_it_is_listed() {
+        let tree = "hearback v0.1.0 (/src)\nclap v4.6.7\nclap_builder v4.6.7\nclap v4.6.7 (*)\nureq v3.5.1\n";
+        assert_eq!(feature_packages(tree), ["clap", "clap_builder", "ureq"]);
     }
 
     #[test]
     fn a_name_that_only_resembles_clap_is_fine() {
-        assert!(clap_packages("hearback v0.1.0 (/src/clap)\nserde v1.0.0\nclapper v1.0.0\n").is_empty());
+        assert!(feature_packages("hearback v0.1.0 (/src/clap)\nserde v1.0.0\nclapper v1.0.0\n").is_empty());
     }
 }

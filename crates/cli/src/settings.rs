@@ -8,7 +8,7 @@ use hearback_core::Durability;
 use hearback_monitor::follow_up::Retry;
 use hearback_monitor::prune::Retention;
 
-use crate::sinks::{SinkSettings, route};
+use crate::sinks::{Route, SinkSettings, route};
 
 /// What can be set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +29,8 @@ pub struct Settings {
     pub max_depth: u32,
     /// How many jobs a session may launch in an hour from within follow-ups (`max_rate`).
     pub max_rate: usize,
-    /// Variables that hold secrets (`secrets`, a list of names): no job inherits them, and what they hold is masked
-    /// in what is shown and sent.
+    /// Variables that hold secrets (`secrets`, a list of names, and the `secret_env` of each webhook): no job inherits
+    /// them, and what they hold is masked in what is shown and sent.
     pub secrets: Vec<String>,
     /// Values that were passed over, each with its reason.
     pub warnings: Vec<String>,
@@ -104,6 +104,14 @@ impl Settings {
             match names.map(|names: Vec<&str>| names.into_iter().map(str::to_owned).collect()) {
                 Some(names) => settings.secrets = names,
                 None => settings.warnings.push("`secrets` is no list of names, and was ignored".into()),
+            }
+        }
+        // What signs a webhook is nothing that a job needs to know.
+        for sink in settings.sinks.values() {
+            if let Route::Webhook { secret_env, .. } = &sink.route
+                && !settings.secrets.contains(secret_env)
+            {
+                settings.secrets.push(secret_env.clone());
             }
         }
         let mut pick = |name: &str, set: &mut dyn FnMut(&mut Self, &str) -> bool| {

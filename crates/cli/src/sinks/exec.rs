@@ -15,9 +15,9 @@ use super::{Registry, SINK_COMMAND};
 /// How much is kept of what a sink says.
 pub(super) const OUTPUT_MAX: usize = 64 * 1024;
 /// The session is in a turn. From sysexits: a temporary failure.
-const BUSY: u32 = 75;
+pub(super) const BUSY: u32 = 75;
 /// The session is gone. From sysexits: a service is unavailable.
-const GONE: u32 = 69;
+pub(super) const GONE: u32 = 69;
 
 /// A program that is given a delivery.
 pub(crate) struct ExecSink<'a> {
@@ -62,9 +62,7 @@ impl ExecSink<'_> {
         match &self.settings.route {
             Route::Command(alternatives) => Ok(alternatives.clone()),
             Route::File(path) => ourselves(&["file", &path.to_string_lossy()]),
-            Route::Webhook { url, secret_env } => {
-                ourselves(&["webhook", url, secret_env.as_deref().unwrap_or_default()])
-            }
+            Route::Webhook { url, secret_env } => ourselves(&["webhook", url, secret_env]),
             Route::Plugin(_) => Err(SinkError::Failed("a plugin is spoken to".into())),
         }
     }
@@ -196,31 +194,6 @@ fn mask(value: &mut serde_json::Value, secrets: &[(String, String)]) {
         serde_json::Value::Object(map) => map.values_mut().for_each(|value| mask(value, secrets)),
         _ => {}
     }
-}
-
-/// Becomes one of the built-in sinks: reads a delivery, does what it is for, and tells with which code to exit.
-pub(crate) fn run_builtin(arguments: &[OsString]) -> i32 {
-    let done = match arguments {
-        [kind, path] if kind == "file" => append(path.into()),
-        _ => Err("there is no such sink in this build".to_owned()),
-    };
-    match done {
-        Ok(()) => 0,
-        Err(error) => {
-            use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "{error}");
-            1
-        }
-    }
-}
-
-/// Adds one line to a file, in one write: two at the same time do not mix.
-fn append(path: PathBuf) -> Result<(), String> {
-    use std::io::{Read, Write};
-    let mut line = Vec::new();
-    std::io::stdin().read_to_end(&mut line).map_err(|error| error.to_string())?;
-    let file = fs_err::OpenOptions::new().create(true).append(true).open(path);
-    file.and_then(|mut file| file.write_all(&line)).map_err(|error| error.to_string())
 }
 
 /// A fresh name for an errand.

@@ -1,10 +1,14 @@
 //! The sinks that there are: configured ones, agents that we know, and plugins on the PATH. Each is a program that is
 //! run to its end; hearback itself is the program of those that are built in.
 
+mod address;
+mod builtin;
 mod exec;
 mod plugin;
 mod preset;
 pub(crate) mod route;
+#[cfg(feature = "webhook")]
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +16,8 @@ use std::path::PathBuf;
 use hearback_core::port::sink::{FollowUpSink, SinkError, Sinks};
 use hearback_platform::Native;
 
-pub(crate) use exec::{ExecSink, run_builtin};
+pub(crate) use builtin::run as run_builtin;
+pub(crate) use exec::ExecSink;
 pub(crate) use plugin::PluginSink;
 pub(crate) use preset::PRESETS;
 pub use route::{Input, Route, SinkSettings};

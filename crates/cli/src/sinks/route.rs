@@ -22,12 +22,12 @@ pub enum Route {
     /// A program with its arguments; the first of these that is installed. `{session}`, `{text}`, `{delivery}`,
     /// `{job}`, `{title}` and `{command}` stand for what they say.
     Command(Vec<Vec<String>>),
-    /// An address that takes events, signed if a variable with a secret is named.
+    /// An address that takes events, which are signed.
     Webhook {
         /// The address.
         url: String,
-        /// The variable.
-        secret_env: Option<String>,
+        /// The variable that holds the secret.
+        secret_env: String,
     },
     /// A file that grows by one line of JSON a delivery.
     File(PathBuf),
@@ -88,7 +88,7 @@ impl SinkSettings {
             found.push(preset);
         }
         if let Some(url) = text("url")? {
-            found.push(Self::new(Route::Webhook { url, secret_env: text("secret_env")? }));
+            found.push(Self::new(webhook(url, text("secret_env")?)?));
         }
         if let Some(file) = text("file")? {
             found.push(Self::new(Route::File(file.into())));
@@ -96,8 +96,10 @@ impl SinkSettings {
         let (Some(mut settings), true) = (found.pop(), found.is_empty()) else {
             return Err("it needs one of `command`, `preset`, `url` and `file`".into());
         };
+        let ours = matches!(settings.route, Route::Webhook { .. } | Route::File(_));
         match text("stdin")?.as_deref() {
             None => {}
+            Some(_) if ours => return Err("`stdin` goes with `command` or `preset`".into()),
             Some("json") => settings.input = Input::Json,
             Some("text") => settings.input = Input::Text,
             Some("none") => settings.input = Input::Nothing,
@@ -112,6 +114,21 @@ impl SinkSettings {
         }
         Ok(settings)
     }
+}
+
+fn webhook(url: String, secret_env: Option<String>) -> Result<Route, String> {
+    if cfg!(not(feature = "webhook")) {
+        return Err("this build has no webhooks".into());
+    }
+    super::address::check(&url)?;
+    let secret_env =
+        secret_env.ok_or("`url` needs `secret_env`, the name of a variable that holds a secret")?;
+    // Whoever wrote the secret itself into the file is not shown it again.
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if secret_env.is_empty() || !secret_env.chars().all(plain) || secret_env.starts_with("whsec_") {
+        return Err("`secret_env` is the name of a variable, and not what that holds".into());
+    }
+    Ok(Route::Webhook { url, secret_env })
 }
 
 /// Reads every `[sink.NAME]`; those that make no sense are named with their reason.
@@ -129,4 +146,31 @@ pub(crate) fn parse_all(
         }
     }
     sinks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<SinkSettings, String> {
+        SinkSettings::parse(&text.parse().unwrap())
+    }
+
+    #[test]
+    #[cfg(feature = "webhook")]
+    fn a_webhook_needs_an_address_that_is_safe_and_the_name_of_a_secret() {
+        let good = parse("url = 'https://example.org/x'\nsecret_env = 'HOOK'").unwrap();
+        let (url, secret_env) = ("https://example.org/x".to_owned(), "HOOK".to_owned());
+        assert_eq!(good, SinkSettings::new(Route::Webhook { url, secret_env }));
+        for (bad, why) in [
+            ("url = 'https://example.org/x'", "secret_env"),
+            ("url = 'http://example.org/x'\nsecret_env = 'HOOK'", "not encrypted"),
+            ("url = 'https://example.org/x'\nsecret_env = 'whsec_abcdef'", "name of a variable"),
+            ("url = 'https://example.org/x'\nsecret_env = 'HOOK'\nstdin = 'text'", "stdin"),
+            ("url = 'https://example.org/x'\nsecret_env = 'HOOK'\nfile = 'y'", "one of"),
+        ] {
+            let error = parse(bad).unwrap_err();
+            assert!(error.contains(why) && !error.contains("abcdef"), "{bad}: {error}");
+        }
+    }
 }

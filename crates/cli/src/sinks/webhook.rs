@@ -1,0 +1,141 @@
+//! Posting a delivery to an address, signed by Standard Webhooks.
+//!
+//! One request, no redirects, half a minute. The identity is that of the delivery, the same in each attempt; the time
+//! that is signed is that of the attempt.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use hearback_core::message::clean_line;
+use hearback_core::port::clock::Clock;
+use hearback_platform::Native;
+use hmac::{Hmac, KeyInit, Mac};
+use serde::Deserialize;
+use sha2::Sha256;
+
+use super::address;
+use super::builtin::{Undelivered, input};
+use super::exec::{BUSY, GONE};
+
+/// Shorter than the time that a sink has by default, so that the reason is told.
+const WITHIN: Duration = Duration::from_secs(30);
+const SECRET_PREFIX: &str = "whsec_";
+/// By Standard Webhooks: what is shorter can be guessed.
+const SECRET_BYTES_MIN: usize = 24;
+
+/// What is needed of the envelope.
+#[derive(Deserialize)]
+struct Envelope {
+    id: String,
+}
+
+/// Posts what is on standard input.
+pub(super) fn post(url: &OsStr, secret_env: &OsStr) -> Result<(), Undelivered> {
+    let url = url.to_str().ok_or_else(|| "`url` is no text".to_owned())?;
+    address::check(url)?;
+    let secret = Secret::from_env(secret_env)?;
+    let body = input()?;
+    let body = body.trim_ascii_end();
+    let envelope: Envelope =
+        serde_json::from_slice(body).map_err(|error| format!("the delivery cannot be read: {error}"))?;
+    let seconds = Native::default().wall().as_millis() / 1000;
+
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(WITHIN))
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .user_agent(concat!("hearback/", env!("CARGO_PKG_VERSION")));
+    // What is on this machine is not behind a proxy, and a proxy would be told in the clear.
+    let config = if url.starts_with("http://") { config.proxy(None) } else { config };
+    let posted = config
+        .build()
+        .new_agent()
+        .post(url)
+        .content_type("application/cloudevents+json")
+        .header("webhook-id", &envelope.id)
+        .header("webhook-timestamp", seconds.to_string())
+        .header("webhook-signature", secret.sign(&envelope.id, seconds, body))
+        .send(body);
+    match posted {
+        Ok(answer) => judge(answer.status().as_u16()),
+        Err(error) => Err(clean_line(&format!("nothing could be posted: {error}")).into()),
+    }
+}
+
+/// What a status means for a delivery.
+fn judge(status: u16) -> Result<(), Undelivered> {
+    let with = |code, reason: &str| Err(Undelivered { code, reason: reason.to_owned() });
+    match status {
+        200..=299 => Ok(()),
+        404 | 410 => with(GONE, &format!("status {status}: nobody takes events there")),
+        429 => with(BUSY, "status 429: too many at once"),
+        300..=399 => {
+            with(1, &format!("status {status}: redirects are not followed, so set `url` to where it leads"))
+        }
+        _ => with(1, &format!("status {status}")),
+    }
+}
+
+/// A key that the receiver has as well.
+struct Secret(Vec<u8>);
+
+impl Secret {
+    fn from_env(name: &OsStr) -> Result<Self, String> {
+        let shown = clean_line(&name.to_string_lossy());
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        let value = value.ok_or_else(|| {
+            format!("the variable `{shown}`, which `secret_env` names, is not set where this was sent from")
+        })?;
+        // Nothing of what it holds is ever repeated.
+        value.to_str().and_then(Self::parse).ok_or_else(|| {
+            format!(
+                "the variable `{shown}` holds no secret: that is `{SECRET_PREFIX}` and the base64 of at least \
+                 {SECRET_BYTES_MIN} bytes"
+            )
+        })
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let encoded = text.trim().strip_prefix(SECRET_PREFIX)?.trim_end_matches('=');
+        let key = STANDARD_NO_PAD.decode(encoded).ok()?;
+        (key.len() >= SECRET_BYTES_MIN).then_some(Self(key))
+    }
+
+    /// An identity that we minted holds no dot that somebody else chose, so where it ends is no question.
+    fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
+        mac.update(format!("{id}.{seconds}.").as_bytes());
+        mac.update(body);
+        format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_the_specification_is_signed_the_same() {
+        let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let signed = secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, b"{\"test\": 2432232314}");
+        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn what_is_no_secret_is_none() {
+        for bad in ["", "whsec_", "whsec_c2hvcnQ=", "whsec_!!!", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] {
+            assert!(Secret::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_status_is_an_answer() {
+        let code = |status| judge(status).err().map(|undelivered| undelivered.code);
+        assert_eq!([200, 204].map(code), [None, None]);
+        assert_eq!([404, 410, 429].map(code), [Some(GONE), Some(GONE), Some(BUSY)]);
+        assert_eq!([302, 400, 401, 500, 503].map(code), [Some(1); 5]);
+    }
+}

@@ -31,7 +31,8 @@ impl FollowUpSink for ExecSink<'_> {
         let mut missing = String::new();
         for argv in self.commands()? {
             let argv = argv.iter().map(|word| filled(word, delivery)).collect();
-            match self.registry.send(delivery, argv, self.input(delivery)?, self.settings.timeout) {
+            let input = self.input(delivery)?;
+            match self.registry.send(delivery, argv, input, false, self.settings.timeout) {
                 Ok(report) => return answer(&report),
                 Err(error) if error.kind == StartErrorKind::NotFound => missing = error.message,
                 Err(error) => return Err(SinkError::Failed(error.message)),
@@ -143,6 +144,7 @@ impl Registry {
         delivery: &Delivery,
         argv: Vec<OsText>,
         stdin: Vec<u8>,
+        speaks_first: bool,
         within: Duration,
     ) -> Result<ErrandReport, hearback_core::StartError> {
         let text = |name: &str, value: &str| (OsString::from(name), Some(OsString::from(value)));
@@ -159,6 +161,7 @@ impl Registry {
             cwd: cwd.filter(|cwd| cwd.is_dir()),
             env,
             stdin,
+            speaks_first,
             within,
             output_max: OUTPUT_MAX,
             mark: self.native.mint(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hearback_core::message::clean_line;
 use hearback_core::port::process::ErrandReport;
 use hearback_core::port::sink::{Answer, Delivery, FollowUpSink, SinkError};
 use hearback_core::{CloudEvent, StartError};
@@ -46,6 +47,18 @@ pub(crate) enum Request {
     },
 }
 
+impl Request {
+    /// To hand over this delivery.
+    pub(super) fn deliver(delivery: Delivery) -> Self {
+        Self::Deliver { version: Protocol::VERSION, event: Box::new(CloudEvent::from(delivery)) }
+    }
+
+    /// As it is said.
+    pub(super) fn line(&self) -> Result<Vec<u8>, SinkError> {
+        line(self)
+    }
+}
+
 /// A plugin that is given a delivery.
 pub(crate) struct PluginSink<'a> {
     pub(crate) registry: &'a Registry,
@@ -56,12 +69,8 @@ pub(crate) struct PluginSink<'a> {
 impl FollowUpSink for PluginSink<'_> {
     fn deliver(&self, delivery: &Delivery) -> Result<Answer, SinkError> {
         let delivery = self.registry.masked(delivery);
-        let request = Request::Deliver {
-            version: Protocol::VERSION,
-            event: Box::new(CloudEvent::from(delivery.clone())),
-        };
-        let report =
-            self.speak(&delivery, line(&request)?).map_err(|error| SinkError::Failed(error.message))?;
+        let request = Request::deliver(delivery.clone()).line()?;
+        let report = self.speak(&delivery, request).map_err(|error| SinkError::Failed(error.message))?;
         understand(&report)
     }
 
@@ -75,10 +84,10 @@ impl FollowUpSink for PluginSink<'_> {
 }
 
 impl PluginSink<'_> {
-    /// Says something to the plugin, and hears all that it answers.
+    /// Says something to the plugin once it has said hello, and hears all that it answers.
     pub(crate) fn speak(&self, delivery: &Delivery, said: Vec<u8>) -> Result<ErrandReport, StartError> {
         let program = hearback_platform::from_os(self.program.as_os_str());
-        self.registry.send(delivery, vec![program], said, self.settings.timeout)
+        self.registry.send(delivery, vec![program], said, true, self.settings.timeout)
     }
 }
 
@@ -92,18 +101,54 @@ pub(crate) fn understand(report: &ErrandReport) -> Result<Answer, SinkError> {
     if report.exit.is_none() {
         return Err(SinkError::TimedOut);
     }
-    let mut lines = report.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let mut lines = lines(report);
     let hello = lines.next().ok_or_else(|| failed("the plugin said nothing"))?;
-    let hello: Hello = serde_json::from_slice(hello).map_err(|_| failed("the plugin did not say hello"))?;
-    if !hello.hearback_sink.versions.contains(&Protocol::VERSION) {
-        let versions = hello.hearback_sink.versions;
-        return Err(failed(&format!(
-            "the plugin speaks versions {versions:?}, and not {}",
-            Protocol::VERSION
-        )));
-    }
+    greeting(hello).map_err(|what| failed(&what))?;
     let answer = lines.next().ok_or_else(|| failed("the plugin gave no answer"))?;
-    serde_json::from_slice(answer).map_err(|_| failed("the plugin's answer cannot be understood"))
+    match Reply::parse(answer).ok_or_else(|| failed("the plugin's answer cannot be understood"))? {
+        Reply::Answer(answer) => Ok(answer),
+        Reply::Failed(reason) => Err(SinkError::Failed(clean_line(&reason))),
+    }
+}
+
+/// What a plugin said, line by line.
+pub(super) fn lines(report: &ErrandReport) -> impl Iterator<Item = &[u8]> {
+    report.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+}
+
+/// Whether the first line of a plugin is a hello that we can go on from; otherwise what is wrong with it.
+pub(super) fn greeting(line: &[u8]) -> Result<(), String> {
+    let hello: Hello = serde_json::from_slice(line).map_err(|_| "the plugin did not say hello")?;
+    let versions = hello.hearback_sink.versions;
+    match versions.contains(&Protocol::VERSION) {
+        true => Ok(()),
+        false => Err(format!("the plugin speaks versions {versions:?}, and not {}", Protocol::VERSION)),
+    }
+}
+
+/// One line of answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// What became of the delivery.
+    Answer(Answer),
+    /// It went wrong, and this is why.
+    Failed(String),
+}
+
+impl Reply {
+    /// Nothing when the line is no answer at all. One that is newer than we are is unknown.
+    pub(super) fn parse(line: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Failed {
+            kind: String,
+            #[serde(default)]
+            reason: String,
+        }
+        match serde_json::from_slice(line) {
+            Ok(Failed { kind, reason }) if kind == "failed" => Some(Self::Failed(reason)),
+            _ => serde_json::from_slice(line).ok().map(Self::Answer),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +174,9 @@ mod tests {
             Ok(Answer::RetryAfter { millis: 5 })
         );
         assert_eq!(said(&format!("{HELLO}{{\"kind\":\"sung\"}}\n")), Ok(Answer::Unknown), "a newer answer");
+        let failed =
+            said(&format!("{HELLO}{{\"kind\":\"failed\",\"reason\":\"no \\u001broom\"}}\n")).unwrap_err();
+        assert!(failed.starts_with("the sink failed: no ") && !failed.contains('\u{1b}'), "{failed:?}");
         for bad in ["", "hi\n", HELLO, "{\"hearback_sink\":{\"versions\":[9]}}\n{\"kind\":\"delivered\"}\n"] {
             assert!(said(bad).unwrap_err().ends_with(": boom"), "{bad}: {:?}", said(bad));
         }

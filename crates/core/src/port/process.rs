@@ -160,6 +160,8 @@ pub struct Errand {
     pub env: Vec<(OsString, Option<OsString>)>,
     /// What it is told.
     pub stdin: Vec<u8>,
+    /// Whether it speaks first: it is told nothing before it has said a line.
+    pub speaks_first: bool,
     /// How long it may take.
     pub within: Duration,
     /// How much is kept of what it says, of each stream.

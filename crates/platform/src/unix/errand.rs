@@ -4,7 +4,7 @@ use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use hearback_core::port::process::{Errand, ErrandReport};
@@ -30,8 +30,11 @@ pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
     };
     let mut child = spawn(errand, &invocation, &cwd).map_err(cannot)?;
     let process = identity::identify_child(child.id()).ok();
-    feed(&mut child, errand.stdin.clone());
-    let mut heard = Heard::new(&mut child, errand.output_max).map_err(cannot)?;
+    let mut telling = Telling { stdin: child.stdin.take(), bytes: errand.stdin.clone() };
+    if !errand.speaks_first {
+        telling.begin();
+    }
+    let mut heard = Heard::new(&mut child, errand.output_max, telling).map_err(cannot)?;
     let deadline = clock::awake() + errand.within;
     // A thread that waits closes its end of a pipe, so that one poll hears of everything.
     let (over, closes) = io::pipe().map_err(cannot)?;
@@ -84,10 +87,20 @@ fn prepare(parent: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes what it is told. One that ends, or closes its input, without reading all of it is none of our business.
-fn feed(child: &mut Child, bytes: Vec<u8>) {
-    if let Some(mut stdin) = child.stdin.take() {
-        std::thread::spawn(move || drop(stdin.write_all(&bytes)));
+/// What it is told, until it is told.
+struct Telling {
+    stdin: Option<ChildStdin>,
+    bytes: Vec<u8>,
+}
+
+impl Telling {
+    /// Writes it and closes its input. One that ends, or closes that, without reading all of it is none of our
+    /// business.
+    fn begin(&mut self) {
+        if let Some(mut stdin) = self.stdin.take() {
+            let bytes = std::mem::take(&mut self.bytes);
+            std::thread::spawn(move || drop(stdin.write_all(&bytes)));
+        }
     }
 }
 
@@ -142,13 +155,15 @@ impl Stream {
 struct Heard {
     out: Stream,
     err: Stream,
+    telling: Telling,
 }
 
 impl Heard {
-    fn new(child: &mut Child, most: usize) -> io::Result<Self> {
+    fn new(child: &mut Child, most: usize, telling: Telling) -> io::Result<Self> {
         Ok(Self {
             out: Stream::new(child.stdout.take(), most)?,
             err: Stream::new(child.stderr.take(), most)?,
+            telling,
         })
     }
 
@@ -175,6 +190,9 @@ impl Heard {
             };
             if said {
                 self.out.read();
+                if self.out.kept.contains(&b'\n') {
+                    self.telling.begin();
+                }
             }
             if told {
                 self.err.read();
@@ -207,6 +225,7 @@ mod tests {
             cwd: None,
             env: Vec::new(),
             stdin: b"hello\n".to_vec(),
+            speaks_first: false,
             within: Duration::from_secs(20),
             output_max: 1000,
             mark: sample::id(u64::from(std::process::id())),
@@ -224,6 +243,16 @@ mod tests {
         assert_eq!(deaf.exit, Some(Exit::Exited { code: 0 }));
         let missing = Errand { argv: vec!["no-such-program".into()], ..errand("") };
         assert_eq!(run(&missing).unwrap_err().kind, StartErrorKind::NotFound);
+    }
+
+    #[test]
+    fn one_that_speaks_first_is_told_nothing_before() {
+        let speaks = |script| Errand { speaks_first: true, ..errand(script) };
+        let polite = run(&speaks("echo hi$(timeout 0.3 cat); cat")).unwrap();
+        assert_eq!(polite.stdout, b"hi\nhello\n");
+        let silent = Errand { within: Duration::from_millis(300), ..speaks("cat") };
+        let silent = run(&silent).unwrap();
+        assert_eq!((silent.exit, silent.stdout), (None, Vec::new()));
     }
 
     #[test]

@@ -48,5 +48,5 @@ pub use hearback_monitor::wait::{Until, WaitError};
 pub use lookup::FindError;
 pub use session::{SessionError, current_session};
 pub use settings::Settings;
-pub use sinks::{Input, Route, SinkSettings};
+pub use sinks::{Input, PluginCheck, Route, SinkSettings};
 pub use supervisor::supervise_if_asked;

@@ -64,6 +64,9 @@ pub(crate) enum Command {
     /// Try where follow-ups go.
     #[command(subcommand)]
     Sink(SinkCommand),
+    /// Try sinks of other people.
+    #[command(subcommand)]
+    Plugin(PluginCommand),
     /// Bring the records up to date after anything died. Every other command does so for the jobs it looks at.
     Reconcile(DryRunArgs),
     /// Remove jobs that were settled long enough ago.
@@ -501,6 +504,19 @@ pub(crate) struct SinkTestArgs {
     /// The session to send it to [default: the session of the environment].
     #[arg(short, long, value_name = "S", value_parser = parse_session)]
     pub(crate) session: Option<Session>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginCommand {
+    /// Try whether a program keeps to the protocol of plugins. It is really given samples; exits 1 if a check fails.
+    Check(PluginCheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PluginCheckArgs {
+    /// The NAME of a program `hearback-sink-NAME` on the PATH, or the path of any program, such as `./my-sink`.
+    #[arg(value_name = "NAME|PATH")]
+    pub(crate) plugin: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -45,7 +45,7 @@ fn needs(command: &Command) -> Vec<&'static str> {
         },
         Command::Turn(_) => vec!["turn"],
         Command::Monitor(_) => vec!["monitor"],
-        Command::Sink(_) => vec!["sink"],
+        Command::Sink(_) | Command::Plugin(_) => vec!["sink"],
         Command::Prune(_) => vec!["prune"],
         _ => vec![],
     }

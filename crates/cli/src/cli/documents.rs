@@ -83,6 +83,30 @@ pub(crate) struct SinkTestDocument {
     pub(crate) answer: String,
 }
 
+/// What `plugin check --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PluginCheckDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// The program that was tried.
+    pub(crate) program: OsText,
+    /// Whether it keeps to the protocol.
+    pub(crate) passed: bool,
+    /// Everything that was tried.
+    pub(crate) checks: Vec<ConformanceDocument>,
+}
+
+/// One thing that was tried with a plugin.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ConformanceDocument {
+    /// Its name, which never changes.
+    pub(crate) name: String,
+    /// Whether it went as it should.
+    pub(crate) passed: bool,
+    /// What was seen.
+    pub(crate) seen: String,
+}
+
 /// What `kill --json` prints for each job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct KillDocument {
@@ -186,6 +210,8 @@ pub(crate) struct Documents {
     pub(crate) followups_closed: ClosedDocument,
     /// `sink test`.
     pub(crate) sink_test: SinkTestDocument,
+    /// `plugin check`.
+    pub(crate) plugin_check: PluginCheckDocument,
     /// Each line of `kill`.
     pub(crate) kill: KillDocument,
     /// `reconcile`.

@@ -55,6 +55,7 @@ fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
         Command::Turn(args) => commands::turn::run(&hearback, &args, output),
         Command::Monitor(command) => commands::monitor::run(hearback, &command, output),
         Command::Sink(command) => commands::sink::run(&hearback, &command, output),
+        Command::Plugin(command) => commands::plugin::run(&hearback, &command, output),
         Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
         Command::Completions(_) | Command::Doctor | Command::Schema => {

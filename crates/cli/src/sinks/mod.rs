@@ -3,6 +3,7 @@
 
 mod address;
 mod builtin;
+mod conformance;
 mod exec;
 mod plugin;
 mod preset;
@@ -17,6 +18,7 @@ use hearback_core::port::sink::{FollowUpSink, SinkError, Sinks};
 use hearback_platform::Native;
 
 pub(crate) use builtin::run as run_builtin;
+pub use conformance::PluginCheck;
 pub(crate) use exec::ExecSink;
 pub(crate) use plugin::PluginSink;
 pub(crate) use preset::PRESETS;

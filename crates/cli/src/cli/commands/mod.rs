@@ -8,6 +8,7 @@ pub(crate) mod launch;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod monitor;
+pub(crate) mod plugin;
 pub(crate) mod prune;
 pub(crate) mod reconcile;
 pub(crate) mod schema;

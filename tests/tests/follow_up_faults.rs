@@ -162,6 +162,29 @@ fn scenario_34_what_was_handed_over_and_not_acknowledged_comes_again_under_the_s
 }
 
 #[test]
+fn a_last_attempt_that_nobody_heard_of_again_is_a_dead_letter_without_a_monitor() {
+    let outbox = Outbox::with("attempts = 1", "", &["betray"]);
+    let id = outbox.launch(&[], "exit-with", &["0"]);
+    let job = outbox.until(&id, &["dead_letter"]);
+    assert_eq!(job["follow_up"]["error"], "its last attempt was never heard of again", "{job}");
+    assert_eq!(outbox.calls().len(), 1);
+}
+
+#[test]
+fn fewer_attempts_allowed_meanwhile_end_in_a_dead_letter() {
+    let outbox = Outbox::with("retry_first = \"300ms\"", "", &["1"]);
+    let id = outbox.launch(&[], "exit-with", &["0"]);
+    eventually("two attempts have failed", || {
+        (outbox.world.show(&id)["follow_up"]["attempts"] == 2).then_some(())
+    });
+    end(outbox.world.supervisor(&id));
+    outbox.configure("attempts = 1\nretry_first = \"10ms\"", "", &["1"]);
+    let _monitor = outbox.monitor();
+    let job = outbox.until(&id, &["dead_letter"]);
+    assert!(job["follow_up"]["attempts"].as_u64().unwrap() <= 3, "{job}");
+}
+
+#[test]
 fn scenario_69_the_owner_of_a_job_whose_supervisor_was_killed_hears_of_it_with_what_it_had_printed() {
     let outbox = Outbox::new(&[]);
     let never = until(&outbox, "never");

@@ -176,13 +176,13 @@ impl Deliverer<'_> {
         }
     }
 
-    /// Whether an attempt is due, and nobody is there to make it.
+    /// Whether something is to be done, and nobody is there to do it.
     ///
     /// # Errors
     ///
     /// When the records cannot be read.
     pub fn is_forsaken(&self, seen: &Observed) -> Result<bool, StoreError> {
-        if !matches!(self.due(seen)?, Due::Now(_)) || self.is_monitored()? {
+        if matches!(self.due(seen)?, Due::Never | Due::In(_)) || self.is_monitored()? {
             return Ok(false);
         }
         // Taken as a deliverer takes it: where there is no room for the lock, nobody else is to be sent out.

@@ -115,7 +115,8 @@ pub fn due(facts: &Facts, last_lease: LockState, now: &Stamp, retry: &Retry) -> 
         }
         None => (left(&lease.at, lease.next_ms), lease.attempts_used, lease.sink),
     };
-    if attempts_used >= retry.attempts_max {
+    // What has its result cannot get another: if fewer attempts are allowed by now, the next one is the last.
+    if attempts_used >= retry.attempts_max && result.is_none() {
         return Due::GiveUp { n };
     }
     if !pause.is_zero() {
@@ -203,7 +204,12 @@ mod tests {
         assert_eq!(at(&leased(3, 2, Some(busy)), FREE, 5), now(4, 2, 0), "no attempt is spent");
         let gone = LeaseResult { gone: true, next_ms: 0, ..result.clone() };
         assert_eq!(at(&leased(3, 2, Some(gone)), FREE, 0), now(4, 1, 1), "the next sink starts afresh");
-        assert_eq!(at(&leased(9, 8, Some(result)), FREE, 99), Due::GiveUp { n: 9 });
+        assert_eq!(at(&leased(9, 8, None), FREE, 99), Due::GiveUp { n: 9 });
+        assert_eq!(
+            at(&leased(9, 8, Some(result)), FREE, 99),
+            now(10, 9, 0),
+            "fewer are allowed by now: the last"
+        );
         assert_eq!(
             at(&leased(9, 8, Some(sample::lease_result(true))), FREE, 99),
             Due::Never,

@@ -476,6 +476,7 @@ fn every_command_explains_itself() {
         "turn",
         "monitor",
         "sink",
+        "plugin",
         "reconcile",
         "prune",
         "doctor",

@@ -1,4 +1,5 @@
 //! The programs under `examples`, which others are meant to begin with: they have to work.
+// Not on Windows: the examples are run as scripts, by their first line.
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "the tests start ordinary programs")]
 

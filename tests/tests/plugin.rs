@@ -1,4 +1,5 @@
 //! The conformance check of plugins, against programs that do not keep to the protocol.
+// Not on Windows: the plugins of the test are scripts of a Unix shell.
 #![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt;

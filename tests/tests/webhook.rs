@@ -1,6 +1,7 @@
 //! Webhooks against a real server: what is posted, how it is signed, and what each answer means.
 //!
 //! The signature is judged by somebody else's implementation, the Python package `standardwebhooks`.
+// Not on Windows: the server of the test and the judge of the signature are run by Unix and Python.
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "the tests start ordinary programs")]
 

@@ -6,7 +6,7 @@ use crate::workspace::Workspace;
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<()> {
     // Cargo builds a program for the tests of its own package only, and ours are started from another one.
-    workspace.cargo(&["build", "--workspace", "--bins"])?;
+    workspace.cargo(&["build", "--workspace", "--bins", "--all-features"])?;
     let nextest = workspace.works("cargo", &["nextest", "--version"]);
     if !nextest {
         eprintln!("cargo-nextest is not installed: `cargo test` runs the same tests, more slowly");

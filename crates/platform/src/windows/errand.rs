@@ -43,8 +43,13 @@ pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
     }
     let stdin = errand.stdin.clone();
     // One that ends, or closes its input, without reading all of it is none of our business.
-    std::thread::spawn(move || drop(tells.write_all(&stdin)));
-    let (out, err) = (listen(said, errand.output_max), listen(complained, errand.output_max));
+    let tell = move || drop(std::thread::spawn(move || drop(tells.write_all(&stdin))));
+    let (out, err) = if errand.speaks_first {
+        (listen(said, errand.output_max, Some(tell)), listen(complained, errand.output_max, None::<fn()>))
+    } else {
+        tell();
+        (listen(said, errand.output_max, None::<fn()>), listen(complained, errand.output_max, None::<fn()>))
+    };
     let in_time = identity::has_ended(&created.process, Some(errand.within)).map_err(cannot)?;
     let exit = in_time.then(|| exit_code(&created.process)).flatten();
     if in_time {
@@ -67,13 +72,22 @@ fn changes(errand: &Errand) -> Vec<(&OsStr, Option<&OsStr>)> {
     marks.into_iter().chain(errand.env.iter().map(|(name, value)| (&**name, value.as_deref()))).collect()
 }
 
-/// Reads a stream to its end in a thread, and keeps the beginning of it.
-fn listen(mut pipe: PipeReader, most: usize) -> Receiver<Vec<u8>> {
+/// Reads a stream to its end in a thread, and keeps the beginning of it. `after_a_line` is called once there is one.
+fn listen<F: FnOnce() + Send + 'static>(
+    mut pipe: PipeReader,
+    most: usize,
+    mut after_a_line: Option<F>,
+) -> Receiver<Vec<u8>> {
     let (sender, heard) = channel();
     std::thread::spawn(move || {
         let mut chunk = [0; 16 * 1024];
         let mut left = most;
         while let Ok(n @ 1..) = pipe.read(&mut chunk) {
+            if chunk[..n].contains(&b'\n')
+                && let Some(call) = after_a_line.take()
+            {
+                call();
+            }
             let kept = n.min(left);
             left -= kept;
             // Nobody hears any more: whoever holds the pipe open keeps only this thread.
@@ -112,6 +126,7 @@ mod tests {
             stdin: b"hello\n".to_vec(),
             within: Duration::from_secs(20),
             output_max: 1000,
+            speaks_first: false,
             mark: sample::id(u64::from(std::process::id())),
         }
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use fs_err as fs;
-use hearback_tests::{KillOnDrop, Outbox, Snapshot, World, bin, eventually, lines, run};
+use hearback_tests::{KillOnDrop, Outbox, Snapshot, bin, eventually, lines, run};
 use serde_json::{Value, json};
 
 fn text(path: &Path) -> String {
@@ -58,7 +58,7 @@ fn scenario_1_a_launch_that_says_nothing_gets_the_default() {
 #[cfg(target_os = "linux")]
 #[test]
 fn scenario_1_a_person_is_told_in_plain_words_whether_a_follow_up_will_come() {
-    let world = World::new();
+    let world = hearback_tests::World::new();
     let script = "\"$HEARBACK\" launch $1 -- true";
     for (option, words) in [
         ("--session=s", "its session is owed a follow-up when it ends"),

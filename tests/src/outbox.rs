@@ -53,6 +53,24 @@ impl Outbox {
         outbox
     }
 
+    /// A world without sinks: whatever is owed is fetched.
+    pub fn pull() -> Outbox {
+        let outbox = Outbox::new(&[]);
+        outbox.write_settings("");
+        outbox
+    }
+
+    /// A file of the test's own, as text for an argument.
+    pub fn gate(&self, name: &str) -> String {
+        let path = self.world.scratch(name);
+        path.to_str().expect("paths of the tests are text").to_owned()
+    }
+
+    /// Releases whoever waits for such a file.
+    pub fn release(&self, name: &str) {
+        fs::write(self.world.scratch(name), "").unwrap();
+    }
+
     /// Writes the settings anew.
     pub fn configure(&self, settings: &str, of_sink: &str, answers: &[&str]) {
         let first = if settings.contains("retry_first") { "" } else { "retry_first = \"40ms\"\n" };

@@ -17,30 +17,14 @@ fn ids(jobs: &[String]) -> Vec<String> {
     ids
 }
 
-/// A world without sinks: whatever is owed is fetched.
-fn pull() -> Outbox {
-    let outbox = Outbox::new(&[]);
-    outbox.write_settings("");
-    outbox
-}
-
 fn state(outbox: &Outbox, id: &str) -> Value {
     outbox.world.show(id)["follow_up"]["state"].clone()
 }
 
-/// Releases whoever waits for a file.
-fn release(outbox: &Outbox, name: &str) {
-    fs::write(outbox.world.scratch(name), "").unwrap();
-}
-
-fn until(outbox: &Outbox, name: &str) -> String {
-    text(&outbox.world.scratch(name))
-}
-
 #[test]
 fn scenario_1_a_launch_that_says_nothing_gets_the_default() {
-    let outbox = pull();
-    let never = until(&outbox, "never");
+    let outbox = Outbox::pull();
+    let never = outbox.gate("never");
     let owned = outbox.launch(&[], "hold", &[&never]);
     assert_eq!(outbox.world.show(&owned)["follow_up"]["policy"], "auto");
     assert_eq!(state(&outbox, &owned), "waiting");
@@ -71,13 +55,13 @@ fn scenario_1_a_person_is_told_in_plain_words_whether_a_follow_up_will_come() {
 
 #[test]
 fn scenario_2_the_choice_is_recorded_and_every_reader_sees_it() {
-    let outbox = pull();
+    let outbox = Outbox::pull();
     for policy in ["auto", "always", "failure", "success", "never"] {
-        let id = outbox.launch(&["--notify", policy], "hold", &[&until(&outbox, policy)]);
+        let id = outbox.launch(&["--notify", policy], "hold", &[&outbox.gate(policy)]);
         let spec = fs::read(outbox.world.job_dir(&id).join("spec.json")).unwrap();
         assert_eq!(serde_json::from_slice::<Value>(&spec).unwrap()["notify"], policy);
         assert_eq!(outbox.world.show(&id)["follow_up"]["policy"], policy);
-        release(&outbox, policy);
+        outbox.release(policy);
         outbox.world.run(["wait", &id]).ok();
         assert_eq!(outbox.world.show(&id)["follow_up"]["policy"], policy, "after the end as well");
         let wanted = ["auto", "always", "success"].contains(&policy);
@@ -87,7 +71,7 @@ fn scenario_2_the_choice_is_recorded_and_every_reader_sees_it() {
 
 #[test]
 fn scenario_3_a_fresh_store_owes_nothing_and_asking_changes_nothing() {
-    let outbox = pull();
+    let outbox = Outbox::pull();
     assert_eq!(outbox.owed("s"), ids(&[]));
     let before = Snapshot::of(outbox.world.home());
     assert_eq!(outbox.owed("s"), ids(&[]));
@@ -164,19 +148,19 @@ fn scenario_7_a_notice_keeps_to_its_budget_and_says_what_is_missing_and_where_it
 #[test]
 fn scenario_8_jobs_that_end_together_are_told_of_once_each() {
     let outbox = Outbox::new(&[]);
-    let go = until(&outbox, "go");
+    let go = outbox.gate("go");
     let jobs: Vec<_> = (0..3).map(|_| outbox.launch(&[], "hold", &[&go])).collect();
-    release(&outbox, "go");
+    outbox.release("go");
     for id in &jobs {
         outbox.receipt(id);
     }
     let told: Vec<_> = outbox.calls().iter().map(|call| call.delivery.replace(".end", "")).collect();
     assert_eq!(ids(&told), ids(&jobs));
 
-    let outbox = pull();
-    let go = until(&outbox, "go");
+    let outbox = Outbox::pull();
+    let go = outbox.gate("go");
     let mut jobs: Vec<_> = (0..3).map(|_| outbox.launch(&[], "hold", &[&go])).collect();
-    release(&outbox, "go");
+    outbox.release("go");
     eventually("all are owed", || (outbox.owed("s").len() == 3).then_some(()));
     assert_eq!(ids(&outbox.owed("s")), ids(&jobs));
     while let Some(id) = jobs.pop() {
@@ -187,8 +171,8 @@ fn scenario_8_jobs_that_end_together_are_told_of_once_each() {
 
 #[test]
 fn scenario_9_the_record_of_a_running_job_says_whether_a_notice_is_wanted() {
-    let outbox = pull();
-    let never = until(&outbox, "never");
+    let outbox = Outbox::pull();
+    let never = outbox.gate("never");
     for (options, wanted) in [(&[][..], true), (&["--notify", "never"][..], false)] {
         let id = outbox.launch(options, "hold", &[&never]);
         let job = outbox.world.show(&id);
@@ -202,7 +186,7 @@ fn scenario_9_the_record_of_a_running_job_says_whether_a_notice_is_wanted() {
 #[test]
 fn scenario_11_a_new_monitor_adopts_what_runs_and_its_choice() {
     let outbox = Outbox::new(&[]);
-    let id = outbox.launch(&["--notify", "success"], "hold", &[&until(&outbox, "go")]);
+    let id = outbox.launch(&["--notify", "success"], "hold", &[&outbox.gate("go")]);
     for _ in 0..2 {
         drop(outbox.monitor());
     }
@@ -210,7 +194,7 @@ fn scenario_11_a_new_monitor_adopts_what_runs_and_its_choice() {
     let listed = outbox.world.json(["list", "--session", "s", "--state", "running", "--json"]);
     let running = listed["jobs"].as_array().unwrap();
     assert_eq!((running.len(), &running[0]["follow_up"]["policy"]), (1, &json!("success")), "{listed}");
-    release(&outbox, "go");
+    outbox.release("go");
     outbox.receipt(&id);
     assert_eq!(outbox.calls().len(), 1);
 }
@@ -218,7 +202,7 @@ fn scenario_11_a_new_monitor_adopts_what_runs_and_its_choice() {
 #[test]
 fn scenario_14_a_restricted_caller_is_refused_and_told_so() {
     let outbox = Outbox::new(&[]);
-    let running = outbox.launch(&[], "hold", &[&until(&outbox, "go")]);
+    let running = outbox.launch(&[], "hold", &[&outbox.gate("go")]);
     let denied = |deny: &str, args: &[&str]| {
         let mut command = outbox.command_as("s", args);
         command.env("HEARBACK_DENY", deny);
@@ -258,7 +242,7 @@ fn scenario_14_a_restricted_caller_is_refused_and_told_so() {
 
 #[test]
 fn scenario_15_who_cannot_be_told_learns_how_to_ask_and_nothing_is_owed_for_ever() {
-    let outbox = pull();
+    let outbox = Outbox::pull();
     let id = outbox.world.launch(["--", &text(&bin("exit-with")), "0", "--print", "here"]);
     outbox.world.run(["wait", &id]).ok();
     assert_eq!(state(&outbox, &id), "not_wanted");
@@ -276,7 +260,7 @@ fn scenario_15_who_cannot_be_told_learns_how_to_ask_and_nothing_is_owed_for_ever
 
 #[test]
 fn scenario_17_who_waited_or_read_to_the_end_has_heard_of_it_and_a_glance_takes_nothing() {
-    let outbox = pull();
+    let outbox = Outbox::pull();
     let job = || {
         let id = outbox.launch(&[], "exit-with", &["0", "--print", "one\ntwo\nthree"]);
         outbox.world.run(["wait", &id]).ok();
@@ -321,8 +305,8 @@ fn scenario_17_who_waited_or_read_to_the_end_has_heard_of_it_and_a_glance_takes_
 #[test]
 fn scenario_18_an_end_during_the_owners_turn_is_told_in_it_or_right_after_it() {
     let outbox = Outbox::with("", "turn = true", &[]);
-    let (hold, leave) = (text(&bin("hold")), until(&outbox, "leave"));
-    let mut turn = outbox.command_as("s", &["turn", "--", &hold, &leave, "--witness", &until(&outbox, "in")]);
+    let (hold, leave) = (text(&bin("hold")), outbox.gate("leave"));
+    let mut turn = outbox.command_as("s", &["turn", "--", &hold, &leave, "--witness", &outbox.gate("in")]);
     let mut turn = KillOnDrop(turn.spawn().unwrap());
     eventually("the turn has begun", || lines(outbox.world.scratch("in")).pop());
     let id = outbox.launch(&[], "exit-with", &["3"]);
@@ -330,7 +314,7 @@ fn scenario_18_an_end_during_the_owners_turn_is_told_in_it_or_right_after_it() {
     let next = outbox.run_as("s", &["followups", "next", "--wait", "20s", "--json"]).ok();
     assert_eq!(serde_json::from_str::<Value>(&next).unwrap()["subject"], id);
     assert_eq!(outbox.calls(), [], "nobody starts a second turn");
-    release(&outbox, "leave");
+    outbox.release("leave");
     assert_eq!(turn.0.wait().unwrap().code(), Some(0));
     assert_eq!(outbox.receipt(&id)["how"], "delivered");
     assert_eq!((outbox.calls().len(), outbox.calls()[0].attempt), (1, 1), "told once, right after it");
@@ -365,7 +349,7 @@ fn scenario_19_no_text_is_broken_by_colours_borders_or_bytes() {
 #[test]
 fn scenario_22_a_kill_by_the_owner_wakes_it_only_if_it_wants_to_hear_everything() {
     let outbox = Outbox::new(&[]);
-    let never = until(&outbox, "never");
+    let never = outbox.gate("never");
     let job = |policy| outbox.launch(&["--notify", policy], "hold", &[&never]);
     let (own, always, others) = (job("auto"), job("always"), job("auto"));
     outbox.run_as("s", &["kill", &own]).ok();
@@ -382,7 +366,7 @@ fn scenario_22_a_kill_by_the_owner_wakes_it_only_if_it_wants_to_hear_everything(
 #[test]
 fn scenario_77_a_finished_job_that_is_killed_again_wakes_nobody() {
     let outbox = Outbox::new(&[]);
-    let id = outbox.launch(&[], "hold", &[&until(&outbox, "never")]);
+    let id = outbox.launch(&[], "hold", &[&outbox.gate("never")]);
     outbox.run_as("s", &["kill", &id]).ok();
     outbox.run_as("s", &["kill", &id]).ok();
     assert_eq!(outbox.run_as("s", &["kill", "zzzzzzzz"]).code, Some(1));
@@ -403,10 +387,10 @@ fn scenario_32_the_route_is_fixed_at_the_launch() {
         ));
     };
     settings("one");
-    let id = outbox.launch(&[], "hold", &[&until(&outbox, "go")]);
+    let id = outbox.launch(&[], "hold", &[&outbox.gate("go")]);
     settings("two");
     let _monitor = outbox.monitor();
-    release(&outbox, "go");
+    outbox.release("go");
     assert_eq!(outbox.receipt(&id)["how"], "delivered", "the second sink never would have");
     assert!(outbox.calls().iter().all(|call| call.session == "s"));
     let unknown = outbox.world.run(["launch", "--sink", "nowhere", "--", "true"]);
@@ -416,7 +400,7 @@ fn scenario_32_the_route_is_fixed_at_the_launch() {
 #[test]
 fn scenario_35_nothing_reaches_another_conversation() {
     let outbox = Outbox::with("attempts = 2", "turn = true", &[]);
-    let go = until(&outbox, "go");
+    let go = outbox.gate("go");
     let hold = text(&bin("hold"));
     // The same command in two sessions, and a monitor that itself belongs to a third.
     let jobs: Vec<_> = ["a", "b", "a", "b"]
@@ -428,7 +412,7 @@ fn scenario_35_nothing_reaches_another_conversation() {
         .collect();
     let mut monitor = outbox.command_as("c", &["monitor", "run"]);
     let _monitor = KillOnDrop(monitor.spawn().unwrap());
-    release(&outbox, "go");
+    outbox.release("go");
     for (id, session) in &jobs {
         outbox.receipt(id);
         let calls = outbox.calls_of(id);
@@ -450,8 +434,8 @@ fn scenario_35_nothing_reaches_another_conversation() {
 #[test]
 fn scenario_57_what_ends_during_a_turn_comes_after_it_one_by_one() {
     let outbox = Outbox::with("", "turn = true", &[]);
-    let (hold, leave) = (text(&bin("hold")), until(&outbox, "leave"));
-    let mut turn = outbox.command_as("s", &["turn", "--", &hold, &leave, "--witness", &until(&outbox, "in")]);
+    let (hold, leave) = (text(&bin("hold")), outbox.gate("leave"));
+    let mut turn = outbox.command_as("s", &["turn", "--", &hold, &leave, "--witness", &outbox.gate("in")]);
     let mut turn = KillOnDrop(turn.spawn().unwrap());
     eventually("the turn has begun", || lines(outbox.world.scratch("in")).pop());
     let jobs: Vec<_> = (0..4)
@@ -462,7 +446,7 @@ fn scenario_57_what_ends_during_a_turn_comes_after_it_one_by_one() {
         })
         .collect();
     assert_eq!(outbox.calls(), []);
-    release(&outbox, "leave");
+    outbox.release("leave");
     assert_eq!(turn.0.wait().unwrap().code(), Some(0));
     let told: Vec<_> = outbox.called(4).into_iter().map(|call| call.delivery.replace(".end", "")).collect();
     for id in &jobs {
@@ -529,7 +513,7 @@ fn scenario_60_late_news_is_marked_as_late() {
 #[test]
 fn scenario_67_a_job_over_its_limit_is_told_of_with_the_limit() {
     let outbox = Outbox::new(&[]);
-    let never = until(&outbox, "never");
+    let never = outbox.gate("never");
     let id = outbox.launch(&["--timeout", "200ms", "--grace", "0s"], "hold", &[&never]);
     let data = &outbox.sent(&id, 1)["data"];
     assert_eq!(data["job"]["outcome"]["kind"], "timed_out");
@@ -618,7 +602,7 @@ fn scenario_75_an_owner_that_is_gone_costs_no_retries() {
 #[test]
 fn scenario_79_launching_acknowledging_and_reconciling_at_once_tells_of_each_job_once() {
     use std::sync::atomic::{AtomicBool, Ordering};
-    for outbox in [Outbox::new(&[]), pull()] {
+    for outbox in [Outbox::new(&[]), Outbox::pull()] {
         let launching = AtomicBool::new(true);
         let jobs: Vec<String> = std::thread::scope(|scope| {
             for args in [&["reconcile"][..], &["prune"], &["monitor", "run", "--once"]] {

@@ -30,14 +30,6 @@ fn text(path: &Path) -> String {
     path.to_str().expect("paths of the tests are text").to_owned()
 }
 
-fn release(outbox: &Outbox, name: &str) {
-    fs::write(outbox.world.scratch(name), "").unwrap();
-}
-
-fn until(outbox: &Outbox, name: &str) -> String {
-    text(&outbox.world.scratch(name))
-}
-
 /// Ends a process that we or a job of ours started, if it is still there.
 fn end(pid: u32) {
     let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
@@ -87,13 +79,13 @@ fn delivered_in_the_end(outbox: &Outbox, id: &str) {
 fn scenario_25_a_job_outlives_its_host_and_the_real_code_and_all_output_arrive() {
     let outbox = Outbox::new(&[]);
     let mut host = outbox.monitor();
-    let go = until(&outbox, "go");
+    let go = outbox.gate("go");
     let id = outbox.launch(&[], "hold", &[&go, "--code", "7", "--print", "before"]);
     eventually("it prints", || (outbox.world.run(["logs", &id]).ok() == "before").then_some(()));
     host.0.kill().unwrap();
     host.0.wait().unwrap();
     let _host = outbox.monitor();
-    release(&outbox, "go");
+    outbox.release("go");
     outbox.receipt(&id);
     let data = &outbox.sent(&id, 1)["data"];
     assert_eq!(data["job"]["outcome"], json!({"kind": "exited", "code": 7}));
@@ -103,7 +95,7 @@ fn scenario_25_a_job_outlives_its_host_and_the_real_code_and_all_output_arrive()
 
 #[test]
 fn scenario_26_an_end_while_nobody_listened_is_told_once_later() {
-    let go = |outbox: &Outbox| format!("until:{}:0", until(outbox, "never"));
+    let go = |outbox: &Outbox| format!("until:{}:0", outbox.gate("never"));
     let outbox = Outbox::new(&[]);
     outbox.configure("", "", &[&go(&outbox), "0"]);
     let id = outbox.launch(&[], "exit-with", &["5"]);
@@ -130,7 +122,7 @@ fn scenario_29_the_owner_of_a_job_whose_pid_is_somebody_elses_is_told_that_it_is
     let mut command = Command::new(bin("hold"));
     command.args([outbox.world.scratch("never")]).stdin(Stdio::null());
     let mut stranger = KillOnDrop(command.spawn().unwrap());
-    let id = outbox.launch(&[], "hold", &[&until(&outbox, "never")]);
+    let id = outbox.launch(&[], "hold", &[&outbox.gate("never")]);
     let folder = outbox.world.job_dir(&id);
     let target = fs::read(folder.join("target.json")).unwrap();
     let mut target: Value = serde_json::from_slice(&target).unwrap();
@@ -187,7 +179,7 @@ fn fewer_attempts_allowed_meanwhile_end_in_a_dead_letter() {
 #[test]
 fn scenario_69_the_owner_of_a_job_whose_supervisor_was_killed_hears_of_it_with_what_it_had_printed() {
     let outbox = Outbox::new(&[]);
-    let never = until(&outbox, "never");
+    let never = outbox.gate("never");
     let id = outbox.launch(&[], "hold", &[&never, "--print", "half done"]);
     eventually("it prints", || (outbox.world.run(["logs", &id]).ok() == "half done").then_some(()));
     end(outbox.world.supervisor(&id));
@@ -206,7 +198,7 @@ fn scenario_20_a_kill_that_meets_an_end_makes_at_most_one_follow_up() {
     let outbox = Outbox::new(&[]);
     let (asked, told) = (AtomicUsize::new(0), AtomicUsize::new(0));
     rounds(of(1000), |n| {
-        let go = until(&outbox, &format!("go{n}"));
+        let go = outbox.gate(&format!("go{n}"));
         let id = outbox.launch(&[], "hold", &[&go]);
         std::thread::scope(|scope| {
             scope.spawn(|| outbox.run_as("s", &["kill", &id]));
@@ -234,7 +226,7 @@ fn an_owner_who_is_waiting_is_not_woken() {
     let outbox = Outbox::new(&[]);
     let count = of(500);
     rounds(count, |n| {
-        let go = until(&outbox, &format!("go{n}"));
+        let go = outbox.gate(&format!("go{n}"));
         let id = outbox.launch(&[], "hold", &[&go]);
         let mut wait = match n % 2 {
             0 => outbox.command_as("s", &["wait", &id]),
@@ -303,8 +295,8 @@ fn kill_someone(
         let outbox =
             Outbox::with("retry_first = \"10ms\"\nretry_most = \"50ms\"\nattempts = 20", "", answers);
         let monitor = with_monitor.then(|| outbox.monitor());
-        let id = outbox.launch(&[], "hold", &[&until(&outbox, "go")]);
-        release(&outbox, "go");
+        let id = outbox.launch(&[], "hold", &[&outbox.gate("go")]);
+        outbox.release("go");
         // A moment by chance is the point here; nothing is waited for.
         std::thread::sleep(Duration::from_micros(micros));
         if let Some(pid) = victim(&outbox, &id, monitor.as_ref().map(|monitor| monitor.0.id())) {
@@ -448,7 +440,7 @@ fn a_sink_that_crashes_lies_floods_or_forks_is_bounded_and_tried_again() {
 fn what_a_woken_agent_launches_lives_on() {
     let outbox = Outbox::new(&[]);
     let (hearback, hold) = (text(&bin("hearback")), text(&bin("hold")));
-    let go = until(&outbox, "go");
+    let go = outbox.gate("go");
     for (answer, sink) in [
         (format!("launch:{hearback}:{hold}:{go}:0"), "turn = true"),
         (format!("launch-hang:{hearback}:{hold}:{go}"), "turn = true\ntimeout = \"500ms\""),
@@ -463,7 +455,7 @@ fn what_a_woken_agent_launches_lives_on() {
         let child = outbox.world.show(&launched);
         assert_eq!((&child["state"], &child["session"]), (&json!("running"), &json!("s")), "{job}");
         outbox.tell("0");
-        release(&outbox, "go");
+        outbox.release("go");
         // The file that it waits for is of the first world.
         fs::write(&go, "").unwrap();
         outbox.receipt(&launched);
@@ -476,8 +468,8 @@ fn what_a_woken_agent_launches_lives_on() {
 fn a_chain_of_follow_ups_that_launch_is_bounded() {
     let outbox = Outbox::with("max_depth = 3", "", &[]);
     let (hearback, hold) = (text(&bin("hearback")), text(&bin("hold")));
-    let go = until(&outbox, "go");
-    release(&outbox, "go");
+    let go = outbox.gate("go");
+    outbox.release("go");
     outbox.tell(&format!("launch:{hearback}:{hold}:{go}:0"));
     outbox.launch(&[], "exit-with", &["0"]);
     let said = eventually("the chain is cut", || {
@@ -492,9 +484,9 @@ fn a_chain_of_follow_ups_that_launch_is_bounded() {
 fn jobs_of_one_session_that_end_at_once_are_told_one_turn_at_a_time() {
     let count = of(200);
     let outbox = Outbox::with("", "turn = true", &[]);
-    let go = until(&outbox, "go");
+    let go = outbox.gate("go");
     let jobs: Vec<_> = (0..count).map(|_| outbox.launch(&[], "hold", &[&go])).collect();
-    release(&outbox, "go");
+    outbox.release("go");
     let deadline = Instant::now() + Duration::from_secs(120);
     while lines(&outbox.witness).len() < 2 * count {
         assert!(Instant::now() < deadline, "{} lines", lines(&outbox.witness).len());
@@ -551,13 +543,13 @@ fn a_full_disk_does_not_keep_the_first_attempt_back() {
         let options = "size=256k,nr_inodes=200,mode=700";
         let _disk = Mount::new(&["-t", "tmpfs", "-o", options, "tmpfs"], outbox.world.home());
         outbox.write_settings(str::from_utf8(&settings).unwrap());
-        let id = outbox.launch(&[], "hold", &[&until(&outbox, "go"), "--code", "4"]);
+        let id = outbox.launch(&[], "hold", &[&outbox.gate("go"), "--code", "4"]);
         let filler = outbox.world.home().join("filler");
         fs::create_dir(&filler).unwrap();
         let mut file = fs::File::create(filler.join("blocks")).unwrap();
         while std::io::Write::write(&mut file, &[b'x'; 4096]).is_ok_and(|written| written > 0) {}
         (0..).find(|n| fs::File::create(filler.join(n.to_string())).is_err()).unwrap();
-        release(&outbox, "go");
+        outbox.release("go");
         let sent = outbox.sent(&id, 1);
         assert_eq!(sent["data"]["job"]["outcome"], json!({"kind": "exited", "code": 4}));
         // Who only looks sends nobody, although nothing could be recorded.

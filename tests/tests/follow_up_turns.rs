@@ -16,25 +16,11 @@ fn text(path: &Path) -> String {
     path.to_str().expect("paths of the tests are text").to_owned()
 }
 
-fn release(outbox: &Outbox, name: &str) {
-    fs::write(outbox.world.scratch(name), "").unwrap();
-}
-
-fn until(outbox: &Outbox, name: &str) -> String {
-    text(&outbox.world.scratch(name))
-}
-
-fn pull() -> Outbox {
-    let outbox = Outbox::new(&[]);
-    outbox.write_settings("");
-    outbox
-}
-
 /// A turn that lasts until it is released, once it has begun.
 #[track_caller]
 fn turn(outbox: &Outbox, session: &str, name: &str, code: &str) -> KillOnDrop {
-    let (hold, leave) = (text(&bin("hold")), until(outbox, &format!("leave-{name}")));
-    let witness = until(outbox, &format!("in-{name}"));
+    let (hold, leave) = (text(&bin("hold")), outbox.gate(&format!("leave-{name}")));
+    let witness = outbox.gate(&format!("in-{name}"));
     let words = ["turn", "--", &hold, &leave, "--witness", &witness, "--code", code];
     let turn = KillOnDrop(outbox.command_as(session, &words).stderr(Stdio::null()).spawn().unwrap());
     eventually("the turn has begun", || lines(&witness).pop());
@@ -43,18 +29,18 @@ fn turn(outbox: &Outbox, session: &str, name: &str, code: &str) -> KillOnDrop {
 
 #[test]
 fn a_session_has_one_turn_at_a_time() {
-    let outbox = pull();
+    let outbox = Outbox::pull();
     let mut first = turn(&outbox, "s", "first", "7");
     let exit_with = text(&bin("exit-with"));
     let busy = outbox.run_as("s", &["turn", "--no-wait", "--", &exit_with, "0"]);
     assert_eq!(busy.code, Some(75), "{busy:?}");
     // Another session is not in it.
     outbox.run_as("t", &["turn", "--no-wait", "--", &exit_with, "0"]).ok();
-    let witness = until(&outbox, "second");
+    let witness = outbox.gate("second");
     let mut second = outbox.command_as("s", &["turn", "--", &exit_with, "3", "--witness", &witness]);
     let mut second = KillOnDrop(second.spawn().unwrap());
     assert_eq!(lines(&witness).len(), 0, "it waits for the first");
-    release(&outbox, "leave-first");
+    outbox.release("leave-first");
     assert_eq!(first.0.wait().unwrap().code(), Some(7), "a turn tells the agent's code");
     assert_eq!(second.0.wait().unwrap().code(), Some(3));
     let nameless = outbox.world.run(["turn", "--", &exit_with, "0"]);
@@ -82,7 +68,7 @@ fn what_became_due_in_a_turn_is_delivered_before_it_is_let_go() {
     for id in &jobs {
         outbox.world.run(["wait", id]).ok();
     }
-    release(&outbox, "leave-one");
+    outbox.release("leave-one");
     assert_eq!(one.0.wait().unwrap().code(), Some(4), "the code of the agent, whatever was delivered");
     assert_eq!(outbox.calls().len(), 3, "all of it before the turn has ended");
     for id in &jobs {
@@ -106,7 +92,7 @@ fn nothing_is_lost_between_letting_go_and_looking_again() {
                         return;
                     }
                     let session = format!("s{}", n % 3);
-                    let go = until(&outbox, &format!("go{n}"));
+                    let go = outbox.gate(&format!("go{n}"));
                     let id = outbox.run_as(&session, &["launch", "--", &hold, &go]).ok();
                     std::thread::scope(|scope| {
                         scope.spawn(|| outbox.run_as(&session, &["turn", "--", &exit_with, "0"]).ok());
@@ -123,7 +109,7 @@ fn nothing_is_lost_between_letting_go_and_looking_again() {
 
 #[test]
 fn next_peeks_and_ack_settles() {
-    let outbox = pull();
+    let outbox = Outbox::pull();
     let first = outbox.launch(&[], "exit-with", &["1", "--print", "one"]);
     outbox.world.run(["wait", &first]);
     let second = outbox.launch(&[], "exit-with", &["0"]);
@@ -147,7 +133,7 @@ fn next_peeks_and_ack_settles() {
     assert_eq!(next(), None);
     assert_eq!(outbox.world.show(&first)["follow_up"]["state"], "delivered");
     assert_eq!(outbox.world.show(&second)["follow_up"]["state"], "discarded");
-    let running = outbox.launch(&[], "hold", &[&until(&outbox, "never")]);
+    let running = outbox.launch(&[], "hold", &[&outbox.gate("never")]);
     assert_eq!(outbox.run_as("s", &["followups", "ack", &running]).code, Some(1), "it is not over");
 }
 
@@ -160,9 +146,9 @@ fn switches(pid: u32) -> u64 {
 
 #[test]
 fn next_waits_asleep_until_there_is_something() {
-    let outbox = pull();
+    let outbox = Outbox::pull();
     for held in [false, true] {
-        let go = until(&outbox, "go");
+        let go = outbox.gate("go");
         let early = held.then(|| outbox.launch(&[], "hold", &[&go]));
         let mut next = outbox.command_as("s", &["followups", "next", "--wait", "60s", "--json"]);
         let next = next.stdout(Stdio::piped()).spawn().unwrap();
@@ -177,7 +163,7 @@ fn next_waits_asleep_until_there_is_something() {
         let began = Instant::now();
         let id = match early {
             Some(id) => {
-                release(&outbox, "go");
+                outbox.release("go");
                 id
             }
             None => outbox.launch(&[], "exit-with", &["0"]),

@@ -228,19 +228,6 @@ fn text_that_opens_its_streams_again_loses_nothing() {
 }
 
 #[test]
-fn text_that_is_not_utf_8_is_refused_and_not_mangled() {
-    let world = World::new();
-    let text = world.scratch("text");
-    fs_err::write(&text, b"echo caf\xe9\n").unwrap();
-    let mut command = world.command(["launch", "--shell", "-"]);
-    command.stdin(fs_err::File::open(&text).unwrap().into_parts().0);
-    let ran = run(command);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
-    assert!(ran.stderr.contains("standard input cannot be read") && ran.stderr.contains("UTF-8"), "{ran:?}");
-    assert_eq!(world.json(["list", "--all", "--json"])["jobs"], json!([]));
-}
-
-#[test]
 fn without_any_shell_the_text_cannot_be_started() {
     let world = World::new();
     let empty = path_with(&world, &[]);

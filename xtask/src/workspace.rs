@@ -33,18 +33,7 @@ impl Workspace {
 
     /// Runs cargo like [`Self::cargo`], with more environment variables.
     pub(crate) fn cargo_with_env(&self, args: &[&str], env: &[(&str, &str)]) -> Result<()> {
-        let mut shown: String = env.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
-        shown += &format!("cargo {}", args.join(" "));
-        eprintln!("$ {shown}");
-        let status = self
-            .command(&cargo(), args)
-            .envs(env.iter().copied())
-            .status()
-            .with_context(|| format!("could not start `{shown}`"))?;
-        if !status.success() {
-            bail!("`{shown}` failed with {status}");
-        }
-        Ok(())
+        self.run_with_env("cargo", args, env)
     }
 
     /// Runs a program and returns what it wrote to stdout; its stderr is passed through.
@@ -71,10 +60,12 @@ impl Workspace {
 
     /// Runs a program with more environment variables and its output passed through.
     pub(crate) fn run_with_env(&self, program: &str, args: &[&str], env: &[(&str, &str)]) -> Result<()> {
-        let shown = format!("{program} {}", args.join(" "));
+        let mut shown: String = env.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
+        shown += &format!("{program} {}", args.join(" "));
         eprintln!("$ {shown}");
+        let program = if program == "cargo" { cargo() } else { program.into() };
         let status = self
-            .command(&program.into(), args)
+            .command(&program, args)
             .envs(env.iter().copied())
             .status()
             .with_context(|| format!("could not start `{shown}`"))?;

@@ -15,6 +15,7 @@ use hearback_platform::probe::{self, Rehearsal, RehearsalRequest, StopWatch};
 
 use crate::front::load_settings;
 use crate::rehearsal::{self, Scene};
+use crate::sinks::Registry;
 use crate::{Hearback, KillRequest, Options, Settings, home, supervisor};
 
 /// Longer than a launch waits for its own supervisor.
@@ -85,11 +86,31 @@ pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
         oom_score: probe::oom_score(),
         descriptors: probe::descriptors(),
     }));
+    checks.extend(doctor::judge_delivery(is_monitored(&home), &reach(&settings)));
     drop(workshop);
     match stop.is_some_and(|stop| stop.was_asked()) {
         true => Err(DoctorError::Interrupted),
         false => Ok(Diagnosis { home: path, settings, checks }),
     }
+}
+
+/// Whether somebody looks after the store that is there. Nothing is made.
+fn is_monitored(home: &Home) -> bool {
+    let Home::Ours(home) = home else { return false };
+    let lock = hearback_store::monitor_lock_path(home);
+    Native::default().probe(&lock).is_ok_and(|state| state == LockState::Held)
+}
+
+/// The sinks that somebody configured, each with what is in its way.
+fn reach(settings: &Settings) -> Vec<(String, Option<String>)> {
+    let registry = Registry {
+        native: Native::default(),
+        configured: settings.sinks.clone(),
+        secrets: settings.secrets_here(),
+    };
+    let mut names: Vec<_> = settings.sinks.keys().cloned().collect();
+    names.extend(settings.default_sink.clone().filter(|name| !settings.sinks.contains_key(name)));
+    names.into_iter().map(|name| (name.clone(), registry.obstacle(&name))).collect()
 }
 
 fn settings(home: &Home) -> Settings {

@@ -187,6 +187,28 @@ pub fn judge_machine(found: &MachineFindings) -> Vec<Check> {
     checks
 }
 
+/// Judges who tells owners, and where they can be reached: whether a monitor runs, and each configured sink with what
+/// is in its way.
+pub fn judge_delivery(monitored: bool, sinks: &[(String, Option<String>)]) -> Vec<Check> {
+    const SINKS: &str = "sinks";
+    let monitor = match monitored {
+        true => "one looks after this store, and wakes owners without being asked",
+        false => "none runs: if a supervisor is killed, its owner hears at the next hearback command",
+    };
+    let broken: Vec<_> =
+        sinks.iter().filter_map(|(name, why)| Some(format!("`{name}`: {}", why.as_ref()?))).collect();
+    let sinks = match (sinks.len(), broken.is_empty()) {
+        (0, _) => Check::ok(SINKS, "none is configured: follow-ups wait to be fetched with `followups next`"),
+        (1, true) => Check::ok(SINKS, "the one that is configured can be run"),
+        (n, true) => Check::ok(SINKS, format!("all {n} that are configured can be run")),
+        (_, false) => {
+            let tip = "install what is missing, or correct [sink.NAME] in config.toml; then `hearback sink test NAME`";
+            Check::warn(SINKS, broken.join("; "), tip)
+        }
+    };
+    vec![Check::ok("monitor", monitor), sinks]
+}
+
 fn judge<T>(
     name: &'static str,
     tried: &Tried<T>,
@@ -402,6 +424,21 @@ mod tests {
             oom_score: Tried::Worked(()),
             descriptors: Tried::Worked(1024),
         }
+    }
+
+    #[test]
+    fn sinks_that_cannot_be_run_are_named() {
+        let levels = |sinks: &[(String, Option<String>)]| judge_delivery(true, sinks).remove(1).level;
+        assert_eq!(levels(&[]), Level::Ok);
+        let fine = ("a".to_owned(), None);
+        assert_eq!(levels(std::slice::from_ref(&fine)), Level::Ok);
+        let broken = ("b".to_owned(), Some("`x` was not found on the PATH".to_owned()));
+        let check = judge_delivery(false, &[fine, broken]).remove(1);
+        assert_eq!(
+            (check.level, check.message.as_str()),
+            (Level::Warn, "`b`: `x` was not found on the PATH")
+        );
+        assert!(judge_delivery(false, &[])[0].message.starts_with("none runs"));
     }
 
     #[test]

@@ -117,6 +117,11 @@ pub(crate) fn lock(folder: &Path, lock: JobLock) -> PathBuf {
     })
 }
 
+/// The lock of whoever looks after the store at `home`.
+pub fn monitor_lock_path(home: &Path) -> PathBuf {
+    run_lock(&Layout::new(home.to_owned()).monitor())
+}
+
 /// Held by whoever is in a turn of a session.
 pub(crate) fn turn_lock(session: &Path) -> PathBuf {
     session.join("turn.lock")

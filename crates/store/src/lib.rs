@@ -23,6 +23,6 @@ mod log;
 mod read;
 mod store;
 
-pub use layout::{config_path, workshop_name};
+pub use layout::{config_path, monitor_lock_path, workshop_name};
 pub use log::{Log, Piece};
 pub use store::{MAX_CONFIG_BYTES, Store};

@@ -52,6 +52,32 @@ impl Registry {
         Some(SinkSettings { input: Input::Json, ..SinkSettings::new(Route::Plugin(program)) })
     }
 
+    /// What keeps a sink from being run here, as far as can be told without running it.
+    pub(crate) fn obstacle(&self, name: &str) -> Option<String> {
+        let Some(settings) = self.settings(name) else { return Some("there is no such sink".into()) };
+        match settings.route {
+            Route::Command(alternatives) => {
+                let programs: Vec<_> = alternatives.iter().filter_map(|words| words.first()).collect();
+                let found = programs.iter().any(|program| self.native.find_program(program).is_some());
+                let missing =
+                    || programs.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" nor ");
+                (!found).then(|| format!("{} was not found on the PATH", missing()))
+            }
+            Route::File(path) => {
+                let folder =
+                    path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir());
+                folder.map(|folder| format!("there is no folder `{}`", folder.display()))
+            }
+            Route::Webhook { .. } if !cfg!(feature = "webhook") => {
+                Some("this build posts to no address: it lacks the feature `webhook`".into())
+            }
+            Route::Webhook { secret_env, .. } => {
+                std::env::var_os(&secret_env).is_none().then(|| format!("{secret_env} is not set here"))
+            }
+            Route::Plugin(_) => None,
+        }
+    }
+
     /// The program of a plugin, if there is one.
     pub(crate) fn plugin(&self, name: &str) -> Option<PathBuf> {
         let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));

@@ -134,17 +134,24 @@ fn scenario_71_a_job_that_prints_without_end_is_trimmed_or_ended_as_it_was_launc
         "{waited:?}"
     );
 
-    let so_far = eventually("it prints on", || {
-        let output = world.show(&trimmed)["output"].clone();
-        (number(&output["bytes"]) > 8 * MIB).then_some(output)
-    });
-    assert!(number(&so_far["dropped"]) >= 7 * MIB, "a running job tells what it has dropped: {so_far}");
+    // Where holes are punched, a running job tells what it has dropped. Elsewhere only its end does.
+    if cfg!(unix) || hearback_tests::is_real_windows() {
+        let so_far = eventually("it prints on", || {
+            let output = world.show(&trimmed)["output"].clone();
+            (number(&output["bytes"]) > 8 * MIB).then_some(output)
+        });
+        assert!(number(&so_far["dropped"]) >= 7 * MIB, "{so_far}");
+        let shown = world.run(["logs", &trimmed]).stdout;
+        assert!(
+            shown.len() as u64 <= 2 * MIB && shown.contains("over the cap of the log"),
+            "{}",
+            shown.len()
+        );
+    }
     assert_eq!(world.show(&trimmed)["state"], "running");
-    let shown = world.run(["logs", &trimmed]).stdout;
-    assert!(shown.len() as u64 <= 2 * MIB && shown.contains("over the cap of the log"), "{}", shown.len());
     assert_eq!(world.run(["kill", &trimmed]).code, Some(0));
     let (seen, gaps) = check_stream(&*cut_last_line(&world.run(["logs", &trimmed]).stdout));
-    assert!(seen > 8 * MIB && gaps == 1, "{seen} {gaps}");
+    assert!(seen > MIB && gaps == 1, "{seen} {gaps}");
 }
 
 /// Without the line that an end by force has cut.

@@ -18,6 +18,10 @@ const PREFIX_VERSION: &str = "1";
 /// Wine's server does its work for all of them in one thread, so more at once only wait for each other.
 const THREADS: &str = "4";
 
+/// Wine ends a program now and then whose write it should have finished, and keeps dead processes for a moment. What
+/// fails is run again, and named as flaky if it passes then. Nowhere else is anything run twice.
+const RETRIES: &str = "2";
+
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     let Asked { install, extra } = Asked::parse(args)?;
     if cfg!(windows) {
@@ -32,7 +36,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     workspace.cargo_with_env(&[&["build", "--bins"], &what[..]].concat(), &env)?;
     let nextest = workspace.works("cargo", &["nextest", "--version"]);
     let runner: &[&str] = match nextest {
-        true => &["nextest", "run", "--no-fail-fast", "--test-threads", THREADS],
+        true => &["nextest", "run", "--no-fail-fast", "--test-threads", THREADS, "--retries", RETRIES],
         false => &["test", "--no-fail-fast", "--lib", "--bins", "--tests"],
     };
     let extra: Vec<&str> = extra.iter().map(String::as_str).collect();

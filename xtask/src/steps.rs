@@ -80,12 +80,17 @@ pub(crate) const STEPS: &[Step] = &[
     },
 ];
 
-/// Runs every step, and stops at the first that fails.
+/// Runs every step but the one under Wine, and stops at the first that fails.
+///
+/// Wine's server resets a client now and then, which says nothing about us and would stop everything else.
 pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
-    run_all(workspace, STEPS)
+    let steps: Vec<_> = STEPS.iter().filter(|step| step.name != "windows").collect();
+    run_all(workspace, &steps)?;
+    eprintln!("not among them: `cargo xtask windows`, the same tests as Windows programs under Wine");
+    Ok(())
 }
 
-fn run_all(workspace: &Workspace, steps: &[Step]) -> Result<()> {
+fn run_all(workspace: &Workspace, steps: &[&Step]) -> Result<()> {
     let began = Instant::now();
     for (index, step) in steps.iter().enumerate() {
         eprintln!("\n=== {} ({} of {}): {} ===", step.name, index + 1, steps.len(), step.about);
@@ -127,7 +132,7 @@ mod tests {
             Step { name: "broken", about: "", run: |_, _| bail!("no luck") },
             Step { name: "never", about: "", run: |_, _| panic!("ran after a failure") },
         ];
-        let error = run_all(&Workspace::locate(), &steps).unwrap_err();
+        let error = run_all(&Workspace::locate(), &steps.each_ref()).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
             "ci stopped at `broken`; rerun this step alone with `cargo xtask broken`: no luck"

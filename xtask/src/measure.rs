@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail};
 use crate::workspace::Workspace;
 
 const SUPERVISORS: usize = 200;
+/// What an idle supervisor may cost, in KiB.
+const PSS_MOST: u64 = 200;
 const WATCHED: Duration = Duration::from_secs(20);
 const LAUNCHES: usize = 100;
 
@@ -51,6 +53,9 @@ fn supervisors(hearback: &Path, home: &Path) -> Result<()> {
         sum / pids.len() as u64
     );
     println!("wake-ups: {woken} context switches of all of them in {} s", WATCHED.as_secs());
+    if most > PSS_MOST || woken > 0 {
+        bail!("an idle supervisor may cost {PSS_MOST} KiB and never wakes up");
+    }
     Ok(())
 }
 

@@ -136,6 +136,19 @@ pub trait LauncherLink {
     fn answer(&mut self, answer: &LaunchAnswer);
 }
 
+/// How to start a program that outlives us and has nothing to tell us.
+#[derive(Debug, Clone)]
+pub struct DetachedRequest {
+    /// The program, by its path.
+    pub program: PathBuf,
+    /// Its arguments. Anybody on the machine can see them.
+    pub args: Vec<OsString>,
+    /// The store, which becomes its working directory, so that no variable can lead it elsewhere.
+    pub home: PathBuf,
+    /// Changes to the environment that it inherits.
+    pub env: Vec<(OsString, Option<OsString>)>,
+}
+
 /// How to start a supervisor.
 #[derive(Debug, Clone)]
 pub struct SupervisorRequest {
@@ -210,6 +223,13 @@ pub trait ProcessControl: Send + Sync {
 
     /// Starts a supervisor that outlives us, holding no descriptor of ours but the wire.
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>>;
+
+    /// Starts a program that outlives us: in a session or with a hidden console of its own, without anything of ours
+    /// to read from or to write to, and holding no descriptor of ours.
+    ///
+    /// It belongs to no job and to no errand, whoever asked for it from inside of one: it lives on when that is
+    /// ended. On Windows, inside somebody else's Job Object that does not let go, it stays in that and ends with it.
+    fn spawn_detached(&self, request: &DetachedRequest) -> io::Result<()>;
 
     /// Runs a program to its end. It dies with us where the system can arrange that.
     fn run_errand(&self, errand: &Errand) -> Result<ErrandReport, StartError>;

@@ -1,7 +1,9 @@
 //! What every process table does.
 
+use std::path::PathBuf;
+
 use crate::BootId;
-use crate::port::process::{Presence, ProcessControl, ProcessIdentity};
+use crate::port::process::{DetachedRequest, Presence, ProcessControl, ProcessIdentity};
 
 /// Holds identities to their promises, with the only process that is certainly there: this one.
 pub fn process(processes: &dyn ProcessControl) {
@@ -24,4 +26,15 @@ pub fn process(processes: &dyn ProcessControl) {
     }
     let nobody = ProcessIdentity { pid: u32::MAX - 1, ..me };
     assert_ne!(processes.presence(&nobody), Presence::Same);
+
+    // This very program, which finds no test of that name, and goes.
+    let detached = DetachedRequest {
+        program: std::env::current_exe().unwrap(),
+        args: ["--exact", "no test has this name"].map(Into::into).to_vec(),
+        home: std::env::temp_dir(),
+        env: Vec::new(),
+    };
+    processes.spawn_detached(&detached).unwrap();
+    let nameless = DetachedRequest { program: PathBuf::new(), ..detached };
+    assert!(processes.spawn_detached(&nameless).is_err(), "who asked hears that there is no such program");
 }

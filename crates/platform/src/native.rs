@@ -142,9 +142,10 @@ impl ProcessControl for Native {
         &self,
         job: &JobId,
         target: Option<&ProcessIdentity>,
+        grace: Duration,
         within: Duration,
     ) -> io::Result<SweepReport> {
-        sys::tree::sweep(job, target, within)
+        sys::tree::sweep(job, target, grace, within)
     }
 }
 
@@ -263,7 +264,7 @@ mod tests {
         assert!(!running.members().contains(&detached), "it is none of the tree");
         assert_eq!(running.force(LONG), []);
         assert_eq!(running.members(), []);
-        assert_eq!(native.sweep(&job, Some(running.process()), LONG).unwrap().survivors, []);
+        assert_eq!(native.sweep(&job, Some(running.process()), Duration::ZERO, LONG).unwrap().survivors, []);
         let_go(stage.path(), &detached);
     }
 
@@ -282,7 +283,7 @@ mod tests {
         };
         let sent = std::thread::spawn(move || native.run_errand(&errand));
         let detached = detached_on(stage.path());
-        let swept = native.sweep(&mark, None, LONG).unwrap();
+        let swept = native.sweep(&mark, None, Duration::ZERO, LONG).unwrap();
         assert_eq!((swept.ended, swept.survivors), (1, Vec::new()), "who asked, and nobody else");
         assert_ne!(sent.join().unwrap().unwrap().exit, Some(Exit::Exited { code: 0 }));
         let_go(stage.path(), &detached);

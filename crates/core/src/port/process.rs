@@ -199,6 +199,8 @@ pub struct ErrandReport {
 pub struct SweepReport {
     /// How many processes were ended.
     pub ended: usize,
+    /// How many processes were asked before any was forced. Nobody where a system has no way to ask.
+    pub asked: usize,
     /// Those that would not end, or could not be proved to belong to the job.
     pub survivors: Vec<ProcessIdentity>,
 }
@@ -240,14 +242,21 @@ pub trait ProcessControl: Send + Sync {
     /// Ends one process by force. Nothing happens to a process that is not the one meant.
     fn end_by_force(&self, who: &ProcessIdentity) -> io::Result<()>;
 
-    /// Ends by force what a dead supervisor left behind, within `within`; what is still dying gets as long again.
+    /// Ends what a dead supervisor left behind, or what carries the mark of an errand.
+    ///
+    /// Everybody is asked first and has until `grace` has passed, unless that is zero; it returns as soon as nobody is
+    /// left. Then whoever is left is forced within `within`; what is still dying gets as long again.
     ///
     /// Finds the job's processes by the mark in their environment, and the target's group if the identity of its
     /// leader still matches. Nothing that cannot be proved to belong to the job is signalled.
+    ///
+    /// On Windows only those can be asked who share a console with us, and what is swept never does: there everybody is
+    /// forced at once, and the report says that nobody was asked.
     fn sweep(
         &self,
         job: &JobId,
         target: Option<&ProcessIdentity>,
+        grace: Duration,
         within: Duration,
     ) -> io::Result<SweepReport>;
 }

@@ -124,11 +124,13 @@ impl ProcessControl for FakeProcesses {
         &self,
         job: &JobId,
         target: Option<&ProcessIdentity>,
+        grace: Duration,
         _within: Duration,
     ) -> io::Result<SweepReport> {
         self.sweeps.lock().unwrap().push(job.clone());
         let ended =
             target.and_then(|target| self.alive.lock().unwrap().remove(&target.pid)).into_iter().count();
-        Ok(SweepReport { ended, survivors: Vec::new() })
+        let asked = if grace.is_zero() { 0 } else { ended };
+        Ok(SweepReport { ended, asked, survivors: Vec::new() })
     }
 }

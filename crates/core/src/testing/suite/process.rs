@@ -1,9 +1,10 @@
 //! What every process table does.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use crate::BootId;
-use crate::port::process::{DetachedRequest, Presence, ProcessControl, ProcessIdentity};
+use crate::port::process::{DetachedRequest, Presence, ProcessControl, ProcessIdentity, SweepReport};
+use crate::{BootId, JobId};
 
 /// Holds identities to their promises, with the only process that is certainly there: this one.
 pub fn process(processes: &dyn ProcessControl) {
@@ -24,8 +25,16 @@ pub fn process(processes: &dyn ProcessControl) {
         let before = ProcessIdentity { boot: Some(BootId::new("another boot")), ..me.clone() };
         assert_eq!(processes.presence(&before), Presence::Gone, "nothing survives a reboot");
     }
-    let nobody = ProcessIdentity { pid: u32::MAX - 1, ..me };
+    let nobody = ProcessIdentity { pid: u32::MAX - 1, ..me.clone() };
     assert_ne!(processes.presence(&nobody), Presence::Same);
+
+    let unknown = JobId::mint(u64::from(me.pid), me.started);
+    let long = Duration::from_secs(3600);
+    assert_eq!(
+        processes.sweep(&unknown, None, long, long).unwrap(),
+        SweepReport::default(),
+        "where nobody is, nobody is waited for"
+    );
 
     // This very program, which finds no test of that name, and goes.
     let detached = DetachedRequest {

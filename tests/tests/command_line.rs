@@ -479,6 +479,7 @@ fn every_command_explains_itself() {
         "plugin",
         "reconcile",
         "prune",
+        "settings",
         "doctor",
         "schema",
         "completions",

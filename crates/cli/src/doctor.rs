@@ -109,7 +109,8 @@ fn reach(settings: &Settings) -> Vec<(String, Option<String>)> {
         secrets: settings.secrets_here(),
     };
     let mut names: Vec<_> = settings.sinks.keys().cloned().collect();
-    names.extend(settings.default_sink.clone().filter(|name| !settings.sinks.contains_key(name)));
+    let named = [&settings.default_sink, &settings.notice_sink].into_iter().flatten();
+    names.extend(named.filter(|name| !settings.sinks.contains_key(*name)).cloned());
     names.into_iter().map(|name| (name.clone(), registry.obstacle(&name))).collect()
 }
 

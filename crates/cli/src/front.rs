@@ -256,6 +256,11 @@ impl Hearback {
         self.store.home()
     }
 
+    /// Where the settings file is, or would be.
+    pub fn settings_file(&self) -> PathBuf {
+        hearback_store::config_path(self.home())
+    }
+
     /// The settings in force, with what was passed over.
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -540,7 +545,7 @@ impl Hearback {
 
 /// What is set by the file at `path`, of which this was read, and by the environment.
 pub(crate) fn load_settings(path: &Path, read: Result<Option<Vec<u8>>, ReadError>) -> Settings {
-    let env = |name: &str| std::env::var(name).ok();
+    let env = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let (text, problem) = match read {
         Ok(bytes) => (String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned(), None),
         Err(error) => (String::new(), Some(format!("`{}` was ignored: {error}", path.display()))),

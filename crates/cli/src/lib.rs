@@ -47,6 +47,6 @@ pub use hearback_monitor::prune::Retention;
 pub use hearback_monitor::wait::{Until, WaitError};
 pub use lookup::FindError;
 pub use session::{SessionError, current_session};
-pub use settings::Settings;
+pub use settings::{EffectiveSetting, SettingSource, Settings};
 pub use sinks::{Input, PluginCheck, Route, SinkSettings};
 pub use supervisor::supervise_if_asked;

@@ -49,7 +49,7 @@ pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};
 pub use output::{Gap, GapReason, LogCap, Output};
 pub use port::process::{BootId, MachineId, ProcessIdentity};
 pub use spec::{
-    CommandLine, Durability, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy, OsText, OverCap,
+    Busy, CommandLine, Durability, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy, OsText, OverCap,
     Session, Spec,
 };
 pub use time::{Stamp, Timestamp};

@@ -283,6 +283,18 @@ pub enum Durability {
     Process,
 }
 
+/// What becomes of a message to a session that is in a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Busy {
+    /// It waits for the end of the turn.
+    #[default]
+    Queue,
+    /// The turn is interrupted for it.
+    Interrupt,
+}
+
 fn is_zero(n: &u32) -> bool {
     *n == 0
 }

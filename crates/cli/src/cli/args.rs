@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Reconcile(DryRunArgs),
     /// Remove jobs that were settled long enough ago.
     Prune(PruneArgs),
+    /// Show each setting, and whether it comes from the environment, the file or the default.
+    Settings,
     /// Try what this machine and the store can do, and what a job launched here would live through.
     Doctor,
     /// Print the JSON Schema of what --json prints.

@@ -4,6 +4,8 @@ use hearback_core::{Durability, Gap, JobId, JobView, OsText, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::EffectiveSetting;
+
 /// What `list --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ListDocument {
@@ -161,6 +163,20 @@ pub(crate) struct PruneDocument {
     pub(crate) problems: Vec<Problem>,
 }
 
+/// What `settings --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SettingsDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// Where the settings file is, or would be.
+    pub(crate) file: OsText,
+    /// Every setting as it is in force.
+    pub(crate) settings: Vec<EffectiveSetting>,
+    /// Values that were passed over, each with its reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
+}
+
 /// What `doctor --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DoctorDocument {
@@ -218,6 +234,8 @@ pub(crate) struct Documents {
     pub(crate) reconcile: ReconcileDocument,
     /// `prune`.
     pub(crate) prune: PruneDocument,
+    /// `settings`.
+    pub(crate) settings: SettingsDocument,
     /// `doctor`.
     pub(crate) doctor: DoctorDocument,
 }

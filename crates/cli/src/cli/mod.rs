@@ -56,6 +56,7 @@ fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
         Command::Monitor(command) => commands::monitor::run(hearback, &command, output),
         Command::Sink(command) => commands::sink::run(&hearback, &command, output),
         Command::Plugin(command) => commands::plugin::run(&hearback, &command, output),
+        Command::Settings => commands::settings::run(&hearback, output),
         Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
         Command::Completions(_) | Command::Doctor | Command::Schema => {

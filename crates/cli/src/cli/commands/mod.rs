@@ -12,6 +12,7 @@ pub(crate) mod plugin;
 pub(crate) mod prune;
 pub(crate) mod reconcile;
 pub(crate) mod schema;
+pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod sink;
 pub(crate) mod turn;

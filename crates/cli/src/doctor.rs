@@ -11,7 +11,8 @@ use hearback_core::port::process::{Presence, ProcessControl};
 use hearback_core::{BegunBy, JobId, KilledBy, LockState, Outcome, ProcessIdentity};
 use hearback_monitor::doctor::{self, Check};
 use hearback_platform::Native;
-use hearback_platform::probe::{self, Rehearsal, RehearsalRequest, StopWatch};
+use hearback_platform::StopWatch;
+use hearback_platform::probe::{self, Rehearsal, RehearsalRequest};
 
 use crate::front::load_settings;
 use crate::rehearsal::{self, Scene};

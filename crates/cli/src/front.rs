@@ -16,6 +16,7 @@ use hearback_core::{
 };
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::launch::{self, LaunchError, Launched, Launcher, Request};
+use hearback_monitor::session::Running;
 use hearback_monitor::wait::{Until, WaitError, Waits};
 use hearback_monitor::{Ports, prune, reconcile};
 use hearback_platform::Native;
@@ -208,6 +209,8 @@ pub struct Hearback {
     pub(crate) store: Store<Native>,
     pub(crate) ports: Arc<Ports>,
     pub(crate) registry: Registry,
+    /// The turns that this process runs.
+    pub(crate) running: Running,
     waits: Waits,
     settings: Settings,
     supervisor: Option<PathBuf>,
@@ -232,6 +235,7 @@ impl Hearback {
             store,
             ports: Arc::new(ports),
             registry,
+            running: Running::default(),
             waits: Waits::default(),
             settings,
             supervisor: options.supervisor,
@@ -311,6 +315,10 @@ impl Hearback {
             request.sinks.extend(self.settings.default_sink.clone());
         }
         request.withhold.extend(self.settings.secrets.iter().cloned());
+        // A job that is launched in a turn is not part of it.
+        for name in [crate::session::TURN_VARIABLE, crate::session::NOTE_VARIABLE] {
+            request.env.insert(0, (name.into(), None));
+        }
         // A relative path would name another store where the job runs.
         if let Some(set) = std::env::var_os(home::HOME_VARIABLE)
             && Path::new(&set).is_relative()

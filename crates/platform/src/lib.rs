@@ -26,12 +26,14 @@ mod mark;
 mod native;
 pub mod probe;
 mod program;
+mod stop;
 mod temporary;
 mod wire;
 
 pub use mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
 pub use native::Native;
 pub use program::{SUPERVISE_COMMAND, exit_code};
+pub use stop::StopWatch;
 pub use sys::files::local_data;
 #[cfg(windows)]
 pub use sys::system::is_wine;

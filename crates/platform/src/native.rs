@@ -38,17 +38,29 @@ impl Native {
         crate::program::find(name.as_ref(), Path::new("/")).ok()
     }
 
-    /// Runs a program in front of us, with our streams, until it ends.
+    /// Runs a program in front of us, with our streams, until it ends. Its processes carry `mark`, as on an errand. What a
+    /// person breaks at the terminal is for it, and not for us.
     ///
     /// # Errors
     ///
     /// When it cannot be started.
     #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
-    pub fn run_in_front(&self, argv: &[OsString], env: &[(OsString, OsString)]) -> io::Result<Exit> {
+    pub fn run_in_front(
+        &self,
+        argv: &[OsString],
+        env: &[(OsString, Option<OsString>)],
+        mark: &JobId,
+    ) -> io::Result<Exit> {
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = std::process::Command::new(program);
-        command.args(arguments).envs(env.iter().map(|(name, value)| (name, value)));
-        Ok(sys::errand::exit_of(command.status()?))
+        command.args(arguments).env(crate::ERRAND_MARK, mark.as_str());
+        for (name, value) in env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        Ok(sys::errand::exit_of(sys::errand::run_in_front(command)?))
     }
 
     /// Lets a write beyond a file-size limit fail in this process, so that it can be reported, instead of ending it.

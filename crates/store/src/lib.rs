@@ -21,6 +21,7 @@ mod key;
 mod layout;
 mod log;
 mod read;
+mod session;
 mod store;
 
 pub use layout::{config_path, monitor_lock_path, workshop_name};

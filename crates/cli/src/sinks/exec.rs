@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hearback_core::message::{clean_line, command_text};
 use hearback_core::port::process::{Errand, ErrandReport, ProcessControl};
-use hearback_core::port::sink::{Answer, Delivery, FollowUpSink, SinkError};
-use hearback_core::{CloudEvent, Exit, JobId, JobView, OsText, StartErrorKind};
+use hearback_core::port::sink::{Answer, FollowUpSink, SinkError, Trip};
+use hearback_core::{Exit, JobView, OsText, Parcel, StartErrorKind};
 
 use super::route::{Input, Route, SinkSettings};
 use super::{Registry, SINK_COMMAND};
@@ -26,13 +26,13 @@ pub(crate) struct ExecSink<'a> {
 }
 
 impl FollowUpSink for ExecSink<'_> {
-    fn deliver(&self, delivery: &Delivery) -> Result<Answer, SinkError> {
-        let delivery = &self.registry.masked(delivery);
+    fn deliver(&self, parcel: &Parcel, trip: &Trip) -> Result<Answer, SinkError> {
+        let parcel = &self.registry.masked(parcel);
         let mut missing = String::new();
         for argv in self.commands()? {
-            let argv = argv.iter().map(|word| filled(word, delivery)).collect();
-            let input = self.input(delivery)?;
-            match self.registry.send(delivery, argv, input, false, self.settings.timeout) {
+            let argv = argv.iter().map(|word| filled(word, parcel)).collect();
+            let input = self.input(parcel)?;
+            match self.registry.send(parcel, trip, argv, input, false, self.settings.timeout) {
                 Ok(report) => return answer(&report),
                 Err(error) if error.kind == StartErrorKind::NotFound => missing = error.message,
                 Err(error) => return Err(SinkError::Failed(error.message)),
@@ -68,11 +68,11 @@ impl ExecSink<'_> {
         }
     }
 
-    fn input(&self, delivery: &Delivery) -> Result<Vec<u8>, SinkError> {
+    fn input(&self, parcel: &Parcel) -> Result<Vec<u8>, SinkError> {
         match self.settings.input {
             Input::Nothing => Ok(Vec::new()),
-            Input::Text => Ok(delivery.text.clone().into_bytes()),
-            Input::Json => line(&CloudEvent::from(delivery.clone())),
+            Input::Text => Ok(parcel.text().as_bytes().to_vec()),
+            Input::Json => line(&parcel.event()),
         }
     }
 }
@@ -84,8 +84,12 @@ pub(super) fn line(value: &impl serde::Serialize) -> Result<Vec<u8>, SinkError> 
     Ok(line)
 }
 
-/// Puts what a delivery says in place of the names of it. What is filled in is never looked at again.
-fn filled(word: &str, delivery: &Delivery) -> OsText {
+/// Puts what a parcel says in place of the names of it. What is filled in is never looked at again.
+fn filled(word: &str, parcel: &Parcel) -> OsText {
+    let job = match parcel {
+        Parcel::FollowUp(delivery) => Some(&delivery.job),
+        _ => None,
+    };
     let mut text = String::new();
     let mut rest = word;
     while let Some(start) = rest.find('{') {
@@ -93,13 +97,14 @@ fn filled(word: &str, delivery: &Delivery) -> OsText {
         rest = &rest[start..];
         let Some(end) = rest.find('}') else { break };
         match &rest[1..end] {
-            "session" => text.push_str(delivery.session.as_ref().map_or("", |session| session.as_str())),
-            "text" => text.push_str(&delivery.text),
-            "delivery" => text.push_str(&delivery.id),
-            "job" => text.push_str(delivery.job.id.as_str()),
-            "title" => text.push_str(delivery.text.lines().next().unwrap_or_default()),
+            "session" => text.push_str(parcel.session().map_or("", |session| session.as_str())),
+            "destination" => text.push_str(parcel.destination().unwrap_or_default()),
+            "text" => text.push_str(parcel.text()),
+            "delivery" => text.push_str(parcel.id()),
+            "job" => text.push_str(job.map_or("", |job| job.id.as_str())),
+            "title" => text.push_str(parcel.text().lines().next().unwrap_or_default()),
             "command" => {
-                let command = delivery.job.command.as_ref().map(command_text).unwrap_or_default();
+                let command = job.and_then(|job| job.command.as_ref()).map(command_text).unwrap_or_default();
                 text.push_str(&clean_line(&command));
             }
             _ => text.push_str(&rest[..=end]),
@@ -138,10 +143,11 @@ pub(super) fn complaint(report: &ErrandReport) -> String {
 }
 
 impl Registry {
-    /// Runs a program with a delivery.
+    /// Runs a program with a parcel.
     pub(super) fn send(
         &self,
-        delivery: &Delivery,
+        parcel: &Parcel,
+        trip: &Trip,
         argv: Vec<OsText>,
         stdin: Vec<u8>,
         speaks_first: bool,
@@ -149,13 +155,15 @@ impl Registry {
     ) -> Result<ErrandReport, hearback_core::StartError> {
         let text = |name: &str, value: &str| (OsString::from(name), Some(OsString::from(value)));
         let mut env = vec![
-            text("HEARBACK_DELIVERY", &delivery.id),
-            text("HEARBACK_ATTEMPT", &delivery.attempt.to_string()),
-            text(crate::session::DEPTH_VARIABLE, &delivery.depth.to_string()),
+            text("HEARBACK_DELIVERY", parcel.id()),
+            text("HEARBACK_ATTEMPT", &parcel.attempt().to_string()),
+            text(crate::session::DEPTH_VARIABLE, &parcel.depth().to_string()),
         ];
         // Whoever is woken launches for the session that it is woken in.
-        env.extend(delivery.session.as_ref().map(|session| text("HEARBACK_SESSION", session.as_str())));
-        let cwd = delivery.job.cwd.as_ref().map(|cwd| PathBuf::from(hearback_platform::to_os(cwd)));
+        env.extend(parcel.session().map(|session| text(crate::session::VARIABLE, session.as_str())));
+        let turn = trip.turn.map(|turn| OsString::from(turn.to_string()));
+        env.push((crate::session::TURN_VARIABLE.into(), turn));
+        let cwd = parcel.cwd().map(|cwd| PathBuf::from(hearback_platform::to_os(cwd)));
         self.native.run_errand(&Errand {
             argv,
             cwd: cwd.filter(|cwd| cwd.is_dir()),
@@ -164,13 +172,13 @@ impl Registry {
             speaks_first,
             within,
             output_max: OUTPUT_MAX,
-            mark: self.native.mint(),
+            mark: trip.mark.clone(),
         })
     }
 
     /// Removes the values of secrets from everything that is sent.
-    pub(crate) fn masked(&self, delivery: &Delivery) -> Delivery {
-        self.mask(delivery.clone())
+    pub(crate) fn masked<T: Clone + serde::Serialize + serde::de::DeserializeOwned>(&self, sent: &T) -> T {
+        self.mask(sent.clone())
     }
 
     /// Removes the values of secrets from what is shown.
@@ -199,22 +207,10 @@ fn mask(value: &mut serde_json::Value, secrets: &[(String, String)]) {
     }
 }
 
-/// A fresh name for an errand.
-pub(super) trait Mint {
-    fn mint(&self) -> JobId;
-}
-
-impl Mint for hearback_platform::Native {
-    fn mint(&self) -> JobId {
-        use hearback_core::port::clock::Clock;
-        use hearback_core::port::disk::Disk;
-        JobId::mint(self.wall().as_millis().unsigned_abs(), self.nonce())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::Delivery;
     use hearback_core::message::Excerpt;
     use hearback_core::testing::sample;
 
@@ -222,8 +218,8 @@ mod tests {
     fn what_a_job_says_cannot_be_filled_in_twice_or_become_an_argument() {
         let excerpt = Excerpt { head: b"{session} $(rm) `x`\n".to_vec(), tail: vec![], omitted: 0 };
         let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
-        let delivery = Delivery::new(job, &excerpt, 1, false, 1);
-        let word = |word| filled(word, &delivery).to_string();
+        let parcel = Parcel::from(Delivery::new(job, &excerpt, 1, false, 1));
+        let word = |word| filled(word, &parcel).to_string();
         assert!(word("{text}").contains("| {session} $(rm) `x`\n"), "{}", word("{text}"));
         assert_eq!(word("--id={session}"), "--id=s");
         assert_eq!(word("{unknown} {"), "{unknown} {");

@@ -72,6 +72,19 @@ fn spawn(errand: &Errand, what: &Invocation, cwd: &Path) -> io::Result<Child> {
     command.spawn()
 }
 
+/// Runs a program in front of us, with our streams and our terminal, until it ends.
+pub(crate) fn run_in_front(mut command: Command) -> io::Result<ExitStatus> {
+    #[cfg(target_os = "linux")]
+    {
+        // Whoever runs it is gone, and with it whoever says that the turn is over.
+        let follow = || Ok(nix::sys::prctl::set_pdeathsig(Some(nix::sys::signal::Signal::SIGTERM))?);
+        // SAFETY: one call into the kernel.
+        unsafe { command.pre_exec(follow) };
+    }
+    let _breaks = signals::BreaksAreForTheChild::new()?;
+    command.status()
+}
+
 /// Runs in the forked child.
 fn prepare(parent: u32) -> io::Result<()> {
     nix::unistd::setsid()?;

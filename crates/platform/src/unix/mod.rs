@@ -30,6 +30,7 @@ pub(crate) mod shell;
 #[expect(unsafe_code, reason = "signal handlers are unsafe by nature")]
 mod signals;
 mod snapshot;
+pub(crate) mod stop;
 pub(crate) mod text;
 pub(crate) mod tree;
 pub(crate) mod unit;

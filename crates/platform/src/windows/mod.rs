@@ -32,7 +32,7 @@ pub(crate) mod shell;
 #[expect(unsafe_code, reason = "the environment of another process has no safe wrapper")]
 mod snapshot;
 #[expect(unsafe_code, reason = "the system calls us back when it goes down")]
-mod stop;
+pub(crate) mod stop;
 #[expect(unsafe_code, reason = "the folder of the system and its libraries have no safe wrapper")]
 pub(crate) mod system;
 pub(crate) mod text;

@@ -31,6 +31,7 @@ mod view;
 pub mod finding;
 pub mod message;
 pub mod port;
+pub mod service;
 #[cfg(feature = "testing")]
 pub mod testing;
 

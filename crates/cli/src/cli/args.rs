@@ -481,6 +481,25 @@ pub(crate) struct TurnArgs {
 pub(crate) enum MonitorCommand {
     /// Deliver, try again, find what died, prune, and sleep until the next thing is due. Several may run at once.
     Run(MonitorRunArgs),
+    /// Have a monitor for this store at every login, kept running by systemd, launchd or the Task Scheduler.
+    ///
+    /// Shows what is going to be written and run, and asks. Installing again changes nothing that is as it should be.
+    Install(InstallArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// Only print what would be written, and what would be run.
+    #[arg(long, conflicts_with_all = ["remove", "yes"])]
+    pub(crate) print: bool,
+
+    /// Take it away again.
+    #[arg(long)]
+    pub(crate) remove: bool,
+
+    /// Do not ask.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]

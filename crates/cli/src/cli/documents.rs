@@ -1,5 +1,6 @@
 //! The JSON documents besides the job itself. They are a contract: see `hearback schema`.
 
+use hearback_core::service::ServiceManager;
 use hearback_core::{Durability, Gap, JobId, JobView, OsText, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -163,6 +164,35 @@ pub(crate) struct PruneDocument {
     pub(crate) problems: Vec<Problem>,
 }
 
+/// What `monitor install --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct InstallDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// Who keeps the monitor running.
+    pub(crate) manager: ServiceManager,
+    /// By which that knows it.
+    pub(crate) name: String,
+    /// Where it is described.
+    pub(crate) file: OsText,
+    /// The description.
+    pub(crate) text: String,
+    /// Whether anything was done: installed, or removed.
+    pub(crate) done: bool,
+    /// What the manager was told, or would be.
+    pub(crate) commands: Vec<OrderDocument>,
+}
+
+/// What a service manager is told.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OrderDocument {
+    /// The program and its arguments.
+    pub(crate) argv: Vec<String>,
+    /// Why it failed, if it had to succeed and did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
 /// What `settings --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SettingsDocument {
@@ -234,6 +264,8 @@ pub(crate) struct Documents {
     pub(crate) reconcile: ReconcileDocument,
     /// `prune`.
     pub(crate) prune: PruneDocument,
+    /// `monitor install`.
+    pub(crate) monitor_install: InstallDocument,
     /// `settings`.
     pub(crate) settings: SettingsDocument,
     /// `doctor`.

@@ -1,10 +1,12 @@
 //! What can go wrong, with what to try next and how to exit.
 
 use std::io;
+use std::path::PathBuf;
 
 use hearback_core::port::disk::ReadError;
 use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::SinkError;
+use hearback_core::service::ServiceError;
 use hearback_core::{JobId, StartErrorKind};
 
 use crate::{
@@ -39,6 +41,18 @@ pub(crate) enum CliError {
     Denied(&'static str),
     #[error(transparent)]
     Sink(#[from] SinkError),
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    #[error("no service manager is known here that could keep a monitor running")]
+    NoManager,
+    #[error("there is no `{0}` here that could be told to keep a monitor running")]
+    NoManagerProgram(&'static str),
+    #[error("the monitor cannot be installed")]
+    Install(#[source] io::Error),
+    #[error("`{}` cannot be written into the description of a service: it is not Unicode", .0.display())]
+    NotUnicode(PathBuf),
+    #[error("the service manager did not do all that it was told")]
+    Manager(Vec<String>),
     #[error("the agent could not be run")]
     Agent(#[source] io::Error),
     #[error(
@@ -88,6 +102,12 @@ impl CliError {
             | Self::Follow(_)
             | Self::Sink(_)
             | Self::Agent(_)
+            | Self::Service(_)
+            | Self::NoManager
+            | Self::NoManagerProgram(_)
+            | Self::Install(_)
+            | Self::NotUnicode(_)
+            | Self::Manager(_)
             | Self::TooDeep { .. }
             | Self::TooFast { .. }
             | Self::Log { .. }
@@ -132,6 +152,10 @@ impl CliError {
                 "launch it with `--notify never`, or raise `max_rate` in config.toml if that many are meant"
                     .into()
             }
+            Self::NoManager | Self::NoManagerProgram(_) => {
+                "start `hearback monitor run` from whatever starts programs at your login".into()
+            }
+            Self::Manager(failed) => format!("run by hand what failed: {}", failed.join("; ")),
             Self::Denied(_) => "ask whoever started you for the capability".into(),
             Self::Untold { id, .. } => format!("hearback show {id}"),
             Self::Find(FindError::Ambiguous { .. }) => "give more characters of the id".into(),

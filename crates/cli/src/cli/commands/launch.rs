@@ -179,7 +179,8 @@ fn tell_what_is_next(hearback: &Hearback, launched: &Launched, output: &Output) 
                 output.hint(&format!("when it ends, its session is told through {}", clean_line(&sinks)));
                 if !hearback.is_monitored() {
                     output.hint(
-                        "no monitor runs: if its supervisor is killed, the next hearback command tells",
+                        "no monitor runs: if its supervisor is killed, the next hearback command tells; \
+                         `hearback monitor install` has one that tells by itself",
                     );
                 }
             }

@@ -138,6 +138,10 @@ pub(crate) struct LaunchArgs {
     #[arg(long = "sink", value_name = "NAME")]
     pub(crate) sinks: Vec<String>,
 
+    /// End it with the host: a monitor of this store that restarts or stops ends it first, and its owner is told.
+    #[arg(long)]
+    pub(crate) bound: bool,
+
     /// A name for people.
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) label: Option<String>,

@@ -12,14 +12,14 @@ use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::{Answer, Sinks};
 use hearback_core::session::{Interruption, TurnFact};
 use hearback_core::{
-    Extra, FORMAT, HostBegin, HostFact, HostFacts, JobId, LockState, Notice, ProcessIdentity, Read, Session,
-    StopDone, StopKind, StopRequest, StopTaken, Verdict,
+    Extra, FORMAT, HostBegin, HostFact, HostFacts, JobId, KilledBy, LockState, Notice, ProcessIdentity, Read,
+    Session, StopDone, StopKind, StopRequest, StopTaken, Verdict,
 };
 use hearback_monitor::follow_up::{Due, Turn};
 use hearback_monitor::session::{self, NextMessage, next_message};
 use hearback_platform::StopWatch;
 
-use crate::{Hearback, Select};
+use crate::{Hearback, KillRequest, Select};
 
 /// So many deliveries go out at the same time, each to another session.
 const AT_ONCE: usize = 64;
@@ -42,7 +42,7 @@ pub struct MonitorOptions {
     /// Do what is due now, and return.
     pub once: bool,
     /// A service manager starts this program again when it exits with
-    /// [`RESTART_EXIT_CODE`](hearback_core::RESTART_EXIT_CODE).
+    /// [`RESTART_EXIT_CODE`](hearback_core::service::RESTART_EXIT_CODE).
     pub service: bool,
     /// Begin when this process is gone.
     pub after: Option<Predecessor>,
@@ -549,6 +549,7 @@ impl Monitor<'_> {
             }
         });
         hearback.running.wait(Some(CUT_WITHIN), |_| true);
+        self.end_bound_jobs(request.kind);
         told.finish(hearback);
         let interrupted = Some(u32::try_from(left.len()).unwrap_or(u32::MAX));
         let _ =
@@ -582,6 +583,29 @@ impl Monitor<'_> {
             });
         }
         Told { heard, open, began }
+    }
+
+    /// Jobs that were launched as the host's own end with it, and their owners hear of that as of any end.
+    fn end_bound_jobs(&self, kind: StopKind) {
+        let hearback = self.hearback;
+        let Ok(listing) = hearback.jobs(&Select { history_max: Some(0), ..Select::default() }) else {
+            return;
+        };
+        let bound = listing.jobs.iter().filter(|job| {
+            let spec = job.seen.facts.spec.present();
+            !job.view.state.is_over() && spec.is_some_and(|spec| spec.bound)
+        });
+        std::thread::scope(|scope| {
+            for job in bound {
+                scope.spawn(move || {
+                    let reason = Some(format!("bound to the host, which was to {kind}"));
+                    let request = KillRequest { by: KilledBy::Host, reason, grace: None, force: false };
+                    if let Err(error) = hearback.kill(&job.view.id, &request) {
+                        hearback.note_host(&format!("job {} could not be ended: {error}", job.view.id));
+                    }
+                });
+            }
+        });
     }
 }
 

@@ -7,8 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Extra, FORMAT, LockState, ProcessIdentity, Read, Session, Stamp};
 
-/// A host that exits with this code is to be started again by its service manager.
-pub const RESTART_EXIT_CODE: u32 = 85;
 /// So long a request that comes again with an old number is known for what it is.
 pub const REDELIVERY_WINDOW: Duration = Duration::from_secs(5 * 60);
 
@@ -21,7 +19,8 @@ pub struct HostBegin {
     pub process: ProcessIdentity,
     /// When.
     pub at: Stamp,
-    /// Whether a service manager starts it again when it exits with [`RESTART_EXIT_CODE`].
+    /// Whether a service manager starts it again when it exits with
+    /// [`RESTART_EXIT_CODE`](crate::service::RESTART_EXIT_CODE).
     #[serde(default)]
     pub service: bool,
     /// The hearback that it is.

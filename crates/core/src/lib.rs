@@ -34,6 +34,7 @@ pub mod finding;
 pub mod message;
 pub mod note;
 pub mod port;
+pub mod service;
 pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -49,8 +50,8 @@ pub use fold::{
     Facts, Fold, FollowUp, FollowUpState, Here, JobState, LockState, LockView, Observed, Place, Read, fold,
 };
 pub use host::{
-    AskedBy, HostBegin, HostFact, HostFacts, REDELIVERY_WINDOW, RESTART_EXIT_CODE, RequestFacts, StopDone,
-    StopKind, StopRequest, StopTaken, Verdict,
+    AskedBy, HostBegin, HostFact, HostFacts, REDELIVERY_WINDOW, RequestFacts, StopDone, StopKind,
+    StopRequest, StopTaken, Verdict,
 };
 pub use id::{IdPattern, JobId, ParseIdError, SHORT_ID_MIN};
 pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};

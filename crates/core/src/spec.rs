@@ -43,6 +43,9 @@ pub struct Spec {
     /// How many follow-ups led to this launch: a woken agent launches jobs that wake it again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
+    /// Whether it ends with the host: a monitor that restarts or stops ends it first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bound: bool,
     /// When and how it is ended.
     #[serde(default)]
     pub limits: Limits,

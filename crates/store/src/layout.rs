@@ -251,6 +251,11 @@ pub fn config_path(home: &Path) -> PathBuf {
     Layout::new(home.to_owned()).config()
 }
 
+/// Where a description of the monitor is kept for a service manager that wants none in a folder of its own.
+pub fn service_path(home: &Path, name: &str) -> PathBuf {
+    home.join(name)
+}
+
 /// A name for a folder to try things in, which tidying knows for unfinished if it is left behind.
 pub fn workshop_name(now: Timestamp, nonce: u64) -> String {
     format!("tmp.{}.doctor.{nonce:016x}", now.as_millis())

@@ -24,6 +24,7 @@ mod read;
 mod session;
 mod store;
 
-pub use layout::{config_path, monitor_lock_path, workshop_name};
+pub use key::store_name;
+pub use layout::{config_path, monitor_lock_path, service_path, workshop_name};
 pub use log::{Log, Piece};
 pub use store::{MAX_CONFIG_BYTES, Store};

@@ -147,6 +147,10 @@ pub(crate) struct LaunchArgs {
     #[arg(long = "sink", value_name = "NAME")]
     pub(crate) sinks: Vec<String>,
 
+    /// End it with the host: a monitor of this store that restarts or stops ends it first, and its owner is told.
+    #[arg(long)]
+    pub(crate) bound: bool,
+
     /// A name for people.
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
@@ -580,6 +584,25 @@ pub(crate) enum MonitorCommand {
     Restart(RestartArgs),
     /// End the monitor: turns have until the limit; jobs are not touched.
     Stop(StopArgs),
+    /// Have a monitor for this store at every login, kept running by systemd, launchd or the Task Scheduler.
+    ///
+    /// Shows what is going to be written and run, and asks. Installing again changes nothing that is as it should be.
+    Install(InstallArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// Only print what would be written, and what would be run.
+    #[arg(long, conflicts_with_all = ["remove", "yes"])]
+    pub(crate) print: bool,
+
+    /// Take it away again.
+    #[arg(long)]
+    pub(crate) remove: bool,
+
+    /// Do not ask.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! The JSON documents besides the job itself. They are a contract: see `hearback schema`.
 
+use hearback_core::service::ServiceManager;
 use hearback_core::session::Interruption;
 use hearback_core::{Durability, Gap, JobId, JobView, OsText, Outcome, Session, StopKind};
 use schemars::JsonSchema;
@@ -260,6 +261,35 @@ pub(crate) struct MessageDocument {
     pub(crate) error: Option<String>,
 }
 
+/// What `monitor install --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct InstallDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// Who keeps the monitor running.
+    pub(crate) manager: ServiceManager,
+    /// By which that knows it.
+    pub(crate) name: String,
+    /// Where it is described.
+    pub(crate) file: OsText,
+    /// The description.
+    pub(crate) text: String,
+    /// Whether anything was done: installed, or removed.
+    pub(crate) done: bool,
+    /// What the manager was told, or would be.
+    pub(crate) commands: Vec<OrderDocument>,
+}
+
+/// What a service manager is told.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OrderDocument {
+    /// The program and its arguments.
+    pub(crate) argv: Vec<String>,
+    /// Why it failed, if it had to succeed and did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
 /// What `monitor status --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MonitorDocument {
@@ -386,6 +416,8 @@ pub(crate) struct Documents {
     pub(crate) monitor: MonitorDocument,
     /// `monitor restart`, `monitor stop` and `monitor drain`.
     pub(crate) monitor_asked: MonitorAskedDocument,
+    /// `monitor install`.
+    pub(crate) monitor_install: InstallDocument,
     /// `settings`.
     pub(crate) settings: SettingsDocument,
     /// `doctor`.

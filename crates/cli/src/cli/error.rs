@@ -1,10 +1,12 @@
 //! What can go wrong, with what to try next and how to exit.
 
 use std::io;
+use std::path::PathBuf;
 
 use hearback_core::port::disk::ReadError;
 use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::SinkError;
+use hearback_core::service::ServiceError;
 use hearback_core::{JobId, Session, StartErrorKind, StopKind};
 
 use crate::{
@@ -49,6 +51,18 @@ pub(crate) enum CliError {
     MonitorSilent,
     #[error("this is a turn of session `{0}` already")]
     InTurn(Session),
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    #[error("no service manager is known here that could keep a monitor running")]
+    NoManager,
+    #[error("there is no `{0}` here that could be told to keep a monitor running")]
+    NoManagerProgram(&'static str),
+    #[error("the monitor cannot be installed")]
+    Install(#[source] io::Error),
+    #[error("`{}` cannot be written into the description of a service: it is not Unicode", .0.display())]
+    NotUnicode(PathBuf),
+    #[error("the service manager did not do all that it was told")]
+    Manager(Vec<String>),
     #[error("the agent could not be run")]
     Agent(#[source] io::Error),
     #[error(
@@ -104,6 +118,12 @@ impl CliError {
             | Self::Sink(_)
             | Self::Agent(_)
             | Self::MonitorSilent
+            | Self::Service(_)
+            | Self::NoManager
+            | Self::NoManagerProgram(_)
+            | Self::Install(_)
+            | Self::NotUnicode(_)
+            | Self::Manager(_)
             | Self::TooDeep { .. }
             | Self::TooFast { .. }
             | Self::Log { .. }
@@ -161,6 +181,10 @@ impl CliError {
             Self::UnderWay(_) => "`hearback monitor status` shows what it waits for".into(),
             Self::MonitorSilent => "`hearback monitor status` shows its process; it may be stopped".into(),
             Self::InTurn(_) => "run the agent as it is, or take another session".into(),
+            Self::NoManager | Self::NoManagerProgram(_) => {
+                "start `hearback monitor run` from whatever starts programs at your login".into()
+            }
+            Self::Manager(failed) => format!("run by hand what failed: {}", failed.join("; ")),
             Self::Denied(_) => "ask whoever started you for the capability".into(),
             Self::Untold { id, .. } => format!("hearback show {id}"),
             Self::Find(FindError::Ambiguous { .. }) => "give more characters of the id".into(),

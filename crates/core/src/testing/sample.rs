@@ -27,6 +27,7 @@ pub fn spec(session: &str) -> Spec {
         sinks: Vec::new(),
         withhold: Vec::new(),
         depth: 0,
+        bound: false,
         limits: Limits::default(),
         durability: Durability::Power,
         launched_at_ms: at(),

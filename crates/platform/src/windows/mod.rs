@@ -28,6 +28,7 @@ mod pump;
 pub(crate) mod rehearsal;
 #[expect(unsafe_code, reason = "access rights have no safe wrapper")]
 mod rights;
+pub(crate) mod service;
 pub(crate) mod shell;
 #[expect(unsafe_code, reason = "the environment of another process has no safe wrapper")]
 mod snapshot;

@@ -4,6 +4,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod followups;
 pub(crate) mod inbox;
+pub(crate) mod install;
 pub(crate) mod kill;
 pub(crate) mod launch;
 pub(crate) mod list;

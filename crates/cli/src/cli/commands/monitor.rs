@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hearback_core::message::clean_line;
-use hearback_core::{DOCUMENT_FORMAT, LockState, RESTART_EXIT_CODE, StopKind, StopRequest};
+use hearback_core::service::RESTART_EXIT_CODE;
+use hearback_core::{DOCUMENT_FORMAT, LockState, StopKind, StopRequest};
 
 use crate::cli::args::{MonitorCommand, MonitorRunArgs, RestartArgs, StopArgs};
 use crate::cli::commands::sessions;
@@ -24,6 +25,7 @@ pub(crate) fn run(hearback: Hearback, command: &MonitorCommand, output: &Output)
         MonitorCommand::Drain(args) => stop(&hearback, StopKind::Drain, args, output),
         MonitorCommand::Stop(args) => stop(&hearback, StopKind::Stop, args, output),
         MonitorCommand::Restart(args) => restart(&hearback, args, output),
+        MonitorCommand::Install(args) => super::install::run(&hearback, args, output),
     }
 }
 

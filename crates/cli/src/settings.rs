@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use hearback_core::Durability;
+use hearback_core::{Durability, NoticeBytes};
 use hearback_monitor::follow_up::Retry;
 use hearback_monitor::prune::Retention;
 
+use crate::mask::Secrets;
 use crate::sinks::{Route, SinkSettings, route};
 
 /// What can be set.
@@ -25,6 +26,8 @@ pub struct Settings {
     /// How often a delivery is tried (`attempts`), with which pauses (`retry_first`, `retry_most`), when it counts as
     /// late (`late_after`) and when it expires (`expire_after`).
     pub retry: Retry,
+    /// The most of a job's output that its follow-up holds (`notice_bytes`: a size such as `8KiB`).
+    pub notice: NoticeBytes,
     /// How many follow-ups may lead from one launch to the next (`max_depth`).
     pub max_depth: u32,
     /// How many jobs a session may launch in an hour from within follow-ups (`max_rate`).
@@ -47,6 +50,7 @@ impl Default for Settings {
             default_sink: None,
             sinks: BTreeMap::new(),
             retry: Retry::default(),
+            notice: NoticeBytes::default(),
             max_depth: DEFAULT_MAX_DEPTH,
             max_rate: DEFAULT_MAX_RATE,
             secrets: Vec::new(),
@@ -56,10 +60,9 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The secrets that this process holds, each with its value.
-    pub(crate) fn secrets_here(&self) -> Vec<(String, String)> {
-        let held = self.secrets.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
-        held.filter(|(_, value)| !value.is_empty()).collect()
+    /// The secrets that this process holds.
+    pub(crate) fn secrets_here(&self) -> Secrets {
+        Secrets::new(self.secrets.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))))
     }
 
     /// Merges the text of the settings file with the environment.
@@ -72,7 +75,7 @@ impl Settings {
                 .push(format!("`{}` is not valid TOML and was ignored: {reason}", path.display()));
             toml::Table::new()
         });
-        const KNOWN: [&str; 13] = [
+        const KNOWN: [&str; 14] = [
             "durability",
             "retention",
             "max_jobs",
@@ -83,6 +86,7 @@ impl Settings {
             "retry_most",
             "late_after",
             "expire_after",
+            "notice_bytes",
             "max_depth",
             "max_rate",
             "secrets",
@@ -157,6 +161,10 @@ impl Settings {
             let parsed = value.parse().ok().filter(|attempts| *attempts > 0);
             parsed.map(|attempts| settings.retry.attempts_max = attempts).is_some()
         });
+        pick("notice_bytes", &mut |settings, value| {
+            let parsed = parse_size(value).ok().and_then(NoticeBytes::new);
+            parsed.map(|notice| settings.notice = notice).is_some()
+        });
         pick("max_depth", &mut |settings, value| {
             value.parse().map(|depth| settings.max_depth = depth).is_ok()
         });
@@ -177,14 +185,21 @@ impl Settings {
     }
 }
 
-/// Puts the name of a secret in place of what it holds. What is too short to be one is left alone.
-pub(crate) fn masked_text(text: &str, secrets: &[(String, String)]) -> String {
-    const SHORTEST: usize = 4;
-    let mut masked = text.to_owned();
-    for (name, value) in secrets.iter().filter(|(_, value)| value.len() >= SHORTEST) {
-        masked = masked.replace(value, &format!("[{name}]"));
-    }
-    masked
+/// Reads a number of bytes, with a unit or without.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let (number, unit) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
+    let unit: Option<u64> = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1),
+        "kb" => Some(1000),
+        "k" | "kib" => Some(1 << 10),
+        "mb" => Some(1000 * 1000),
+        "m" | "mib" => Some(1 << 20),
+        "gb" => Some(1000 * 1000 * 1000),
+        "g" | "gib" => Some(1 << 30),
+        _ => None,
+    };
+    let size = number.parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
+    size.ok_or_else(|| "give a size such as `16000`, `500KiB` or `8MiB`".into())
 }
 
 fn parse_duration(value: &str) -> Option<Duration> {
@@ -210,6 +225,17 @@ mod tests {
         assert_eq!(settings.retention.max_jobs, 9);
         assert_eq!(settings.durability, Durability::Process);
         assert!(settings.warnings.is_empty());
+    }
+
+    #[test]
+    fn the_budget_of_a_notice_is_a_size_within_reason() {
+        let notice = |file: &str, env: &[(&str, &str)]| merge(file, env).notice;
+        let bytes = |bytes| NoticeBytes::new(bytes).unwrap();
+        assert_eq!(notice("notice_bytes = 2000", &[]), bytes(2000));
+        assert_eq!(notice("notice_bytes = \"16KiB\"", &[]), bytes(16 * 1024));
+        assert_eq!(notice("notice_bytes = 2000", &[("HEARBACK_NOTICE_BYTES", "0")]), bytes(0));
+        let absurd = merge("notice_bytes = \"2MiB\"", &[("HEARBACK_NOTICE_BYTES", "some")]);
+        assert_eq!((absurd.notice, absurd.warnings.len()), (NoticeBytes::default(), 2));
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod delivery;
 mod fact;
 mod fold;
 mod id;
+mod notice;
 mod outcome;
 mod output;
 mod spec;
@@ -34,9 +35,7 @@ pub mod port;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use delivery::{
-    CloudEvent, Delivery, EVENT_TYPE, HEAD_BYTES, OutputExcerpt, TAIL_BYTES, delivery_id, job_of_delivery,
-};
+pub use delivery::{CloudEvent, Delivery, EVENT_TYPE, OutputExcerpt, delivery_id, job_of_delivery};
 pub use fact::{
     Begin, BegunBy, End, EndAuthor, Fact, FactKind, Kill, KilledBy, Lease, LeaseResult, Receipt, ReceiptHow,
     Settled, Target, Usage,
@@ -45,6 +44,7 @@ pub use fold::{
     Facts, Fold, FollowUp, FollowUpState, Here, JobState, LockState, LockView, Observed, Place, Read, fold,
 };
 pub use id::{IdPattern, JobId, ParseIdError, SHORT_ID_MIN};
+pub use notice::NoticeBytes;
 pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};
 pub use output::{Gap, GapReason, LogCap, Output};
 pub use port::process::{BootId, MachineId, ProcessIdentity};

@@ -11,6 +11,7 @@ use hearback_core::{CloudEvent, Exit, JobId, JobView, OsText, StartErrorKind};
 
 use super::route::{Input, Route, SinkSettings};
 use super::{Registry, SINK_COMMAND};
+use crate::mask::Secrets;
 
 /// How much is kept of what a sink says.
 pub(super) const OUTPUT_MAX: usize = 64 * 1024;
@@ -170,7 +171,9 @@ impl Registry {
 
     /// Removes the values of secrets from everything that is sent.
     pub(crate) fn masked(&self, delivery: &Delivery) -> Delivery {
-        self.mask(delivery.clone())
+        let mut masked = self.mask(delivery.clone());
+        self.secrets.mask_excerpt(&mut masked);
+        masked
     }
 
     /// Removes the values of secrets from what is shown.
@@ -190,9 +193,9 @@ impl Registry {
     }
 }
 
-fn mask(value: &mut serde_json::Value, secrets: &[(String, String)]) {
+fn mask(value: &mut serde_json::Value, secrets: &Secrets) {
     match value {
-        serde_json::Value::String(text) => *text = crate::settings::masked_text(text, secrets),
+        serde_json::Value::String(text) => *text = secrets.masked(text),
         serde_json::Value::Array(list) => list.iter_mut().for_each(|value| mask(value, secrets)),
         serde_json::Value::Object(map) => map.values_mut().for_each(|value| mask(value, secrets)),
         _ => {}

@@ -17,6 +17,8 @@ use std::path::PathBuf;
 use hearback_core::port::sink::{FollowUpSink, SinkError, Sinks};
 use hearback_platform::Native;
 
+use crate::mask::Secrets;
+
 pub(crate) use builtin::run as run_builtin;
 pub use conformance::PluginCheck;
 pub(crate) use exec::ExecSink;
@@ -35,8 +37,8 @@ pub(crate) struct Registry {
     pub(crate) native: Native,
     /// What the settings say.
     pub(crate) configured: BTreeMap<String, SinkSettings>,
-    /// Names of variables that sinks do not get to see, with what they hold: nothing of it is ever sent.
-    pub(crate) secrets: Vec<(String, String)>,
+    /// Nothing of what they hold is ever sent.
+    pub(crate) secrets: Secrets,
 }
 
 impl Registry {

@@ -6,11 +6,12 @@ use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::port::sink::{Answer, Delivery, Sinks};
 use hearback_core::{
-    Extra, FORMAT, Fact, HEAD_BYTES, JobId, JobView, Lease, LeaseResult, LockState, Observed, OsText,
-    Receipt, ReceiptHow, Spec, TAIL_BYTES,
+    Extra, FORMAT, Fact, JobId, JobView, Lease, LeaseResult, LockState, NoticeBytes, Observed, OsText,
+    Receipt, ReceiptHow, Spec,
 };
 
 use super::due::{Claim, Due, Retry, age_of_end, due};
+use super::printed::printed;
 use crate::{Ports, reconcile};
 
 /// How long an owner who is waiting may take to say that it has seen the end.
@@ -63,6 +64,8 @@ pub struct Deliverer<'a> {
     pub sinks: &'a dyn Sinks,
     /// How often.
     pub retry: Retry,
+    /// How much of a job's output is sent along.
+    pub notice: NoticeBytes,
 }
 
 impl Deliverer<'_> {
@@ -337,8 +340,8 @@ impl Deliverer<'_> {
         let log = self.ports.store.log_path(&seen.id);
         let log = OsText::from(log.to_string_lossy().as_ref());
         let job = JobView::new(seen, &self.ports.here, log);
-        let job = job.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
-        let output = self.ports.store.excerpt(seen, HEAD_BYTES, TAIL_BYTES)?;
+        let mut job = job.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
+        let output = printed(self.ports, seen, self.notice, &mut job);
         let late = age_of_end(&seen.facts, &self.ports.clock.stamp())
             .is_some_and(|age| age >= self.retry.late_after);
         let leases = seen.facts.leases.iter().filter(|(n, _)| *n <= claim.n);
@@ -448,7 +451,9 @@ mod tests {
     impl World {
         fn attempt(&self, sink: &FakeSink) -> Attempt {
             let retry = Retry { attempts_max: 3, ..Retry::default() };
-            Deliverer { ports: &self.ports, sinks: sink, retry }.attempt(&self.id, Turn::Try).unwrap()
+            Deliverer { ports: &self.ports, sinks: sink, retry, notice: NoticeBytes::default() }
+                .attempt(&self.id, Turn::Try)
+                .unwrap()
         }
 
         fn state(&self) -> FollowUpState {
@@ -541,7 +546,8 @@ mod tests {
         world.store.refuse_writes(true);
         let sink = FakeSink::answering([Answer::Unknown]);
         let retry = Retry::default();
-        let deliverer = Deliverer { ports: &world.ports, sinks: &sink, retry };
+        let deliverer =
+            Deliverer { ports: &world.ports, sinks: &sink, retry, notice: NoticeBytes::default() };
         assert!(deliverer.attempt(&world.id, Turn::Try).is_err(), "what it came to cannot be recorded");
         assert_eq!(sink.taken().len(), 1);
     }
@@ -550,7 +556,12 @@ mod tests {
     fn whoever_lost_the_lease_records_nothing() {
         let world = world(&["a"]);
         let late = Late(world.store.clone(), world.id.clone());
-        let deliverer = Deliverer { ports: &world.ports, sinks: &late, retry: Retry::default() };
+        let deliverer = Deliverer {
+            ports: &world.ports,
+            sinks: &late,
+            retry: Retry::default(),
+            notice: NoticeBytes::default(),
+        };
         let attempt = deliverer.attempt(&world.id, Turn::Try).unwrap();
         assert!(matches!(attempt, Attempt::Later(_)), "{attempt:?}");
         assert!(world.store.facts(&world.id).receipt.is_absent());

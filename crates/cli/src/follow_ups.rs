@@ -228,12 +228,13 @@ impl Hearback {
     ) -> Result<Option<T>, StoreError> {
         let Some(lock) = self.store.lock_turn(session, wait)? else { return Ok(None) };
         let done = turn();
-        self.deliver_in_turn(session)?;
+        // How the turn went is told, whatever becomes of this: what could not be delivered is due again later.
+        let mut delivered = self.deliver_in_turn(session);
         drop(lock);
         // What ended while we were letting go found the session busy, and left: whoever lets go looks once more.
-        while self.is_due_in(session)? {
-            let Some(_lock) = self.store.lock_turn(session, Wait::Try)? else { break };
-            self.deliver_in_turn(session)?;
+        while delivered.is_ok() && self.is_due_in(session).unwrap_or(false) {
+            let Ok(Some(_lock)) = self.store.lock_turn(session, Wait::Try) else { break };
+            delivered = self.deliver_in_turn(session);
         }
         Ok(Some(done))
     }

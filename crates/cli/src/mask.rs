@@ -254,7 +254,11 @@ mod tests {
     proptest! {
         #[test]
         #[cfg(feature = "cli")]
-        fn pieces_are_masked_like_the_whole(text in "[ab ]{0,80}", values in proptest::collection::vec("[ab]{4,7}", 0..3), cut in 1_usize..9) {
+        fn pieces_are_masked_like_the_whole(
+            text in "[ab ]{0,80}",
+            values in proptest::collection::vec("[ab]{4,7}", 0..3),
+            cut in 1_usize..9,
+        ) {
             let secrets = secrets(&values.iter().map(String::as_str).collect::<Vec<_>>());
             let (mut masker, mut pieces) = (secrets.masker(), Vec::new());
             for piece in text.as_bytes().chunks(cut) {

@@ -32,7 +32,7 @@ impl NoticeBytes {
         self.0 - self.head()
     }
 
-    /// Cuts an excerpt whose text would be longer than its bytes are: each that is no text becomes a character of three.
+    /// Cuts an excerpt whose text would be longer than its bytes are: one that is no text becomes a character of three.
     /// Between lines where there are any, and never inside a character; what is left out is counted as it was printed.
     pub fn cut(self, excerpt: Excerpt) -> Excerpt {
         let Excerpt { head, tail, omitted } = excerpt;
@@ -121,7 +121,10 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_sent_over_the_budget_and_every_byte_is_counted(
-            bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(0xe2), Just(0x82), Just(0xac), any::<u8>()], 0..300),
+            bytes in proptest::collection::vec(
+                prop_oneof![Just(b'\n'), Just(0xe2), Just(0x82), Just(0xac), any::<u8>()],
+                0..300,
+            ),
             split in 0_usize..300,
             omitted in 0_u64..3,
             most in 0_u64..200,

@@ -1,5 +1,6 @@
 //! Carrying a delivery out: claim, check, hand over, check again, record.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
@@ -19,9 +20,10 @@ const READER_WITHIN: Duration = Duration::from_secs(2);
 const READER_LOOK: Duration = Duration::from_millis(2);
 /// What a lease lasts longer than its sink may take, for everything around it.
 const LEASE_SLACK: Duration = Duration::from_secs(30);
-/// How long to try to record a receipt on a disk that is full.
+/// How long to try to record a receipt on a disk that is full, unless there is no lease to show that it was sent.
 const RECEIPT_WITHIN: Duration = Duration::from_secs(60);
 const RECEIPT_PAUSE: Duration = Duration::from_millis(200);
+const RECEIPT_PAUSE_MOST: Duration = Duration::from_secs(5);
 /// Somebody else is just doing it.
 const OVERTAKEN: Duration = Duration::from_millis(50);
 
@@ -84,7 +86,7 @@ impl Deliverer<'_> {
         }
     }
 
-    /// `bare`: this one goes ahead even if there is no room for a lock.
+    /// `bare`: this one goes ahead even if there is no room for a lock or a lease.
     fn try_attempt(&self, id: &JobId, turn: Turn, bare: bool) -> Result<Attempt, StoreError> {
         let mut held = None;
         loop {
@@ -96,7 +98,7 @@ impl Deliverer<'_> {
                 Due::Never => return Ok(Attempt::Nothing),
                 Due::In(pause) => return Ok(Attempt::Later(pause)),
                 Due::Expired => {
-                    self.receipt(&seen, ReceiptHow::Expired)?;
+                    self.receipt(&seen, ReceiptHow::Expired, RECEIPT_WITHIN)?;
                     self.settle(id);
                     return Ok(Attempt::Nothing);
                 }
@@ -130,9 +132,15 @@ impl Deliverer<'_> {
             if claim.n == 1 && self.is_read_meanwhile(id)? {
                 return Ok(Attempt::Nothing);
             }
-            let deliver = |delivery: &Delivery| match &sink {
-                Ok(sink) => sink.deliver(delivery).map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
+            let in_turn = Cell::new(held.take());
+            let deliver = |delivery: &Delivery| {
+                let answer = match &sink {
+                    Ok(sink) => sink.deliver(delivery).map_err(|error| error.to_string()),
+                    Err(error) => Err(error.to_string()),
+                };
+                // The turn is over with its sink; on a full disk it can take long to record what came of it.
+                drop(in_turn.take());
+                answer
             };
             let within = sink.as_ref().map_or(Duration::ZERO, |sink| sink.within());
             match self.make(&seen, spec, claim, within, bare, deliver)? {
@@ -166,12 +174,25 @@ impl Deliverer<'_> {
             Err(error) => return Err(error),
         };
         let mut attempt = self.try_attempt(id, Turn::Wait, true);
+        let mut troubles = 0;
         loop {
-            let pause = match attempt? {
-                Attempt::Later(pause) | Attempt::Failed { next: Some(pause), .. } => pause,
-                _ => return Ok(()),
+            let pause = match attempt {
+                Ok(Attempt::Later(pause) | Attempt::Failed { next: Some(pause), .. }) => {
+                    troubles = 0;
+                    pause
+                }
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_gone() => return Err(error),
+                Err(error) if troubles >= self.retry.attempts_max && !error.is_unwritable() => {
+                    return Err(error);
+                }
+                // A disk that is full may have room again long before anybody else looks.
+                Err(_) => {
+                    troubles += 1;
+                    self.retry.pause(troubles, self.chance(troubles))
+                }
             };
-            if self.is_monitored()? {
+            if self.is_monitored().unwrap_or(false) {
                 return Ok(());
             }
             std::thread::sleep(pause);
@@ -214,11 +235,9 @@ impl Deliverer<'_> {
     ///
     /// When the records cannot be read.
     pub fn due(&self, seen: &Observed) -> Result<Due, StoreError> {
-        let last = seen.facts.leases.iter().map(|(n, _)| *n).max();
-        let lock = match last {
-            Some(n) => self.ports.store.lock(&seen.id, JobLock::Lease(n), LockMode::Shared, Wait::Try)?,
-            None => Some(Lock::new(())),
-        };
+        // Without room for its lease, the first attempt is known by its lock alone.
+        let last = seen.facts.leases.iter().map(|(n, _)| *n).max().unwrap_or(1);
+        let lock = self.ports.store.lock(&seen.id, JobLock::Lease(last), LockMode::Shared, Wait::Try)?;
         let state = if lock.is_some() { LockState::Free } else { LockState::Held };
         Ok(due(&seen.facts, state, &self.ports.clock.stamp(), &self.retry))
     }
@@ -273,8 +292,9 @@ impl Deliverer<'_> {
         match store.publish(id, &Fact::Lease(claim.n, lease), spec.durability) {
             Ok(Publish::New) => {}
             Ok(Publish::Exists) => return Ok(None),
-            // On a full disk the first attempt goes ahead under the lock alone.
-            Err(error) if error.is_unwritable() && claim.n == 1 => {}
+            // On a full disk the first attempt goes ahead under the lock alone, by whoever sees it through: another
+            // would send it again and again.
+            Err(error) if error.is_unwritable() && claim.n == 1 && bare => {}
             Err(error) => return Err(error),
         }
         let Some(now) = self.still_ours(id, claim.n)? else { return Ok(None) };
@@ -283,7 +303,8 @@ impl Deliverer<'_> {
         if self.still_ours(id, claim.n)?.is_none() {
             return Ok(None);
         }
-        self.conclude(&now, spec, claim, pause, answer).map(Some)
+        let receipt_within = if bare { Duration::MAX } else { RECEIPT_WITHIN };
+        self.conclude(&now, spec, claim, (pause, receipt_within), answer).map(Some)
     }
 
     fn conclude(
@@ -291,18 +312,19 @@ impl Deliverer<'_> {
         seen: &Observed,
         spec: &Spec,
         claim: Claim,
-        pause: Duration,
+        (pause, receipt_within): (Duration, Duration),
         answer: Result<Answer, String>,
     ) -> Result<Attempt, StoreError> {
         let last = claim.attempts_used >= self.retry.attempts_max;
         let result = self.result();
         let (result, error, next) = match answer {
             Ok(Answer::Delivered) => {
-                self.receipt(seen, ReceiptHow::Delivered)?;
+                self.receipt(seen, ReceiptHow::Delivered, receipt_within)?;
                 return Ok(Attempt::Delivered);
             }
             Ok(Answer::Busy) => {
-                let pause = self.retry.pause(1, self.chance(claim.n));
+                // Whoever is busy for long is asked ever less often: each time leaves a record.
+                let pause = self.retry.pause(1 + busy_before(seen), self.chance(claim.n));
                 (LeaseResult { busy: true, ..result }, "the session is busy".to_owned(), Some(pause))
             }
             Ok(Answer::Gone { reason }) => {
@@ -353,15 +375,17 @@ impl Deliverer<'_> {
     }
 
     /// Closes a delivery. There is one receipt, whoever tried.
-    fn receipt(&self, seen: &Observed, how: ReceiptHow) -> Result<(), StoreError> {
+    fn receipt(&self, seen: &Observed, how: ReceiptHow, within: Duration) -> Result<(), StoreError> {
         let receipt = Fact::Receipt(Receipt::new(how, self.ports.clock.stamp()));
-        let until = self.ports.clock.awake() + RECEIPT_WITHIN;
+        let until = self.ports.clock.awake().saturating_add(within);
+        let mut pause = RECEIPT_PAUSE;
         loop {
             match self.publish(seen, &receipt) {
                 Ok(_) => break,
                 // What was delivered must not be sent again for want of a few bytes: somebody may make room.
                 Err(error) if error.is_unwritable() && self.ports.clock.awake() < until => {
-                    std::thread::sleep(RECEIPT_PAUSE);
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(RECEIPT_PAUSE_MOST);
                 }
                 Err(error) => return Err(error),
             }
@@ -401,6 +425,13 @@ impl Deliverer<'_> {
         let now = self.ports.clock.stamp().since_boot_ms;
         (now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) ^ u64::from(n) ^ u64::from(std::process::id())
     }
+}
+
+/// How often in a row the session was busy.
+fn busy_before(seen: &Observed) -> u32 {
+    let results = seen.facts.results.iter().rev();
+    let busy = results.take_while(|(_, result)| result.present().is_some_and(|result| result.busy));
+    u32::try_from(busy.count()).unwrap_or(u32::MAX)
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -512,6 +543,15 @@ mod tests {
         let sink = FakeSink::answering(vec![Answer::Busy; 6]);
         let attempts = world.see_through(&sink);
         assert_eq!((attempts.len(), attempts.last()), (7, Some(&Attempt::Delivered)), "{attempts:?}");
+        let pauses: Vec<_> = attempts
+            .iter()
+            .map(|attempt| match attempt {
+                Attempt::Failed { next: Some(pause), .. } => pause.as_secs(),
+                _ => 0,
+            })
+            .collect();
+        // Each is twice as long as the one before, a quarter more or less.
+        assert!(pauses[0] <= 6 && (120..=200).contains(&pauses[5]), "{pauses:?}");
     }
 
     #[test]
@@ -548,8 +588,22 @@ mod tests {
         let retry = Retry::default();
         let deliverer =
             Deliverer { ports: &world.ports, sinks: &sink, retry, notice: NoticeBytes::default() };
-        assert!(deliverer.attempt(&world.id, Turn::Try).is_err(), "what it came to cannot be recorded");
+        assert!(deliverer.attempt(&world.id, Turn::Try).is_err(), "who only looks in sends nothing");
+        assert_eq!(sink.taken().len(), 0);
+        let seen_through = deliverer.try_attempt(&world.id, Turn::Try, true);
+        assert!(seen_through.is_err(), "what it came to cannot be recorded");
         assert_eq!(sink.taken().len(), 1);
+    }
+
+    #[test]
+    fn whoever_is_at_the_first_attempt_without_a_lease_is_left_alone() {
+        let world = world(&["a"]);
+        let lock = JobLock::Lease(1);
+        let held = world.store.lock(&world.id, lock, LockMode::Exclusive, Wait::Try).unwrap();
+        let sink = FakeSink::default();
+        assert!(matches!(world.attempt(&sink), Attempt::Later(_)));
+        drop(held);
+        assert_eq!(world.attempt(&sink), Attempt::Delivered);
     }
 
     #[test]

@@ -288,6 +288,20 @@ fn scenario_11_a_new_monitor_adopts_what_runs_and_its_choice() {
 }
 
 #[test]
+fn a_monitor_hears_of_every_launch_and_takes_over_after_the_first_attempt() {
+    let outbox = Outbox::new(&["1", "0"]);
+    let _monitor = outbox.monitor();
+    let lock = outbox.world.home().join("monitor").join("run.lock");
+    eventually("a monitor is there", || lock.exists().then_some(()));
+    for _ in 0..5 {
+        let id = outbox.launch(&[], "exit-with", &["0"]);
+        // Long before it would have looked of itself.
+        assert_eq!(outbox.receipt(&id)["how"], "delivered");
+    }
+    assert_eq!(outbox.calls().len(), 10);
+}
+
+#[test]
 fn scenario_14_a_restricted_caller_is_refused_and_told_so() {
     let outbox = Outbox::new(&[]);
     let running = outbox.launch(&[], "hold", &[&outbox.gate("go")]);

@@ -194,6 +194,20 @@ fn scenario_69_the_owner_of_a_job_whose_supervisor_was_killed_hears_of_it_with_w
 }
 
 #[test]
+fn a_monitor_notices_at_once_that_a_supervisor_was_killed() {
+    let outbox = Outbox::new(&[]);
+    let _monitor = outbox.monitor();
+    let lock = outbox.world.home().join("monitor").join("run.lock");
+    eventually("a monitor is there", || lock.exists().then_some(()));
+    for _ in 0..5 {
+        let id = outbox.launch(&[], "hold", &[&outbox.gate("never")]);
+        end(outbox.world.supervisor(&id));
+        // Nobody else looks, and a monitor would look of itself only after a minute.
+        assert_eq!(outbox.receipt(&id)["how"], "delivered");
+    }
+}
+
+#[test]
 fn scenario_20_a_kill_that_meets_an_end_makes_at_most_one_follow_up() {
     let outbox = Outbox::new(&[]);
     let (asked, told) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -23,6 +23,8 @@ use crate::{Hearback, Job, Request, Select, Until};
 const AT_ONCE: usize = 64;
 /// A monitor looks at everything at least this often, whatever it heard.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
+/// How soon a launcher holds the lock of the folder that it has made.
+const LAUNCH_LOCKED_WITHIN: Duration = Duration::from_millis(50);
 /// How often settled jobs are pruned.
 const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 /// How soon a job that was launched meanwhile is noticed by whoever waits for a follow-up.
@@ -272,6 +274,7 @@ impl Hearback {
         let mut main = None;
         let mut out: Vec<(JobId, Option<Session>)> = Vec::new();
         let mut awaited = HashSet::new();
+        let mut launching = HashSet::new();
         let mut tried = HashSet::new();
         let mut pruned: Option<Duration> = None;
         loop {
@@ -285,7 +288,11 @@ impl Hearback {
                 pruned = Some(now);
             }
             let mut next = LOOK_AT_LEAST_EVERY;
-            for job in self.jobs(&Select { history_max: Some(0), ..Select::default() })?.jobs {
+            let jobs = self.jobs(&Select { history_max: Some(0), ..Select::default() })?.jobs;
+            if !once {
+                self.await_launches(&jobs, &mut launching, &sender)?;
+            }
+            for job in jobs {
                 let (id, session) = (job.view.id.clone(), job.view.session.clone());
                 if !job.view.state.is_over() {
                     if !once && awaited.insert(id.clone()) {
@@ -297,11 +304,16 @@ impl Hearback {
                     Due::In(pause) => {
                         next = next.min(pause);
                         // Whoever is at it leaves the next attempt to us, and may be done, or dead, any moment.
-                        if !once
-                            && let Some(n) = self.deliverer().under_way(&job.seen)?
-                            && awaited.insert(id.clone())
-                        {
-                            self.await_attempt(id, n, sender.clone());
+                        match self.deliverer().under_way(&job.seen)? {
+                            Some(n) if !once && awaited.insert(id.clone()) => {
+                                self.await_attempt(id, n, sender.clone());
+                            }
+                            Some(_) => {}
+                            // Or has been since: then the next one is due sooner.
+                            None => match self.deliverer().due(&job.seen)? {
+                                Due::In(pause) => next = next.min(pause),
+                                _ => next = Duration::ZERO,
+                            },
                         }
                     }
                     Due::Never => {}
@@ -344,6 +356,30 @@ impl Hearback {
         });
     }
 
+    /// Hears of jobs that are being launched: they have a folder, and nothing in it yet that says what they are.
+    fn await_launches(
+        self: &Arc<Self>,
+        known: &[Job],
+        launching: &mut HashSet<JobId>,
+        news: &Sender<News>,
+    ) -> Result<(), StoreError> {
+        let mut blank: HashSet<_> = self.store.open_jobs()?.into_iter().collect();
+        for job in known {
+            blank.remove(&job.view.id);
+        }
+        launching.retain(|id| blank.contains(id));
+        for id in blank.into_iter().filter(|id| launching.insert(id.clone())) {
+            let (hearback, news) = (Arc::clone(self), news.clone());
+            std::thread::spawn(move || {
+                // A launcher makes the folder, and then takes its lock.
+                std::thread::sleep(LAUNCH_LOCKED_WITHIN);
+                drop(hearback.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block));
+                let _ = news.send(News::Launched);
+            });
+        }
+        Ok(())
+    }
+
     fn await_attempt(self: &Arc<Self>, id: JobId, n: u32, news: Sender<News>) {
         let hearback = Arc::clone(self);
         std::thread::spawn(move || {
@@ -356,11 +392,9 @@ impl Hearback {
         let hearback = Arc::clone(self);
         std::thread::spawn(move || {
             let Ok(mut watch) = hearback.store.watch_jobs() else { return };
-            loop {
+            // What came before there was a watch is not heard of; so there is a look as soon as there is one.
+            while news.send(News::Launched).is_ok() {
                 watch.wait(LOOK_AT_LEAST_EVERY);
-                if news.send(News::Launched).is_err() {
-                    return;
-                }
             }
         });
     }

@@ -31,7 +31,7 @@ mod wire;
 
 pub use mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
 pub use native::Native;
-pub use program::{SUPERVISE_COMMAND, exit_code};
+pub use program::{SUPERVISE_COMMAND, exit_code, own_program};
 pub use sys::files::local_data;
 #[cfg(windows)]
 pub use sys::system::is_wine;

@@ -4,17 +4,22 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hearback_core::message::{clean_line, command_text};
+use hearback_core::message::{clean_line, command_text, shortened};
 use hearback_core::port::process::{Errand, ErrandReport, ProcessControl};
 use hearback_core::port::sink::{Answer, Delivery, FollowUpSink, SinkError};
 use hearback_core::{CloudEvent, Exit, JobId, JobView, OsText, StartErrorKind};
 
+use super::plugin::Reply;
 use super::route::{Input, Route, SinkSettings};
 use super::{Registry, SINK_COMMAND};
 use crate::mask::Secrets;
 
+/// How much is recorded of why a sink failed.
+const REASON_BYTES: usize = 500;
 /// How much is kept of what a sink says.
 pub(super) const OUTPUT_MAX: usize = 64 * 1024;
+/// What is longer may be no argument: Windows has room for some 32,000 characters in all, Linux for 128 KiB in one.
+const ARGUMENT_BYTES: usize = 24 * 1024;
 /// The session is in a turn. From sysexits: a temporary failure.
 pub(super) const BUSY: u32 = 75;
 /// The session is gone. From sysexits: a service is unavailable.
@@ -30,11 +35,14 @@ impl FollowUpSink for ExecSink<'_> {
     fn deliver(&self, delivery: &Delivery) -> Result<Answer, SinkError> {
         let delivery = &self.registry.masked(delivery);
         let mut missing = String::new();
-        for argv in self.commands()? {
-            let argv = argv.iter().map(|word| filled(word, delivery)).collect();
+        for words in self.commands()? {
+            let argv = match arguments(&words, delivery) {
+                Ok(argv) => argv,
+                Err(reason) => return Ok(Answer::Gone { reason }),
+            };
             let input = self.input(delivery)?;
             match self.registry.send(delivery, argv, input, false, self.settings.timeout) {
-                Ok(report) => return answer(&report),
+                Ok(report) => return self.registry.told(self.answer(&report)),
                 Err(error) if error.kind == StartErrorKind::NotFound => missing = error.message,
                 Err(error) => return Err(SinkError::Failed(error.message)),
             }
@@ -55,7 +63,8 @@ impl ExecSink<'_> {
     /// What to run: the first of these that is installed.
     fn commands(&self) -> Result<Vec<Vec<String>>, SinkError> {
         let ourselves = |words: &[&str]| {
-            let program = std::env::current_exe().map_err(|error| SinkError::Failed(error.to_string()))?;
+            let program = crate::supervisor::program(self.registry.program.as_deref());
+            let program = program.map_err(|error| SinkError::Failed(error.to_string()))?;
             let program = program.into_os_string().into_string();
             let program = program.map_err(|_| SinkError::Failed("hearback's own path is no text".into()))?;
             let words = words.iter().map(|word| (*word).to_owned());
@@ -69,6 +78,18 @@ impl ExecSink<'_> {
         }
     }
 
+    /// Those that are built in can say more than by their exit code.
+    fn answer(&self, report: &ErrandReport) -> Result<Answer, SinkError> {
+        let said = match (&self.settings.route, report.exit) {
+            (Route::Webhook { .. }, Some(_)) => Reply::parse(&report.stdout),
+            _ => None,
+        };
+        match said {
+            Some(Reply::Answer(asked @ Answer::RetryAfter { .. })) => Ok(asked),
+            _ => answer(report),
+        }
+    }
+
     fn input(&self, delivery: &Delivery) -> Result<Vec<u8>, SinkError> {
         match self.settings.input {
             Input::Nothing => Ok(Vec::new()),
@@ -76,6 +97,26 @@ impl ExecSink<'_> {
             Input::Json => line(&CloudEvent::from(delivery.clone())),
         }
     }
+}
+
+/// What to run, with what a delivery says filled in; otherwise why that cannot be done, now or later.
+fn arguments(words: &[String], delivery: &Delivery) -> Result<Vec<OsText>, String> {
+    // An agent that is to resume nothing in particular would resume something else.
+    if delivery.session.is_none() && words.iter().any(|word| word.contains("{session}")) {
+        return Err("the job belongs to no session that could be woken".into());
+    }
+    let mut options = true;
+    let mut argv = Vec::with_capacity(words.len());
+    for word in words {
+        options &= word != "--";
+        let filled = filled(word, delivery);
+        // Whoever names a session does not choose the options of the agent that is woken in it.
+        if options && word.starts_with('{') && filled.starts_with('-') {
+            return Err(format!("`{}` would be taken for an option", clean_line(&shortened(&filled, 100))));
+        }
+        argv.push(OsText::Text(filled));
+    }
+    Ok(argv)
 }
 
 /// One line of JSON.
@@ -86,7 +127,7 @@ pub(super) fn line(value: &impl serde::Serialize) -> Result<Vec<u8>, SinkError> 
 }
 
 /// Puts what a delivery says in place of the names of it. What is filled in is never looked at again.
-fn filled(word: &str, delivery: &Delivery) -> OsText {
+fn filled(word: &str, delivery: &Delivery) -> String {
     let mut text = String::new();
     let mut rest = word;
     while let Some(start) = rest.find('{') {
@@ -95,22 +136,23 @@ fn filled(word: &str, delivery: &Delivery) -> OsText {
         let Some(end) = rest.find('}') else { break };
         match &rest[1..end] {
             "session" => text.push_str(delivery.session.as_ref().map_or("", |session| session.as_str())),
-            "text" => text.push_str(&delivery.text),
+            "text" => text.push_str(&shortened(&delivery.text, ARGUMENT_BYTES)),
             "delivery" => text.push_str(&delivery.id),
             "job" => text.push_str(delivery.job.id.as_str()),
             "title" => text.push_str(delivery.text.lines().next().unwrap_or_default()),
             "command" => {
                 let command = delivery.job.command.as_ref().map(command_text).unwrap_or_default();
-                text.push_str(&clean_line(&command));
+                text.push_str(&shortened(&clean_line(&command), ARGUMENT_BYTES / 8));
             }
             _ => text.push_str(&rest[..=end]),
         }
         rest = &rest[end + 1..];
     }
     text.push_str(rest);
-    OsText::Text(text)
+    text
 }
 
+/// What the exit code of a program says.
 fn answer(report: &ErrandReport) -> Result<Answer, SinkError> {
     match report.exit {
         None => Err(SinkError::TimedOut),
@@ -133,9 +175,7 @@ fn answer(report: &ErrandReport) -> Result<Answer, SinkError> {
 pub(super) fn complaint(report: &ErrandReport) -> String {
     let said = String::from_utf8_lossy(&report.stderr);
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let mut last = clean_line(last.trim());
-    last.truncate(last.floor_char_boundary(500));
-    last
+    clean_line(last.trim())
 }
 
 impl Registry {
@@ -154,7 +194,9 @@ impl Registry {
             text("HEARBACK_ATTEMPT", &delivery.attempt.to_string()),
             text(crate::session::DEPTH_VARIABLE, &delivery.depth.to_string()),
         ];
-        // Whoever is woken launches for the session that it is woken in.
+        // Whoever is woken launches for the session that it is woken in, whoever sent it out.
+        let others = crate::session::variables_of_others(delivery.session.as_ref());
+        env.extend(others.map(|name| (OsString::from(name), None)));
         env.extend(delivery.session.as_ref().map(|session| text("HEARBACK_SESSION", session.as_str())));
         let cwd = delivery.job.cwd.as_ref().map(|cwd| PathBuf::from(hearback_platform::to_os(cwd)));
         self.native.run_errand(&Errand {
@@ -167,6 +209,20 @@ impl Registry {
             output_max: OUTPUT_MAX,
             mark: self.native.mint(),
         })
+    }
+
+    /// What a sink said, as it may be recorded: short, harmless and without secrets.
+    pub(super) fn told(&self, answer: Result<Answer, SinkError>) -> Result<Answer, SinkError> {
+        let words = |said: &str| {
+            let mut words = self.secrets.masked(&clean_line(said));
+            words.truncate(words.floor_char_boundary(REASON_BYTES));
+            words
+        };
+        match answer {
+            Ok(Answer::Gone { reason }) => Ok(Answer::Gone { reason: words(&reason) }),
+            Err(SinkError::Failed(reason)) => Err(SinkError::Failed(words(&reason))),
+            other => other,
+        }
     }
 
     /// Removes the values of secrets from everything that is sent.
@@ -226,10 +282,45 @@ mod tests {
         let excerpt = Excerpt { head: b"{session} $(rm) `x`\n".to_vec(), tail: vec![], omitted: 0 };
         let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
         let delivery = Delivery::new(job, &excerpt, 1, false, 1);
-        let word = |word| filled(word, &delivery).to_string();
+        let word = |word| filled(word, &delivery);
         assert!(word("{text}").contains("| {session} $(rm) `x`\n"), "{}", word("{text}"));
         assert_eq!(word("--id={session}"), "--id=s");
         assert_eq!(word("{unknown} {"), "{unknown} {");
         assert_eq!(word("{title}"), "done: exit code 0");
+    }
+
+    #[test]
+    fn a_session_is_named_and_is_no_option() {
+        let nothing = Excerpt { head: vec![], tail: vec![], omitted: 0 };
+        let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
+        let mut delivery = Delivery::new(job, &nothing, 1, false, 1);
+        let words = |words: &[&str], delivery: &Delivery| {
+            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+            arguments(&words, delivery).map(|argv| argv.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            words(&["agent", "--resume", "{session}"], &delivery).unwrap(),
+            ["agent", "--resume", "s"]
+        );
+        delivery.session = hearback_core::Session::parse("--yolo").ok();
+        assert!(words(&["agent", "--resume", "{session}"], &delivery).unwrap_err().contains("`--yolo`"));
+        assert_eq!(words(&["agent", "--id={session}"], &delivery).unwrap()[1], "--id=--yolo");
+        assert_eq!(words(&["note", "--", "{session}"], &delivery).unwrap()[2], "--yolo");
+        delivery.session = None;
+        assert!(words(&["agent", "--resume={session}"], &delivery).unwrap_err().contains("no session"));
+        assert_eq!(words(&["page", "{job}"], &delivery).unwrap()[1], delivery.job.id.as_str());
+    }
+
+    #[test]
+    fn no_argument_is_too_long_to_be_one() {
+        let nothing = Excerpt { head: vec![b'x'; 1 << 20], tail: vec![], omitted: 0 };
+        let mut job = sample::view(hearback_core::Outcome::Exited { code: 0 });
+        job.command = Some(hearback_core::CommandLine::Shell { shell: "y".repeat(1 << 20), program: None });
+        let delivery = Delivery::new(job, &nothing, 1, false, 1);
+        for word in ["{text}", "{command}"] {
+            assert!(filled(word, &delivery).len() <= ARGUMENT_BYTES, "{word}");
+        }
+        let text = filled("{text}", &delivery);
+        assert!(text.starts_with("done: exit code 0\n") && text.contains("bytes left out"));
     }
 }

@@ -29,7 +29,7 @@ impl Secrets {
             let lines = value.lines().filter(|line| line.len() >= shortest);
             secrets.extend(lines.map(|line| Secret { value: line.to_owned(), name: format!("[{name}]") }));
         }
-        secrets.sort_by(|a, b| b.value.len().cmp(&a.value.len()));
+        secrets.sort_by_key(|secret: &Secret| std::cmp::Reverse(secret.value.len()));
         Self(secrets)
     }
 

@@ -9,7 +9,7 @@ use hearback_monitor::follow_up::Retry;
 use hearback_monitor::prune::Retention;
 
 use crate::mask::Secrets;
-use crate::sinks::{Route, SinkSettings, route};
+use crate::sinks::{SinkSettings, route};
 
 /// What can be set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,12 +110,11 @@ impl Settings {
                 None => settings.warnings.push("`secrets` is no list of names, and was ignored".into()),
             }
         }
-        // What signs a webhook is nothing that a job needs to know.
-        for sink in settings.sinks.values() {
-            if let Route::Webhook { secret_env, .. } = &sink.route
-                && !settings.secrets.contains(secret_env)
-            {
-                settings.secrets.push(secret_env.clone());
+        // What signs a webhook is nothing that a job needs to know, even if the rest of the sink makes no sense.
+        let tables = table.get("sink").and_then(toml::Value::as_table).into_iter().flatten();
+        for secret_env in tables.filter_map(|(_, sink)| sink.get("secret_env")?.as_str()) {
+            if !settings.secrets.iter().any(|name| name == secret_env) {
+                settings.secrets.push(secret_env.to_owned());
             }
         }
         let mut pick = |name: &str, set: &mut dyn FnMut(&mut Self, &str) -> bool| {
@@ -225,6 +224,15 @@ mod tests {
         assert_eq!(settings.retention.max_jobs, 9);
         assert_eq!(settings.durability, Durability::Process);
         assert!(settings.warnings.is_empty());
+    }
+
+    #[test]
+    fn what_signs_a_webhook_is_a_secret_whatever_else_is_wrong_with_it() {
+        let good = "[sink.a]\nurl = 'https://example.org/'\nsecret_env = 'HOOK'\n";
+        let bad = "[sink.b]\nurl = 'nonsense'\nsecret_env = 'OTHER'\n";
+        let settings = merge(&format!("secrets = ['HOOK']\n{good}{bad}"), &[]);
+        assert_eq!(settings.secrets, ["HOOK", "OTHER"]);
+        assert!(!settings.sinks.contains_key("b"));
     }
 
     #[test]

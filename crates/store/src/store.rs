@@ -225,7 +225,8 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Gives back the key of a job that never was: its launch died before it had said what to run. Tells whether it did.
+    /// Gives back the key of a job that never was, because its launch died before it had said what to run. Tells
+    /// whether it did.
     fn release_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<bool, StoreError> {
         // Whoever launches under this key meanwhile needs the lock in the folder that is not there.
         let folder = self.layout.job(id);

@@ -146,6 +146,94 @@ fn scenario_7_a_notice_keeps_to_its_budget_and_says_what_is_missing_and_where_it
 }
 
 #[test]
+fn scenario_7_the_budget_of_a_notice_is_a_setting() {
+    let outbox = Outbox::with("notice_bytes = 2000", "", &[]);
+    let kept = |data: &Value| {
+        let output = &data["output"];
+        let (head, tail) = (output["head"].as_str().unwrap(), output["tail"].as_str().unwrap());
+        (head.len() + tail.len(), output["omitted"].as_u64().unwrap())
+    };
+    let id = outbox.launch(&[], "print", &["--bytes", "5000", "--line-length", "70"]);
+    let data = outbox.sent(&id, 1)["data"].clone();
+    let (shown, omitted) = kept(&data);
+    assert!((1500..=2000).contains(&shown), "{shown}");
+    assert_eq!(shown as u64 + omitted, 5000, "the counts are exact");
+
+    // The environment of who delivers comes before the file.
+    let mut launch = outbox.world.command(["launch", "--session", "s", "--"]);
+    launch.arg(bin("print")).args(["--bytes", "5000"]).env("HEARBACK_NOTICE_BYTES", "0");
+    let id = run(launch).ok();
+    let data = outbox.sent(&id, 1)["data"].clone();
+    assert_eq!(kept(&data), (0, 5000));
+    let words = data["text"].as_str().unwrap();
+    assert!(words.ends_with(&format!("[5000 bytes left out; more: hearback logs {id}]\n")), "{words}");
+
+    // What is no text becomes more text than it was, and keeps to the budget all the same.
+    let id = outbox.launch(&[], "print", &["--hex", &"ff".repeat(3000)]);
+    let (shown, omitted) = kept(&outbox.sent(&id, 1)["data"]);
+    assert!(shown <= 2000 && shown as u64 / 3 + omitted == 3000, "{shown} {omitted}");
+}
+
+#[test]
+fn scenario_108_no_log_shows_a_secret_wherever_it_is_cut() {
+    const BLOCK: usize = 64 * 1024;
+    let outbox = Outbox::pull();
+    outbox.write_settings("secrets = [\"API_TOKEN\"]");
+    let id = outbox.launch(&[], "print", &["--bytes", "200000", "--line-length", "70"]);
+    outbox.world.run(["wait", "--peek", &id]).ok();
+    let log = fs::read(outbox.world.job_dir(&id).join("output.log")).unwrap();
+    // The line that the first block ends in, but for its end.
+    let line = BLOCK / 70 * 70;
+    let secret = str::from_utf8(&log[line..line + 60]).unwrap();
+    let plain = str::from_utf8(&log).unwrap();
+    let masked = plain.replace(secret, "[API_TOKEN]");
+    let shown = |args: &[&str]| {
+        let mut command = outbox.world.command([&["logs", "--peek", &id], args].concat());
+        command.env("API_TOKEN", secret);
+        run(command).ok()
+    };
+    for args in [&[][..], &["--raw"], &["--follow"], &["--follow", "--raw"]] {
+        assert!(shown(args).trim_end() == masked.trim_end(), "{args:?}");
+    }
+    let document = |args: &[&str]| -> Vec<Value> {
+        let text = shown(args);
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let whole = &document(&["--json"])[0];
+    assert_eq!(
+        (&whole["end"], &whole["text"]),
+        (&json!(200_000), &json!(masked)),
+        "offsets count what was printed"
+    );
+    // One document a piece, and every byte is in one.
+    let pieces = document(&["--json", "--follow"]);
+    let mut end = 0;
+    for piece in &pieces {
+        assert_eq!(piece["offset"], end, "{pieces:?}");
+        end = piece["end"].as_u64().unwrap();
+    }
+    let text: String = pieces.iter().map(|piece| piece["text"].as_str().unwrap()).collect();
+    assert!(end == 200_000 && text == masked && pieces.len() > 1, "{} pieces to {end}", pieces.len());
+    // Who begins to read within it, or cuts it, does not see the other half either.
+    let within = line + 20;
+    for args in [&["--json"][..], &["--json", "--follow"]] {
+        let found = document(&[args, &["--offset", &within.to_string()]].concat());
+        let text: String = found.iter().map(|piece| piece["text"].as_str().unwrap()).collect();
+        assert_eq!(found[0]["offset"], within, "{args:?}");
+        assert_eq!(text, format!("[API_TOKEN]{}", &plain[line + 60..]), "{args:?}");
+    }
+    let id = outbox.launch(&[], "print", &["--bytes", "3000", "--line-length", "4000"]);
+    outbox.world.run(["wait", "--peek", &id]).ok();
+    let cut = |token: &str| {
+        let mut command = outbox.world.command(["logs", "--peek", "--max-bytes", "12", &id]);
+        command.env("API_TOKEN", token);
+        run(command).stdout.lines().next().map(str::to_owned)
+    };
+    assert_eq!(cut("another"), Some("000000".into()));
+    assert_eq!(cut("0000000000 x"), Some("[API_TOKEN]".into()));
+}
+
+#[test]
 fn scenario_8_jobs_that_end_together_are_told_of_once_each() {
     let outbox = Outbox::new(&[]);
     let go = outbox.gate("go");
@@ -197,6 +285,20 @@ fn scenario_11_a_new_monitor_adopts_what_runs_and_its_choice() {
     outbox.release("go");
     outbox.receipt(&id);
     assert_eq!(outbox.calls().len(), 1);
+}
+
+#[test]
+fn a_monitor_hears_of_every_launch_and_takes_over_after_the_first_attempt() {
+    let outbox = Outbox::new(&["1", "0"]);
+    let _monitor = outbox.monitor();
+    let lock = outbox.world.home().join("monitor").join("run.lock");
+    eventually("a monitor is there", || lock.exists().then_some(()));
+    for _ in 0..5 {
+        let id = outbox.launch(&[], "exit-with", &["0"]);
+        // Long before it would have looked of itself.
+        assert_eq!(outbox.receipt(&id)["how"], "delivered");
+    }
+    assert_eq!(outbox.calls().len(), 10);
 }
 
 #[test]

@@ -194,6 +194,20 @@ fn scenario_69_the_owner_of_a_job_whose_supervisor_was_killed_hears_of_it_with_w
 }
 
 #[test]
+fn a_monitor_notices_at_once_that_a_supervisor_was_killed() {
+    let outbox = Outbox::new(&[]);
+    let _monitor = outbox.monitor();
+    let lock = outbox.world.home().join("monitor").join("run.lock");
+    eventually("a monitor is there", || lock.exists().then_some(()));
+    for _ in 0..5 {
+        let id = outbox.launch(&[], "hold", &[&outbox.gate("never")]);
+        end(outbox.world.supervisor(&id));
+        // Nobody else looks, and a monitor would look of itself only after a minute.
+        assert_eq!(outbox.receipt(&id)["how"], "delivered");
+    }
+}
+
+#[test]
 fn scenario_20_a_kill_that_meets_an_end_makes_at_most_one_follow_up() {
     let outbox = Outbox::new(&[]);
     let (asked, told) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -533,33 +547,117 @@ fn any_number_of_monitors_sends_nothing_twice() {
     }
 }
 
-#[test]
-fn a_full_disk_does_not_keep_the_first_attempt_back() {
-    use hearback_tests::{Mount, with_private_mounts};
-    with_private_mounts("a_full_disk_does_not_keep_the_first_attempt_back", || {
+/// A store on a small disk, which can be filled to the last block and name.
+struct SmallDisk {
+    outbox: Outbox,
+    _disk: hearback_tests::Mount,
+}
+
+impl SmallDisk {
+    fn new() -> SmallDisk {
         let outbox = Outbox::new(&[]);
         // The settings move onto the small disk.
         let settings = fs::read(outbox.world.home().join("config.toml")).unwrap();
         let options = "size=256k,nr_inodes=200,mode=700";
-        let _disk = Mount::new(&["-t", "tmpfs", "-o", options, "tmpfs"], outbox.world.home());
+        let disk = hearback_tests::Mount::new(&["-t", "tmpfs", "-o", options, "tmpfs"], outbox.world.home());
         outbox.write_settings(str::from_utf8(&settings).unwrap());
-        let id = outbox.launch(&[], "hold", &[&outbox.gate("go"), "--code", "4"]);
-        let filler = outbox.world.home().join("filler");
-        fs::create_dir(&filler).unwrap();
-        let mut file = fs::File::create(filler.join("blocks")).unwrap();
+        SmallDisk { outbox, _disk: disk }
+    }
+
+    fn filler(&self) -> std::path::PathBuf {
+        self.outbox.world.home().join("filler")
+    }
+
+    fn fill(&self) {
+        fs::create_dir(self.filler()).unwrap();
+        let mut file = fs::File::create(self.filler().join("blocks")).unwrap();
         while std::io::Write::write(&mut file, &[b'x'; 4096]).is_ok_and(|written| written > 0) {}
-        (0..).find(|n| fs::File::create(filler.join(n.to_string())).is_err()).unwrap();
-        outbox.release("go");
-        let sent = outbox.sent(&id, 1);
-        assert_eq!(sent["data"]["job"]["outcome"], json!({"kind": "exited", "code": 4}));
-        // Who only looks sends nobody, although nothing could be recorded.
-        outbox.world.run(["list"]).ok();
-        // With room again, what was delivered is recorded.
-        drop(file);
-        fs::remove_dir_all(&filler).unwrap();
-        assert_eq!(outbox.receipt(&id)["how"], "delivered");
-        assert_eq!(outbox.calls().len(), 1);
+        (0..).find(|n| fs::File::create(self.filler().join(n.to_string())).is_err()).unwrap();
+    }
+
+    fn make_room(&self) {
+        fs::remove_dir_all(self.filler()).unwrap();
+    }
+}
+
+#[test]
+fn a_full_disk_does_not_keep_the_first_attempt_back() {
+    hearback_tests::with_private_mounts("a_full_disk_does_not_keep_the_first_attempt_back", || {
+        for monitors in [0, 2] {
+            let disk = SmallDisk::new();
+            let outbox = &disk.outbox;
+            let _monitors: Vec<_> = (0..monitors).map(|_| outbox.monitor()).collect();
+            let id = outbox.launch(&[], "hold", &[&outbox.gate("go"), "--code", "4"]);
+            if monitors > 0 {
+                let held = outbox.world.home().join("monitor");
+                eventually("a monitor is there", || held.exists().then_some(()));
+            }
+            disk.fill();
+            outbox.release("go");
+            let sent = outbox.sent(&id, 1);
+            assert_eq!(sent["data"]["job"]["outcome"], json!({"kind": "exited", "code": 4}));
+            // Nobody else sends it again, although nothing could be recorded.
+            for _ in 0..3 {
+                outbox.world.run(["list"]).ok();
+                outbox.world.run(["monitor", "run", "--once"]);
+                outbox.run_as("s", &["turn", "--", &text(&bin("exit-with")), "0"]);
+            }
+            // With room again, what was delivered is recorded, whoever else looks first.
+            disk.make_room();
+            for _ in 0..3 {
+                outbox.world.run(["monitor", "run", "--once"]);
+            }
+            assert_eq!(outbox.receipt(&id)["how"], "delivered");
+            assert_eq!(outbox.calls().len(), 1, "{monitors} monitors");
+        }
     });
+}
+
+#[test]
+fn what_failed_on_a_full_disk_is_tried_again_once_there_is_room() {
+    hearback_tests::with_private_mounts(
+        "what_failed_on_a_full_disk_is_tried_again_once_there_is_room",
+        || {
+            let disk = SmallDisk::new();
+            let outbox = &disk.outbox;
+            outbox.tell("1");
+            let id = outbox.launch(&[], "hold", &[&outbox.gate("go")]);
+            disk.fill();
+            outbox.release("go");
+            outbox.called(1);
+            outbox.tell("0");
+            disk.make_room();
+            // Its supervisor is still there; nobody else looks.
+            assert_eq!(outbox.receipt(&id)["how"], "delivered");
+        },
+    );
+}
+
+#[test]
+fn a_log_that_cannot_be_read_keeps_nobody_from_hearing() {
+    let outbox = Outbox::new(&[]);
+    let id = outbox.launch(&[], "hold", &[&outbox.gate("go"), "--code", "3", "--print", "words"]);
+    let log = outbox.world.job_dir(&id).join("output.log");
+    fs::rename(&log, log.with_extension("away")).unwrap();
+    fs::create_dir(&log).unwrap();
+    outbox.release("go");
+    let data = &outbox.sent(&id, 1)["data"];
+    assert_eq!(data["job"]["outcome"], json!({"kind": "exited", "code": 3}));
+    let words = data["text"].as_str().unwrap();
+    assert!(words.contains("\nnote: what it printed cannot be read: "), "{words}");
+    assert_eq!(outbox.receipt(&id)["how"], "delivered");
+}
+
+#[test]
+fn who_is_busy_for_long_is_asked_ever_less_often() {
+    let outbox = Outbox::with("retry_first = \"20ms\"", "", &["75"]);
+    let id = outbox.launch(&[], "exit-with", &["0"]);
+    let calls = outbox.called(7);
+    let pauses: Vec<_> = calls.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
+    // Twice as long each time, a quarter more or less.
+    assert!(pauses[5] > 8 * 20_000_000, "{pauses:?}");
+    outbox.tell("0");
+    assert_eq!(outbox.receipt(&id)["how"], "delivered");
 }
 
 #[test]

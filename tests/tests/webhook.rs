@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use hearback_tests::{Ran, Snapshot, World, bin, eventually, python, run};
@@ -183,7 +183,7 @@ fn each_answer_of_a_server_is_an_exit_code() {
         ("200 OK", 0, ""),
         ("410 Gone", 69, "status 410: nobody takes events there\n"),
         ("404 Not Found", 69, "status 404: nobody takes events there\n"),
-        ("429 Too Many Requests", 75, "status 429: too many at once\n"),
+        ("429 Too Many Requests", 1, "status 429: too many at once\n"),
         ("503 Service Unavailable", 1, "status 503\n"),
         (
             "302 Found\r\nlocation: /elsewhere",
@@ -202,6 +202,37 @@ fn each_answer_of_a_server_is_an_exit_code() {
     let proxy =
         [("HOOK_SECRET", SECRET), ("http_proxy", "http://127.0.0.1:1"), ("ALL_PROXY", "http://127.0.0.1:1")];
     assert_eq!(sink(&world, &server.url, &proxy).code, Some(0));
+}
+
+#[test]
+fn a_server_that_asks_for_patience_is_given_it_and_not_for_ever() {
+    let world = World::new();
+    let server = Server::new(&[
+        "429 Too Many Requests\r\nretry-after: 86400",
+        "429 Too Many Requests",
+        "204 No Content",
+    ]);
+    let sink = format!("[sink.hook]\nurl = '{}'\nsecret_env = 'HOOK_SECRET'\n", server.url);
+    configure(&world, &format!("retry_first = '10ms'\nretry_most = '2s'\nattempts = 2\n{sink}"));
+    let launch = || {
+        let mut launch = world.command(["launch", "--session", "s", "--sink", "hook", "--"]);
+        launch.arg(bin("exit-with")).arg("0").env("HOOK_SECRET", SECRET);
+        run(launch).ok()
+    };
+    let id = launch();
+    server.next();
+    let asked = Instant::now();
+    server.next();
+    let waited = asked.elapsed();
+    // A day would be too long; two seconds is the longest pause, and ten milliseconds would be its own.
+    assert!((Duration::from_millis(1500)..WITHIN).contains(&waited), "{waited:?}");
+    eventually("it is given up", || (world.show(&id)["follow_up"]["state"] == "dead_letter").then_some(()));
+    assert_eq!(world.show(&id)["follow_up"]["attempts"], 2, "each of them was an attempt");
+    let mut again = world.command(["followups", "retry", &id]);
+    again.env("HOOK_SECRET", SECRET);
+    run(again).ok();
+    server.next();
+    eventually("it is delivered", || (world.show(&id)["follow_up"]["state"] == "delivered").then_some(()));
 }
 
 #[test]

@@ -15,27 +15,53 @@ const SUPERVISORS: usize = 200;
 const PSS_MOST: u64 = 200;
 const WATCHED: Duration = Duration::from_secs(20);
 const LAUNCHES: usize = 100;
+const FOLLOW_UPS: usize = 100;
+const FOLLOW_UP_WITHIN: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     if !cfg!(target_os = "linux") {
         bail!("measuring reads /proc, which only Linux has");
     }
     workspace.cargo(&["build", "--release", "--package", "hearback"])?;
+    workspace.cargo(&[
+        "build",
+        "--release",
+        "--package",
+        "hearback-tests",
+        "--bin",
+        "exit-with",
+        "--bin",
+        "sink",
+    ])?;
     let hearback = workspace.root().join("target/release/hearback");
     let size = fs_err::metadata(&hearback)?.len();
     println!("program: {:.2} MB", size as f64 / 1e6);
     // Pages of a program that was just written count as its own until they are on the disk.
     Command::new("sync").status()?;
     let home = std::env::temp_dir().join(format!("hearback-measure-{}", std::process::id()));
-    let measured = supervisors(&hearback, &home).and_then(|()| launches(&hearback, &home));
-    fs_err::remove_dir_all(&home)?;
-    measured
+    let measured = supervisors(&hearback, &home)
+        .and_then(|()| launches(&hearback, &home))
+        .and_then(|()| follow_ups(&hearback, &home));
+    let removed = remove(&home);
+    measured.and(removed)
+}
+
+/// Removes the store, once the last supervisor has filed its job away.
+fn remove(home: &Path) -> Result<()> {
+    let deadline = Instant::now() + FOLLOW_UP_WITHIN;
+    while let Err(error) = fs_err::remove_dir_all(home) {
+        if Instant::now() > deadline {
+            return Err(error.into());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
 }
 
 /// Memory and wake-ups of many supervisors side by side.
 fn supervisors(hearback: &Path, home: &Path) -> Result<()> {
     for _ in 0..SUPERVISORS {
-        launch(hearback, home, "power", &["sleep", "45"])?;
+        launch(hearback, home, "power", &["--", "sleep", "45"])?;
     }
     let pids = supervisor_pids(home)?;
     std::thread::sleep(Duration::from_secs(1));
@@ -63,8 +89,8 @@ fn supervisors(hearback: &Path, home: &Path) -> Result<()> {
 fn launches(hearback: &Path, home: &Path) -> Result<()> {
     let (mut power, mut process, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..LAUNCHES {
-        power.push(timed(|| launch(hearback, home, "power", &["true"]))?);
-        process.push(timed(|| launch(hearback, home, "process", &["true"]))?);
+        power.push(timed(|| launch(hearback, home, "power", &["--", "true"]))?);
+        process.push(timed(|| launch(hearback, home, "process", &["--", "true"]))?);
         plain.push(timed(|| {
             Command::new("sh").args(["-c", "setsid true </dev/null >/dev/null 2>&1 &"]).status()?;
             Ok(())
@@ -79,9 +105,48 @@ fn launches(hearback: &Path, home: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Time from the last thing that a job does to the first that its sink does: each looks at the clock then.
+fn follow_ups(hearback: &Path, home: &Path) -> Result<()> {
+    let programs = hearback.parent().context("a program has a folder")?;
+    let (job, sink) = (programs.join("exit-with"), programs.join("sink"));
+    let (ended, woken) = (home.join("ended"), home.join("woken"));
+    let config = format!(
+        "default_sink = 'clock'\n[sink.clock]\ncommand = ['{}', '--witness', '{}']\n",
+        sink.display(),
+        woken.display()
+    );
+    fs_err::write(home.join("config.toml"), config)?;
+    let mut times = Vec::new();
+    for _ in 0..FOLLOW_UPS {
+        let [job, ended] = [&job, &ended].map(|path| path.display().to_string());
+        launch(hearback, home, "power", &["--session", "measured", "--", &job, "0", "--clock", &ended])?;
+        let deadline = Instant::now() + FOLLOW_UP_WITHIN;
+        let started = loop {
+            let text = fs_err::read_to_string(&woken).unwrap_or_default();
+            // `start <delivery> <attempt> <pid> <nanoseconds> <session>`, and then `end …`
+            if text.ends_with('\n') && text.lines().count() == 2 {
+                break text.split(' ').nth(4).and_then(|nanos| nanos.parse::<u64>().ok());
+            }
+            if Instant::now() > deadline {
+                bail!("a follow-up did not arrive within {} s", FOLLOW_UP_WITHIN.as_secs());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let nanos = fs_err::read_to_string(&ended)?.trim().parse::<u64>()?;
+        let started = started.context("a sink that says when it started")?;
+        times.push(Duration::from_nanos(started.saturating_sub(nanos)));
+        for file in [ended.as_str().as_ref(), woken.as_path()] {
+            fs_err::remove_file(file)?;
+        }
+    }
+    let (median, most) = (median(&mut times), times[times.len() - 1]);
+    println!("follow-up: median {median:.1?} from the end of a job to its sink, {most:.1?} at most");
+    Ok(())
+}
+
 fn launch(hearback: &Path, home: &Path, durability: &str, argv: &[&str]) -> Result<()> {
     let status = Command::new(hearback)
-        .args(["launch", "--quiet", "--"])
+        .args(["launch", "--quiet"])
         .args(argv)
         // Without what cargo adds to the environment of those it runs: every supervisor carries its own copy.
         .env_clear()

@@ -106,8 +106,10 @@ fn is_monitored(home: &Home) -> bool {
 fn reach(settings: &Settings) -> Vec<(String, Option<String>)> {
     let registry = Registry {
         native: Native::default(),
+        store: None,
         configured: settings.sinks.clone(),
         secrets: settings.secrets_here(),
+        program: None,
     };
     let mut names: Vec<_> = settings.sinks.keys().cloned().collect();
     let named = [&settings.default_sink, &settings.notice_sink].into_iter().flatten();

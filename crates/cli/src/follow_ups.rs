@@ -10,8 +10,8 @@ use hearback_core::port::record::{JobLock, RecordStore, StoreError};
 use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::{Answer, Delivery, SinkError, Sinks, Trip};
 use hearback_core::{
-    End, Facts, FollowUpState, HEAD_BYTES, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read,
-    ReceiptHow, Session, TAIL_BYTES,
+    End, Facts, FollowUpState, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read, ReceiptHow,
+    Session,
 };
 use hearback_monitor::follow_up::{self, Closed, Deliverer};
 
@@ -47,7 +47,7 @@ impl Hearback {
         let deadline = self.ports.clock.awake().saturating_add(within);
         loop {
             if let Some(job) = self.follow_ups(session)?.into_iter().find(is_next) {
-                return self.delivery(&job).map(Some);
+                return Ok(Some(self.delivery(&job)));
             }
             let left = deadline.saturating_sub(self.ports.clock.awake());
             if left.is_zero() {
@@ -66,18 +66,15 @@ impl Hearback {
     }
 
     /// A follow-up as it would be sent.
-    ///
-    /// # Errors
-    ///
-    /// When what the job printed cannot be read.
-    pub fn delivery(&self, job: &Job) -> Result<Delivery, StoreError> {
-        let output = self.store.excerpt(&job.seen, HEAD_BYTES, TAIL_BYTES)?;
+    pub fn delivery(&self, job: &Job) -> Delivery {
+        let mut view = job.view.clone();
+        let output = follow_up::printed(&self.ports, &job.seen, self.settings().notice, &mut view);
         let attempts = u32::try_from(job.seen.facts.leases.len()).unwrap_or(u32::MAX).max(1);
         let spec = job.seen.facts.spec.present();
         let depth = spec.map_or(0, |spec| spec.depth) + 1;
         let late = follow_up::age_of_end(&job.seen.facts, &self.ports.clock.stamp())
             .is_some_and(|age| age >= self.settings().retry.late_after);
-        Ok(self.registry.masked(&Delivery::new(job.view.clone(), &output, attempts, late, depth)))
+        self.registry.masked_delivery(Delivery::new(view, &output, attempts, late, depth))
     }
 
     /// Closes a follow-up: somebody has it, or nobody needs it. The first who does so stands.
@@ -158,10 +155,10 @@ impl Hearback {
         Ok(recent.take(most).count())
     }
 
-    /// Puts the names of secrets in place of what they hold.
+    /// What is not to be shown.
     #[cfg(feature = "cli")]
-    pub(crate) fn masked(&self, text: &str) -> String {
-        crate::settings::masked_text(text, &self.registry.secrets)
+    pub(crate) fn secrets(&self) -> &crate::mask::Secrets {
+        &self.registry.secrets
     }
 
     /// Whether this name stands for a sink.
@@ -189,10 +186,12 @@ impl Hearback {
     }
 
     pub(crate) fn deliverer(&self) -> Deliverer<'_> {
+        let settings = self.settings();
         Deliverer {
             ports: &self.ports,
             sinks: &self.registry,
-            retry: self.settings().retry,
+            retry: settings.retry,
+            notice: settings.notice,
             turns: self.turns(),
         }
     }

@@ -229,8 +229,13 @@ impl Hearback {
         let ports = Ports::new(store.clone(), native, native);
         let (path, read) = store.read_config();
         let settings = load_settings(&path, read);
-        let registry =
-            Registry { native, configured: settings.sinks.clone(), secrets: settings.secrets_here() };
+        let registry = Registry {
+            native,
+            store: Some(store.clone()),
+            configured: settings.sinks.clone(),
+            secrets: settings.secrets_here(),
+            program: options.supervisor.clone(),
+        };
         Ok(Self {
             store,
             ports: Arc::new(ports),

@@ -23,6 +23,7 @@ mod follow_ups;
 mod front;
 mod home;
 mod lookup;
+mod mask;
 mod monitor;
 mod rehearsal;
 mod session;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
+use hearback_core::port::disk::{Lock, LockMode, Publish, Wait, Watch};
 use hearback_core::port::process::DetachedRequest;
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
 use hearback_core::port::session::SessionStore;
@@ -17,14 +17,17 @@ use hearback_core::{
 };
 use hearback_monitor::follow_up::{Due, Turn};
 use hearback_monitor::session::{self, NextMessage, next_message};
-use hearback_platform::StopWatch;
+use hearback_platform::{Native, StopWatch};
+use hearback_store::Store;
 
-use crate::{Hearback, KillRequest, Select};
+use crate::{Hearback, Job, KillRequest, Select};
 
 /// So many deliveries go out at the same time, each to another session.
 const AT_ONCE: usize = 64;
 /// A monitor looks at everything at least this often, whatever it heard.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
+/// How soon a launcher holds the lock of the folder that it has made.
+const LAUNCH_LOCKED_WITHIN: Duration = Duration::from_millis(50);
 /// How often settled jobs are pruned.
 const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 /// How long notices may take, whatever the sink that takes them may.
@@ -131,6 +134,7 @@ impl Hearback {
             host: None,
             out: Vec::new(),
             awaited: HashSet::new(),
+            launching: HashSet::new(),
             tried: HashSet::new(),
             messages: HashMap::new(),
             pruned: None,
@@ -262,6 +266,8 @@ struct Monitor<'a> {
     out: Vec<(JobId, Option<Session>)>,
     /// Jobs whose end, or whose next attempt, somebody waits for.
     awaited: HashSet<JobId>,
+    /// Folders that are no jobs yet.
+    launching: HashSet<JobId>,
     tried: HashSet<JobId>,
     /// Sessions whose messages somebody sees to; nothing when that is just now.
     messages: HashMap<Session, Option<Duration>>,
@@ -272,8 +278,8 @@ impl Monitor<'_> {
     fn run(mut self, heard: &Receiver<News>) -> Result<MonitorEnd, StoreError> {
         let once = self.options.once;
         if !once {
-            self.watch_for_launches();
-            self.watch_for_requests();
+            self.watch(Store::watch_jobs);
+            self.watch(Store::watch_host);
             self.watch_for_signals();
         }
         loop {
@@ -327,7 +333,11 @@ impl Monitor<'_> {
         let once = self.options.once;
         let turn = if once { Turn::Try } else { Turn::Wait };
         let mut next = LOOK_AT_LEAST_EVERY;
-        for job in hearback.jobs(&Select { history_max: Some(0), ..Select::default() })?.jobs {
+        let jobs = hearback.jobs(&Select { history_max: Some(0), ..Select::default() })?.jobs;
+        if !once {
+            self.await_launches(hearback, &jobs)?;
+        }
+        for job in jobs {
             let (id, session) = (job.view.id.clone(), job.view.session.clone());
             if !job.view.state.is_over() {
                 if !once && self.awaited.insert(id.clone()) {
@@ -342,14 +352,17 @@ impl Monitor<'_> {
                 Due::In(pause) => {
                     next = next.min(pause);
                     // Whoever is at it leaves the next attempt to us, and may be done, or dead, any moment.
-                    if !once
-                        && let Some(n) = hearback.deliverer().under_way(&job.seen)?
-                        && self.awaited.insert(id.clone())
-                    {
-                        self.spawn(move |hearback| {
+                    match hearback.deliverer().under_way(&job.seen)? {
+                        Some(n) if !once && self.awaited.insert(id.clone()) => self.spawn(move |hearback| {
                             drop(hearback.store.lock(&id, JobLock::Lease(n), LockMode::Shared, Wait::Block));
                             News::Ended(id)
-                        });
+                        }),
+                        Some(_) => {}
+                        // Or has been since: then the next one is due sooner.
+                        None => match hearback.deliverer().due(&job.seen)? {
+                            Due::In(pause) => next = next.min(pause),
+                            _ => next = Duration::ZERO,
+                        },
                     }
                 }
                 Due::Never => {}
@@ -369,6 +382,26 @@ impl Monitor<'_> {
             }
         }
         Ok(next)
+    }
+
+    /// Hears of jobs that are being launched: they have a folder, and nothing in it yet that says what they are.
+    fn await_launches(&mut self, hearback: &Hearback, known: &[Job]) -> Result<(), StoreError> {
+        let mut blank: HashSet<_> = hearback.store.open_jobs()?.into_iter().collect();
+        for job in known {
+            blank.remove(&job.view.id);
+        }
+        self.launching.retain(|id| blank.contains(id));
+        for id in blank {
+            if self.launching.insert(id.clone()) {
+                self.spawn(move |hearback| {
+                    // A launcher makes the folder, and then takes its lock.
+                    std::thread::sleep(LAUNCH_LOCKED_WITHIN);
+                    drop(hearback.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block));
+                    News::Woken
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Sends somebody out with the messages of each session that has some.
@@ -404,28 +437,14 @@ impl Monitor<'_> {
         std::thread::spawn(move || drop(news.send(work(&hearback))));
     }
 
-    fn watch_for_launches(&self) {
+    /// Hears of jobs and of requests. What came before there was a watch is not heard of; so there is a look as soon
+    /// as there is one.
+    fn watch(&self, watch: fn(&Store<Native>) -> Result<Box<dyn Watch>, StoreError>) {
         let (hearback, news) = (Arc::clone(self.hearback), self.sender.clone());
         std::thread::spawn(move || {
-            let Ok(mut watch) = hearback.store.watch_jobs() else { return };
-            loop {
+            let Ok(mut watch) = watch(&hearback.store) else { return };
+            while news.send(News::Woken).is_ok() {
                 watch.wait(LOOK_AT_LEAST_EVERY);
-                if news.send(News::Woken).is_err() {
-                    return;
-                }
-            }
-        });
-    }
-
-    fn watch_for_requests(&self) {
-        let (hearback, news) = (Arc::clone(self.hearback), self.sender.clone());
-        std::thread::spawn(move || {
-            let Ok(mut watch) = hearback.store.watch_host() else { return };
-            loop {
-                watch.wait(LOOK_AT_LEAST_EVERY);
-                if news.send(News::Woken).is_err() {
-                    return;
-                }
             }
         });
     }

@@ -21,10 +21,20 @@ const VARIABLES: [&str; 6] = [
     "AGENT_SESSION_ID",
 ];
 
+/// The variables of this process that name a session, but not this one: what is started for one must not take itself
+/// for part of another.
+pub(crate) fn variables_of_others(session: Option<&Session>) -> impl Iterator<Item = &'static str> {
+    let ours = session.map(|session| std::ffi::OsStr::new(session.as_str()));
+    VARIABLES
+        .into_iter()
+        .filter(move |name| std::env::var_os(name).is_some_and(|value| Some(value.as_os_str()) != ours))
+}
+
 /// How many follow-ups led to what runs here.
 pub(crate) const DEPTH_VARIABLE: &str = "HEARBACK_DEPTH";
 
 /// How many follow-ups led to this process; none when it was not woken by one.
+#[cfg(feature = "cli")]
 pub(crate) fn current_depth() -> u32 {
     std::env::var(DEPTH_VARIABLE).ok().and_then(|depth| depth.parse().ok()).unwrap_or(0)
 }

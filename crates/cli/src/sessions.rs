@@ -133,13 +133,13 @@ impl Hearback {
         };
         let Some(open) = self.turns().begin(session, beginning)? else { return Ok(None) };
         let (done, how) = turn(&open);
-        open.end(how)?;
-        self.hand_over_in_turn(session)?;
+        // How the turn went is told, whatever becomes of the rest: what could not be handed over is due again later.
+        let mut handed_over = open.end(how).and_then(|_| self.hand_over_in_turn(session));
         drop(lock);
         // What came while we were letting go found the session busy, and left: whoever lets go looks once more.
-        while self.is_due_in(session)? {
-            let Some(_lock) = self.ports.lock_turn(session, Wait::Try)? else { break };
-            self.hand_over_in_turn(session)?;
+        while handed_over.is_ok() && self.is_due_in(session).unwrap_or(false) {
+            let Ok(Some(_lock)) = self.ports.lock_turn(session, Wait::Try) else { break };
+            handed_over = self.hand_over_in_turn(session);
         }
         Ok(Some(done))
     }

@@ -5,13 +5,14 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use hearback_core::{Busy, Durability};
+use hearback_core::{Busy, Durability, NoticeBytes};
 use hearback_monitor::follow_up::Retry;
 use hearback_monitor::prune::Retention;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::sinks::{Route, SinkSettings, route};
+use crate::mask::Secrets;
+use crate::sinks::{SinkSettings, route};
 
 /// What can be set.
 ///
@@ -39,6 +40,8 @@ pub struct Settings {
     /// How often a delivery is tried (`attempts`), with which pauses (`retry_first`, `retry_most`), when it counts as
     /// late (`late_after`) and when it expires (`expire_after`).
     pub retry: Retry,
+    /// The most of a job's output that its follow-up holds (`notice_bytes`: a size such as `8KiB`).
+    pub notice: NoticeBytes,
     /// How many follow-ups may lead from one launch to the next (`max_depth`).
     pub max_depth: u32,
     /// How many jobs a session may launch in an hour from within follow-ups (`max_rate`).
@@ -110,6 +113,7 @@ impl Default for Settings {
             resume_window: DEFAULT_RESUME_WINDOW,
             sinks: BTreeMap::new(),
             retry: Retry::default(),
+            notice: NoticeBytes::default(),
             max_depth: DEFAULT_MAX_DEPTH,
             max_rate: DEFAULT_MAX_RATE,
             secrets: Vec::new(),
@@ -120,7 +124,7 @@ impl Default for Settings {
 }
 
 /// Every setting that is one value, in the order in which they are shown.
-const VALUES: [(&str, Kind); 15] = [
+const VALUES: [(&str, Kind); 16] = [
     ("durability", Kind::Durability),
     ("retention", Kind::Age(|settings| &mut settings.retention.max_age)),
     ("max_jobs", Kind::Count(|settings| &mut settings.retention.max_jobs)),
@@ -130,6 +134,7 @@ const VALUES: [(&str, Kind); 15] = [
     ("retry_most", Kind::Wait(|settings| &mut settings.retry.most)),
     ("late_after", Kind::Age(|settings| &mut settings.retry.late_after)),
     ("expire_after", Kind::Age(|settings| &mut settings.retry.expire_after)),
+    ("notice_bytes", Kind::NoticeBytes),
     ("max_depth", Kind::Few { least: 0, field: |settings| &mut settings.max_depth }),
     ("max_rate", Kind::Count(|settings| &mut settings.max_rate)),
     ("busy", Kind::Busy),
@@ -149,6 +154,7 @@ type Field<T> = fn(&mut Settings) -> &mut T;
 enum Kind {
     Durability,
     Busy,
+    NoticeBytes,
     Count(Field<usize>),
     Few {
         least: u32,
@@ -184,6 +190,7 @@ impl Kind {
         match self {
             Self::Durability => put(&mut settings.durability, from_word(text)),
             Self::Busy => put(&mut settings.busy, from_word(text)),
+            Self::NoticeBytes => put(&mut settings.notice, parse_size(text).ok().and_then(NoticeBytes::new)),
             Self::Count(field) => put(field(settings), text.parse().ok()),
             Self::Few { least, field } => {
                 put(field(settings), text.parse().ok().filter(|number| *number >= least))
@@ -208,6 +215,7 @@ impl Kind {
         match self {
             Self::Durability => to_word(settings.durability),
             Self::Busy => to_word(settings.busy),
+            Self::NoticeBytes => Some(settings.notice.bytes().to_string()),
             Self::Count(field) => Some(field(settings).to_string()),
             Self::Few { field, .. } => Some(field(settings).to_string()),
             Self::Name(field) => field(settings).clone(),
@@ -217,10 +225,9 @@ impl Kind {
 }
 
 impl Settings {
-    /// The secrets that this process holds, each with its value.
-    pub(crate) fn secrets_here(&self) -> Vec<(String, String)> {
-        let held = self.secrets.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
-        held.filter(|(_, value)| !value.is_empty()).collect()
+    /// The secrets that this process holds.
+    pub(crate) fn secrets_here(&self) -> Secrets {
+        Secrets::new(self.secrets.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))))
     }
 
     /// Every setting with its value, and where that comes from; of secrets the names, and no sinks.
@@ -299,12 +306,11 @@ impl Settings {
                 None => self.warnings.push("`secrets` is no list of names, and was ignored".into()),
             }
         }
-        // What signs a webhook is nothing that a job needs to know.
-        for sink in self.sinks.values() {
-            if let Route::Webhook { secret_env, .. } = &sink.route
-                && !self.secrets.contains(secret_env)
-            {
-                self.secrets.push(secret_env.clone());
+        // What signs a webhook is nothing that a job needs to know, even if the rest of the sink makes no sense.
+        let tables = table.get(SINKS).and_then(toml::Value::as_table).into_iter().flatten();
+        for secret_env in tables.filter_map(|(_, sink)| sink.get("secret_env")?.as_str()) {
+            if !self.secrets.iter().any(|name| name == secret_env) {
+                self.secrets.push(secret_env.to_owned());
             }
         }
         if !self.secrets.is_empty() {
@@ -335,14 +341,21 @@ fn parse_time(text: &str) -> Option<Duration> {
     is_number.then_some(Duration::ZERO)
 }
 
-/// Puts the name of a secret in place of what it holds. What is too short to be one is left alone.
-pub(crate) fn masked_text(text: &str, secrets: &[(String, String)]) -> String {
-    const SHORTEST: usize = 4;
-    let mut masked = text.to_owned();
-    for (name, value) in secrets.iter().filter(|(_, value)| value.len() >= SHORTEST) {
-        masked = masked.replace(value, &format!("[{name}]"));
-    }
-    masked
+/// Reads a number of bytes, with a unit or without.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let (number, unit) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
+    let unit: Option<u64> = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1),
+        "kb" => Some(1000),
+        "k" | "kib" => Some(1 << 10),
+        "mb" => Some(1000 * 1000),
+        "m" | "mib" => Some(1 << 20),
+        "gb" => Some(1000 * 1000 * 1000),
+        "g" | "gib" => Some(1 << 30),
+        _ => None,
+    };
+    let size = number.parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
+    size.ok_or_else(|| "give a size such as `16000`, `500KiB` or `8MiB`".into())
 }
 
 #[cfg(test)]
@@ -360,6 +373,26 @@ mod tests {
         let all = settings.effective();
         let setting = all.iter().find(|setting| setting.name == name).unwrap();
         format!("{} from {}", setting.value.as_deref().unwrap_or("none"), setting.origin())
+    }
+
+    #[test]
+    fn what_signs_a_webhook_is_a_secret_whatever_else_is_wrong_with_it() {
+        let good = "[sink.a]\nurl = 'https://example.org/'\nsecret_env = 'HOOK'\n";
+        let bad = "[sink.b]\nurl = 'nonsense'\nsecret_env = 'OTHER'\n";
+        let settings = merge(&format!("secrets = ['HOOK']\n{good}{bad}"), &[]);
+        assert_eq!(settings.secrets, ["HOOK", "OTHER"]);
+        assert!(!settings.sinks.contains_key("b"));
+    }
+
+    #[test]
+    fn the_budget_of_a_notice_is_a_size_within_reason() {
+        let notice = |file: &str, env: &[(&str, &str)]| merge(file, env).notice;
+        let bytes = |bytes| NoticeBytes::new(bytes).unwrap();
+        assert_eq!(notice("notice_bytes = 2000", &[]), bytes(2000));
+        assert_eq!(notice("notice_bytes = \"16KiB\"", &[]), bytes(16 * 1024));
+        assert_eq!(notice("notice_bytes = 2000", &[("HEARBACK_NOTICE_BYTES", "0")]), bytes(0));
+        let absurd = merge("notice_bytes = \"2MiB\"", &[("HEARBACK_NOTICE_BYTES", "some")]);
+        assert_eq!((absurd.notice, absurd.warnings.len()), (NoticeBytes::default(), 2));
     }
 
     #[test]

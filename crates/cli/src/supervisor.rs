@@ -48,7 +48,7 @@ pub(crate) fn program(chosen: Option<&Path>) -> io::Result<PathBuf> {
         None if !WOULD_ANSWER.load(Ordering::Relaxed) => Err(io::Error::other(
             "this program would not supervise: call `hearback::supervise_if_asked` first thing in `main`",
         )),
-        None => std::env::current_exe(),
+        None => hearback_platform::own_program(),
     }
 }
 

@@ -6,10 +6,6 @@ use crate::message::{self, Excerpt};
 use crate::note::Note;
 use crate::{DOCUMENT_FORMAT, JobId, JobView, Session};
 
-/// How much of a job's output is sent: a head, and a longer tail, because that is where it says what went wrong.
-pub const HEAD_BYTES: u64 = 2 * 1024;
-/// See [`HEAD_BYTES`].
-pub const TAIL_BYTES: u64 = 6 * 1024;
 /// What the envelope says this is.
 pub const EVENT_TYPE: &str = "dev.hearback.job.ended.v1";
 

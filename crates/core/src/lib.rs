@@ -23,6 +23,7 @@ mod fact;
 mod fold;
 mod host;
 mod id;
+mod notice;
 mod outcome;
 mod output;
 mod parcel;
@@ -39,9 +40,7 @@ pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use delivery::{
-    CloudEvent, Delivery, EVENT_TYPE, HEAD_BYTES, OutputExcerpt, TAIL_BYTES, delivery_id, job_of_delivery,
-};
+pub use delivery::{CloudEvent, Delivery, EVENT_TYPE, OutputExcerpt, delivery_id, job_of_delivery};
 pub use fact::{
     Begin, BegunBy, End, EndAuthor, Fact, FactKind, Kill, KilledBy, Lease, LeaseResult, Receipt, ReceiptHow,
     Settled, Target, Usage,
@@ -54,6 +53,7 @@ pub use host::{
     StopRequest, StopTaken, Verdict,
 };
 pub use id::{IdPattern, JobId, ParseIdError, SHORT_ID_MIN};
+pub use notice::NoticeBytes;
 pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};
 pub use output::{Gap, GapReason, LogCap, Output};
 pub use parcel::{Letter, MESSAGE_EVENT_TYPE, NOTICE_EVENT_TYPE, Notice, Parcel};

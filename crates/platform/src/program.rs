@@ -26,6 +26,19 @@ pub fn exit_code(code: u32) -> i32 {
     if cfg!(windows) { code.cast_signed() } else { i32::from(u8::try_from(code).unwrap_or(u8::MAX)) }
 }
 
+/// The program that this process runs, to be executed again: also after somebody put another in its place, or removed
+/// it. A job can take longer than the next upgrade.
+///
+/// # Errors
+///
+/// When the system does not tell.
+pub fn own_program() -> std::io::Result<PathBuf> {
+    // Linux runs what is gone once more under this name; elsewhere there is none.
+    const ITSELF: &str = "/proc/self/exe";
+    let program = std::env::current_exe()?;
+    Ok(if !program.exists() && Path::new(ITSELF).exists() { ITSELF.into() } else { program })
+}
+
 /// A program that was found, and what to hand it.
 #[derive(Debug)]
 pub(crate) struct Invocation {

@@ -57,6 +57,20 @@ pub(crate) fn release(
     }
 }
 
+/// Every key that can be read, with the job that it names.
+pub(crate) fn all(
+    disk: &dyn Disk,
+    layout: &Layout,
+) -> Result<Vec<(Option<Session>, Key, JobId)>, StoreError> {
+    let mut keys = Vec::new();
+    for name in disk.list(&layout.keys())? {
+        if let Read::Present(found) = read::fact::<KeyRecord>(disk, &layout.keys().join(name))? {
+            keys.push((found.session, found.key, found.job));
+        }
+    }
+    Ok(keys)
+}
+
 /// The name of a session's folder.
 pub(crate) fn session_name(session: &Session) -> String {
     hash(session.as_str().bytes())

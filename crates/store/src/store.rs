@@ -226,6 +226,26 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
+    /// Gives back the key of a job that never was, because its launch died before it had said what to run. Tells
+    /// whether it did.
+    fn release_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<bool, StoreError> {
+        // Whoever launches under this key meanwhile needs the lock in the folder that is not there.
+        let folder = self.layout.job(id);
+        if self.disk.make_dir(&folder)? == Publish::Exists {
+            return Ok(false);
+        }
+        let launch = layout::lock(&folder, JobLock::Launch);
+        let Some(_launching) = self.disk.lock(&launch, LockMode::Exclusive, Wait::Try)? else {
+            return Ok(false);
+        };
+        if !self.is_blank(&folder)? {
+            return Ok(false);
+        }
+        key::release(&self.disk, &self.layout, session, key, id)?;
+        self.to_trash(&folder, id)?;
+        Ok(true)
+    }
+
     fn ids_in(&self, folder: &Path) -> Result<Vec<JobId>, StoreError> {
         let mut ids: Vec<_> =
             self.disk.list(folder)?.iter().filter_map(|name| JobId::parse(name).ok()).collect();
@@ -503,6 +523,11 @@ impl<D: Disk> RecordStore for Store<D> {
                 removed += usize::from(self.discard(&id).unwrap_or(false));
             }
         }
+        for (session, key, id) in key::all(&self.disk, &self.layout)? {
+            if self.locate(&id)?.is_none() {
+                removed += usize::from(self.release_key(session.as_ref(), &key, &id).unwrap_or(false));
+            }
+        }
         Ok(removed)
     }
 }
@@ -644,6 +669,36 @@ mod tests {
         assert_eq!(store.open_jobs().unwrap(), left);
         assert!(store.observe(&empty).unwrap().is_none());
         assert_eq!(store.tidy(now).unwrap(), 0, "tidying again changes nothing");
+        drop(held);
+    }
+
+    #[test]
+    fn the_key_of_a_launch_that_died_early_is_given_back_and_no_other() {
+        let (disk, store) = store();
+        let (dead, alive, known) = ("dead", "alive", "known");
+        let claimed = |name: &str, id: &JobId| {
+            let key = Key::parse(name).unwrap();
+            assert_eq!(store.claim_key(None, &key, id).unwrap(), KeyClaim::Ours);
+        };
+        let [died, launching, job] = [(); 3].map(|()| store.create(sample::at()).unwrap());
+        for (name, id) in [(dead, &died), (alive, &launching), (known, &job)] {
+            claimed(name, id);
+        }
+        let spec = Spec { key: Key::parse(known).ok(), ..sample::unowned(&job) };
+        let _ = store.publish(&job, &Fact::Spec(Box::new(spec)), Durability::Process).unwrap();
+        let held = store.lock(&launching, JobLock::Launch, LockMode::Exclusive, Wait::Try).unwrap();
+        let keys = || disk.list(Path::new("/home/keys")).unwrap().len();
+        assert_eq!(keys(), 3);
+        // The folder goes first, and then its key.
+        assert_eq!(store.tidy(sample::at()).unwrap(), 2);
+        assert_eq!(keys(), 2);
+        let mut left = vec![launching, job];
+        left.sort();
+        assert_eq!(store.open_jobs().unwrap(), left);
+        assert_eq!(store.tidy(sample::at()).unwrap(), 0, "tidying again changes nothing");
+        // What launches under it again takes a fresh id.
+        let again = store.create(sample::at()).unwrap();
+        claimed(dead, &again);
         drop(held);
     }
 

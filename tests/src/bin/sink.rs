@@ -1,7 +1,8 @@
 //! `sink --witness W [--save FOLDER] [--told FILE] [ANSWER…]`: takes deliveries, and answers as it is told.
 //!
 //! First of all it appends `start <delivery> <attempt> <pid> <nanoseconds> <session>` to the witness, and
-//! `after-receipt <delivery>` if that delivery had been closed before. Then it reads its input, saves it in
+//! `after-receipt <delivery>` if that delivery had been closed before, and `agent <id>` if the variable of an agent
+//! names a session. Then it reads its input, saves it in
 //! the folder as `<delivery>.<attempt>.<pid>`, and appends `end <delivery> <attempt> <pid> <nanoseconds>`
 //! before it ends.
 //!
@@ -55,6 +56,9 @@ fn main() {
     let closed = is_closed(&delivery);
     let us = format!("{delivery} {attempt} {}", process::id());
     witness(&witness_file, format_args!("start {us} {now} {session}"));
+    if let Ok(agent) = env::var("CLAUDE_CODE_SESSION_ID") {
+        witness(&witness_file, format_args!("agent {agent}"));
+    }
     if closed {
         witness(&witness_file, format_args!("after-receipt {delivery}"));
     }

@@ -9,6 +9,7 @@ use hearback_core::note::HistoryEnd;
 use hearback_core::{Key, Leftovers, LogCap, NotifyPolicy, OverCap, Session, StateWord};
 
 use crate::Predecessor;
+use crate::settings::parse_size;
 
 const AFTER_HELP: &str = "\
 A job may be named by its id, or by at least four characters of either end of it.
@@ -249,22 +250,6 @@ fn parse_cap(text: &str) -> Result<Cap, String> {
     Ok(Cap(Some(cap)))
 }
 
-fn parse_size(text: &str) -> Result<u64, String> {
-    let (number, unit) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
-    let unit: Option<u64> = match unit.trim_start().to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1),
-        "kb" => Some(1000),
-        "k" | "kib" => Some(1 << 10),
-        "mb" => Some(1000 * 1000),
-        "m" | "mib" => Some(1 << 20),
-        "gb" => Some(1000 * 1000 * 1000),
-        "g" | "gib" => Some(1 << 30),
-        _ => None,
-    };
-    let size = number.parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
-    size.ok_or_else(|| "give a size such as `16000`, `500KiB` or `8MiB`".into())
-}
-
 /// A limit, or none.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limit(Option<Duration>);
@@ -395,7 +380,7 @@ pub(crate) struct LogsArgs {
     #[arg(long)]
     pub(crate) peek: bool,
 
-    /// Print the bytes as they are to a terminal, too; by default it is spared control characters.
+    /// Print the bytes as they are to a terminal, too; by default it is spared control characters. Secrets stay masked.
     #[arg(long)]
     pub(crate) raw: bool,
 

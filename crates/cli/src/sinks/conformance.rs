@@ -203,7 +203,7 @@ fn how(exit: Exit) -> String {
 fn with_complaint(wrong: &str, report: &ErrandReport) -> String {
     match complaint(report) {
         complaint if complaint.is_empty() => wrong.to_owned(),
-        complaint => format!("{wrong}: {complaint}"),
+        complaint => format!("{wrong}: {}", shown(complaint.as_bytes())),
     }
 }
 

@@ -4,16 +4,22 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hearback_core::message::{clean_line, command_text};
+use hearback_core::message::{clean_line, command_text, shortened};
 use hearback_core::port::process::{Errand, ErrandReport, ProcessControl};
 use hearback_core::port::sink::{Answer, FollowUpSink, SinkError, Trip};
-use hearback_core::{Exit, JobView, OsText, Parcel, StartErrorKind};
+use hearback_core::{Delivery, Exit, JobView, OsText, Parcel, StartErrorKind};
 
+use super::plugin::Reply;
 use super::route::{Input, Route, SinkSettings};
 use super::{Registry, SINK_COMMAND};
+use crate::mask::Secrets;
 
+/// How much is recorded of why a sink failed.
+const REASON_BYTES: usize = 500;
 /// How much is kept of what a sink says.
 pub(super) const OUTPUT_MAX: usize = 64 * 1024;
+/// What is longer may be no argument: Windows has room for some 32,000 characters in all, Linux for 128 KiB in one.
+const ARGUMENT_BYTES: usize = 24 * 1024;
 /// The session is in a turn. From sysexits: a temporary failure.
 pub(super) const BUSY: u32 = 75;
 /// The session is gone. From sysexits: a service is unavailable.
@@ -29,11 +35,14 @@ impl FollowUpSink for ExecSink<'_> {
     fn deliver(&self, parcel: &Parcel, trip: &Trip) -> Result<Answer, SinkError> {
         let parcel = &self.registry.masked(parcel);
         let mut missing = String::new();
-        for argv in self.commands()? {
-            let argv = argv.iter().map(|word| filled(word, parcel)).collect();
+        for words in self.commands()? {
+            let argv = match arguments(&words, parcel) {
+                Ok(argv) => argv,
+                Err(reason) => return Ok(Answer::Gone { reason }),
+            };
             let input = self.input(parcel)?;
             match self.registry.send(parcel, trip, argv, input, false, self.settings.timeout) {
-                Ok(report) => return answer(&report),
+                Ok(report) => return self.registry.told(self.answer(&report)),
                 Err(error) if error.kind == StartErrorKind::NotFound => missing = error.message,
                 Err(error) => return Err(SinkError::Failed(error.message)),
             }
@@ -54,7 +63,8 @@ impl ExecSink<'_> {
     /// What to run: the first of these that is installed.
     fn commands(&self) -> Result<Vec<Vec<String>>, SinkError> {
         let ourselves = |words: &[&str]| {
-            let program = std::env::current_exe().map_err(|error| SinkError::Failed(error.to_string()))?;
+            let program = crate::supervisor::program(self.registry.program.as_deref());
+            let program = program.map_err(|error| SinkError::Failed(error.to_string()))?;
             let program = program.into_os_string().into_string();
             let program = program.map_err(|_| SinkError::Failed("hearback's own path is no text".into()))?;
             let words = words.iter().map(|word| (*word).to_owned());
@@ -68,6 +78,18 @@ impl ExecSink<'_> {
         }
     }
 
+    /// Those that are built in can say more than by their exit code.
+    fn answer(&self, report: &ErrandReport) -> Result<Answer, SinkError> {
+        let said = match (&self.settings.route, report.exit) {
+            (Route::Webhook { .. }, Some(_)) => Reply::parse(&report.stdout),
+            _ => None,
+        };
+        match said {
+            Some(Reply::Answer(asked @ Answer::RetryAfter { .. })) => Ok(asked),
+            _ => answer(report),
+        }
+    }
+
     fn input(&self, parcel: &Parcel) -> Result<Vec<u8>, SinkError> {
         match self.settings.input {
             Input::Nothing => Ok(Vec::new()),
@@ -75,6 +97,30 @@ impl ExecSink<'_> {
             Input::Json => line(&parcel.event()),
         }
     }
+}
+
+/// What to run, with what a delivery says filled in; otherwise why that cannot be done, now or later.
+fn arguments(words: &[String], parcel: &Parcel) -> Result<Vec<OsText>, String> {
+    // An agent that is to resume nothing in particular would resume something else.
+    if parcel.session().is_none() && words.iter().any(|word| word.contains("{session}")) {
+        return Err("it is for no session that could be woken".into());
+    }
+    let mut options = true;
+    let mut argv = Vec::with_capacity(words.len());
+    for word in words {
+        options &= word != "--";
+        let mut filled = filled(word, parcel);
+        // What is said may begin as it likes.
+        if word == "{text}" && filled.starts_with('-') {
+            filled.insert(0, ' ');
+        }
+        // Whoever names a session does not choose the options of the agent that is woken in it.
+        if options && word.starts_with('{') && filled.starts_with('-') {
+            return Err(format!("`{}` would be taken for an option", clean_line(&shortened(&filled, 100))));
+        }
+        argv.push(OsText::Text(filled));
+    }
+    Ok(argv)
 }
 
 /// One line of JSON.
@@ -85,7 +131,7 @@ pub(super) fn line(value: &impl serde::Serialize) -> Result<Vec<u8>, SinkError> 
 }
 
 /// Puts what a parcel says in place of the names of it. What is filled in is never looked at again.
-fn filled(word: &str, parcel: &Parcel) -> OsText {
+fn filled(word: &str, parcel: &Parcel) -> String {
     let job = match parcel {
         Parcel::FollowUp(delivery) => Some(&delivery.job),
         _ => None,
@@ -99,22 +145,23 @@ fn filled(word: &str, parcel: &Parcel) -> OsText {
         match &rest[1..end] {
             "session" => text.push_str(parcel.session().map_or("", |session| session.as_str())),
             "destination" => text.push_str(parcel.destination().unwrap_or_default()),
-            "text" => text.push_str(parcel.text()),
+            "text" => text.push_str(&shortened(parcel.text(), ARGUMENT_BYTES)),
             "delivery" => text.push_str(parcel.id()),
             "job" => text.push_str(job.map_or("", |job| job.id.as_str())),
             "title" => text.push_str(parcel.text().lines().next().unwrap_or_default()),
             "command" => {
                 let command = job.and_then(|job| job.command.as_ref()).map(command_text).unwrap_or_default();
-                text.push_str(&clean_line(&command));
+                text.push_str(&shortened(&clean_line(&command), ARGUMENT_BYTES / 8));
             }
             _ => text.push_str(&rest[..=end]),
         }
         rest = &rest[end + 1..];
     }
     text.push_str(rest);
-    OsText::Text(text)
+    text
 }
 
+/// What the exit code of a program says.
 fn answer(report: &ErrandReport) -> Result<Answer, SinkError> {
     match report.exit {
         None => Err(SinkError::TimedOut),
@@ -137,9 +184,7 @@ fn answer(report: &ErrandReport) -> Result<Answer, SinkError> {
 pub(super) fn complaint(report: &ErrandReport) -> String {
     let said = String::from_utf8_lossy(&report.stderr);
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let mut last = clean_line(last.trim());
-    last.truncate(last.floor_char_boundary(500));
-    last
+    clean_line(last.trim())
 }
 
 impl Registry {
@@ -159,7 +204,9 @@ impl Registry {
             text("HEARBACK_ATTEMPT", &parcel.attempt().to_string()),
             text(crate::session::DEPTH_VARIABLE, &parcel.depth().to_string()),
         ];
-        // Whoever is woken launches for the session that it is woken in.
+        // Whoever is woken launches for the session that it is woken in, whoever sent it out.
+        let others = crate::session::variables_of_others(parcel.session());
+        env.extend(others.map(|name| (OsString::from(name), None)));
         env.extend(parcel.session().map(|session| text(crate::session::VARIABLE, session.as_str())));
         let turn = trip.turn.map(|turn| OsString::from(turn.to_string()));
         env.push((crate::session::TURN_VARIABLE.into(), turn));
@@ -176,9 +223,33 @@ impl Registry {
         })
     }
 
+    /// What a sink said, as it may be recorded: short, harmless and without secrets.
+    pub(super) fn told(&self, answer: Result<Answer, SinkError>) -> Result<Answer, SinkError> {
+        let words = |said: &str| {
+            let mut words = self.secrets.masked(&clean_line(said));
+            words.truncate(words.floor_char_boundary(REASON_BYTES));
+            words
+        };
+        match answer {
+            Ok(Answer::Gone { reason }) => Ok(Answer::Gone { reason: words(&reason) }),
+            Err(SinkError::Failed(reason)) => Err(SinkError::Failed(words(&reason))),
+            other => other,
+        }
+    }
+
     /// Removes the values of secrets from everything that is sent.
-    pub(crate) fn masked<T: Clone + serde::Serialize + serde::de::DeserializeOwned>(&self, sent: &T) -> T {
-        self.mask(sent.clone())
+    pub(crate) fn masked(&self, parcel: &Parcel) -> Parcel {
+        match parcel {
+            Parcel::FollowUp(delivery) => self.masked_delivery((**delivery).clone()).into(),
+            other => self.mask(other.clone()),
+        }
+    }
+
+    /// The same for a follow-up, which may have been cut in the middle of one.
+    pub(crate) fn masked_delivery(&self, delivery: Delivery) -> Delivery {
+        let mut masked = self.mask(delivery);
+        self.secrets.mask_excerpt(&mut masked);
+        masked
     }
 
     /// Removes the values of secrets from what is shown.
@@ -198,9 +269,9 @@ impl Registry {
     }
 }
 
-fn mask(value: &mut serde_json::Value, secrets: &[(String, String)]) {
+fn mask(value: &mut serde_json::Value, secrets: &Secrets) {
     match value {
-        serde_json::Value::String(text) => *text = crate::settings::masked_text(text, secrets),
+        serde_json::Value::String(text) => *text = secrets.masked(text),
         serde_json::Value::Array(list) => list.iter_mut().for_each(|value| mask(value, secrets)),
         serde_json::Value::Object(map) => map.values_mut().for_each(|value| mask(value, secrets)),
         _ => {}
@@ -210,7 +281,6 @@ fn mask(value: &mut serde_json::Value, secrets: &[(String, String)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::Delivery;
     use hearback_core::message::Excerpt;
     use hearback_core::testing::sample;
 
@@ -219,10 +289,46 @@ mod tests {
         let excerpt = Excerpt { head: b"{session} $(rm) `x`\n".to_vec(), tail: vec![], omitted: 0 };
         let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
         let parcel = Parcel::from(Delivery::new(job, &excerpt, 1, false, 1));
-        let word = |word| filled(word, &parcel).to_string();
+        let word = |word| filled(word, &parcel);
         assert!(word("{text}").contains("| {session} $(rm) `x`\n"), "{}", word("{text}"));
         assert_eq!(word("--id={session}"), "--id=s");
         assert_eq!(word("{unknown} {"), "{unknown} {");
         assert_eq!(word("{title}"), "done: exit code 0");
+    }
+
+    #[test]
+    fn a_session_is_named_and_is_no_option() {
+        let nothing = Excerpt { head: vec![], tail: vec![], omitted: 0 };
+        let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
+        let mut delivery = Delivery::new(job, &nothing, 1, false, 1);
+        let words = |words: &[&str], delivery: &Delivery| {
+            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+            arguments(&words, &delivery.clone().into())
+                .map(|argv| argv.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            words(&["agent", "--resume", "{session}"], &delivery).unwrap(),
+            ["agent", "--resume", "s"]
+        );
+        delivery.session = hearback_core::Session::parse("--yolo").ok();
+        assert!(words(&["agent", "--resume", "{session}"], &delivery).unwrap_err().contains("`--yolo`"));
+        assert_eq!(words(&["agent", "--id={session}"], &delivery).unwrap()[1], "--id=--yolo");
+        assert_eq!(words(&["note", "--", "{session}"], &delivery).unwrap()[2], "--yolo");
+        delivery.session = None;
+        assert!(words(&["agent", "--resume={session}"], &delivery).unwrap_err().contains("no session"));
+        assert_eq!(words(&["page", "{job}"], &delivery).unwrap()[1], delivery.job.id.as_str());
+    }
+
+    #[test]
+    fn no_argument_is_too_long_to_be_one() {
+        let nothing = Excerpt { head: vec![b'x'; 1 << 20], tail: vec![], omitted: 0 };
+        let mut job = sample::view(hearback_core::Outcome::Exited { code: 0 });
+        job.command = Some(hearback_core::CommandLine::Shell { shell: "y".repeat(1 << 20), program: None });
+        let delivery = Parcel::from(Delivery::new(job, &nothing, 1, false, 1));
+        for word in ["{text}", "{command}"] {
+            assert!(filled(word, &delivery).len() <= ARGUMENT_BYTES, "{word}");
+        }
+        let text = filled("{text}", &delivery);
+        assert!(text.starts_with("done: exit code 0\n") && text.contains("bytes left out"));
     }
 }

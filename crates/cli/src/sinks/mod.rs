@@ -16,6 +16,9 @@ use std::path::PathBuf;
 
 use hearback_core::port::sink::{FollowUpSink, SinkError, Sinks};
 use hearback_platform::Native;
+use hearback_store::Store;
+
+use crate::mask::Secrets;
 
 pub(crate) use builtin::run as run_builtin;
 pub use conformance::PluginCheck;
@@ -33,10 +36,14 @@ pub(crate) const PLUGIN_PREFIX: &str = "hearback-sink-";
 #[derive(Debug)]
 pub(crate) struct Registry {
     pub(crate) native: Native,
+    /// Where the settings are read anew.
+    pub(crate) store: Option<Store<Native>>,
     /// What the settings say.
     pub(crate) configured: BTreeMap<String, SinkSettings>,
-    /// Names of variables that sinks do not get to see, with what they hold: nothing of it is ever sent.
-    pub(crate) secrets: Vec<(String, String)>,
+    /// Nothing of what they hold is ever sent.
+    pub(crate) secrets: Secrets,
+    /// What becomes one of the sinks that are built in, unless it is this program.
+    pub(crate) program: Option<PathBuf>,
 }
 
 impl Registry {
@@ -93,7 +100,13 @@ impl Registry {
 
 impl Sinks for Registry {
     fn find(&self, name: &str) -> Result<Box<dyn FollowUpSink + '_>, SinkError> {
-        let settings = self.settings(name).ok_or_else(|| SinkError::Missing(name.to_owned()))?;
+        // Whoever delivers may have been asleep, or be a monitor, since somebody changed the settings.
+        let now = self.store.as_ref().and_then(|store| {
+            let (path, read) = store.read_config();
+            crate::front::load_settings(&path, read).sinks.remove(name)
+        });
+        let settings = now.or_else(|| self.settings(name));
+        let settings = settings.ok_or_else(|| SinkError::Missing(name.to_owned()))?;
         Ok(match &settings.route {
             Route::Plugin(program) => {
                 Box::new(PluginSink { registry: self, program: program.clone(), settings: settings.clone() })

@@ -17,7 +17,7 @@ use sha2::Sha256;
 
 use super::address;
 use super::builtin::{Undelivered, input};
-use super::exec::{BUSY, GONE};
+use super::exec::GONE;
 
 /// Shorter than the time that a sink has by default, so that the reason is told.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -60,23 +60,31 @@ pub(super) fn post(url: &OsStr, secret_env: &OsStr) -> Result<(), Undelivered> {
         .header("webhook-signature", secret.sign(&envelope.id, seconds, body))
         .send(body);
     match posted {
-        Ok(answer) => judge(answer.status().as_u16()),
+        Ok(answer) => {
+            let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
+            judge(answer.status().as_u16(), retry_after)
+        }
         Err(error) => Err(clean_line(&format!("nothing could be posted: {error}")).into()),
     }
 }
 
-/// What a status means for a delivery.
-fn judge(status: u16) -> Result<(), Undelivered> {
-    let with = |code, reason: &str| Err(Undelivered { code, reason: reason.to_owned() });
-    match status {
-        200..=299 => Ok(()),
-        404 | 410 => with(GONE, &format!("status {status}: nobody takes events there")),
-        429 => with(BUSY, "status 429: too many at once"),
-        300..=399 => {
-            with(1, &format!("status {status}: redirects are not followed, so set `url` to where it leads"))
-        }
-        _ => with(1, &format!("status {status}")),
-    }
+/// What a status means for a delivery. One that asks for patience is a failed attempt like any other, so that this
+/// ends; when to come back is heard if it is said in seconds.
+fn judge(status: u16, retry_after: Option<&str>) -> Result<(), Undelivered> {
+    let (code, said) = match status {
+        200..=299 => return Ok(()),
+        404 | 410 => (GONE, ": nobody takes events there"),
+        429 => (1, ": too many at once"),
+        300..=399 => (1, ": redirects are not followed, so set `url` to where it leads"),
+        _ => (1, ""),
+    };
+    let seconds =
+        retry_after.filter(|_| matches!(status, 429 | 503)).and_then(|text| text.trim().parse().ok());
+    Err(Undelivered {
+        code,
+        reason: format!("status {status}{said}"),
+        retry_after: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+    })
 }
 
 /// A key that the receiver has as well.
@@ -133,9 +141,16 @@ mod tests {
 
     #[test]
     fn a_status_is_an_answer() {
-        let code = |status| judge(status).err().map(|undelivered| undelivered.code);
+        let code = |status| judge(status, None).err().map(|undelivered| undelivered.code);
         assert_eq!([200, 204].map(code), [None, None]);
-        assert_eq!([404, 410, 429].map(code), [Some(GONE), Some(GONE), Some(BUSY)]);
-        assert_eq!([302, 400, 401, 500, 503].map(code), [Some(1); 5]);
+        assert_eq!([404, 410].map(code), [Some(GONE); 2]);
+        assert_eq!([302, 400, 401, 429, 500, 503].map(code), [Some(1); 6]);
+        let asked = |status, when| judge(status, Some(when)).unwrap_err().retry_after;
+        assert_eq!([429, 503].map(|status| asked(status, " 30")), [Some(Duration::from_secs(30)); 2]);
+        assert_eq!(
+            [("0", 429), ("Sun, 06 Nov 1994 08:49:37 GMT", 429), ("-1", 503), ("30", 404)]
+                .map(|(when, status)| asked(status, when)),
+            [None; 4]
+        );
     }
 }

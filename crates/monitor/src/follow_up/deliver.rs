@@ -1,5 +1,6 @@
 //! Carrying a delivery out: claim, check, hand over, check again, record.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
@@ -7,11 +8,12 @@ use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::port::sink::{Answer, Delivery, FollowUpSink, Sinks, Trip};
 use hearback_core::session::{Interruption, TurnCause, TurnHow};
 use hearback_core::{
-    Extra, FORMAT, Fact, HEAD_BYTES, JobId, JobView, Lease, LeaseResult, LockState, Observed, OsText,
-    Receipt, ReceiptHow, Spec, TAIL_BYTES,
+    Extra, FORMAT, Fact, JobId, JobView, Lease, LeaseResult, LockState, NoticeBytes, Observed, OsText,
+    Receipt, ReceiptHow, Spec,
 };
 
 use super::due::{Claim, Due, Retry, age_of_end, due};
+use super::printed::printed;
 use crate::session::{Beginning, Turns};
 use crate::{Ports, reconcile};
 
@@ -20,9 +22,10 @@ const READER_WITHIN: Duration = Duration::from_secs(2);
 const READER_LOOK: Duration = Duration::from_millis(2);
 /// What a lease lasts longer than its sink may take, for everything around it.
 const LEASE_SLACK: Duration = Duration::from_secs(30);
-/// How long to try to record a receipt on a disk that is full.
+/// How long to try to record a receipt on a disk that is full, unless there is no lease to show that it was sent.
 const RECEIPT_WITHIN: Duration = Duration::from_secs(60);
 const RECEIPT_PAUSE: Duration = Duration::from_millis(200);
+const RECEIPT_PAUSE_MOST: Duration = Duration::from_secs(5);
 /// Somebody else is just doing it.
 const OVERTAKEN: Duration = Duration::from_millis(50);
 
@@ -73,6 +76,8 @@ pub struct Deliverer<'a> {
     pub sinks: &'a dyn Sinks,
     /// How often.
     pub retry: Retry,
+    /// How much of a job's output is sent along.
+    pub notice: NoticeBytes,
     /// Where turns begin, for sinks that start one.
     pub turns: Turns<'a>,
 }
@@ -93,7 +98,7 @@ impl Deliverer<'_> {
         }
     }
 
-    /// `bare`: this one goes ahead even if there is no room for a lock.
+    /// `bare`: this one goes ahead even if there is no room for a lock or a lease.
     fn try_attempt(&self, id: &JobId, turn: Turn, bare: bool) -> Result<Attempt, StoreError> {
         let mut held = None;
         loop {
@@ -105,7 +110,7 @@ impl Deliverer<'_> {
                 Due::Never => return Ok(Attempt::Nothing),
                 Due::In(pause) => return Ok(Attempt::Later(pause)),
                 Due::Expired => {
-                    self.receipt(&seen, ReceiptHow::Expired)?;
+                    self.receipt(&seen, ReceiptHow::Expired, RECEIPT_WITHIN)?;
                     self.settle(id);
                     return Ok(Attempt::Nothing);
                 }
@@ -139,13 +144,21 @@ impl Deliverer<'_> {
             if claim.n == 1 && self.is_read_meanwhile(id)? {
                 return Ok(Attempt::Nothing);
             }
-            let deliver = |delivery: Delivery| match &sink {
-                Ok(sink) if starts_turn => self.deliver_in_turn(name, &**sink, delivery, bare),
-                Ok(sink) => {
-                    let trip = Trip { mark: self.ports.sessions.mint(self.ports.clock.wall()), turn: None };
-                    Ok(Came::Answer(sink.deliver(&delivery.into(), &trip).map_err(|error| error.to_string())))
-                }
-                Err(error) => Ok(Came::Answer(Err(error.to_string()))),
+            let in_turn = Cell::new(held.take());
+            let deliver = |delivery: Delivery| {
+                let came = match &sink {
+                    Ok(sink) if starts_turn => self.deliver_in_turn(name, &**sink, delivery, bare),
+                    Ok(sink) => {
+                        let trip =
+                            Trip { mark: self.ports.sessions.mint(self.ports.clock.wall()), turn: None };
+                        let answer = sink.deliver(&delivery.into(), &trip);
+                        Ok(Came::Answer(answer.map_err(|error| error.to_string())))
+                    }
+                    Err(error) => Ok(Came::Answer(Err(error.to_string()))),
+                };
+                // The turn is over with its sink; on a full disk it can take long to record what came of it.
+                drop(in_turn.take());
+                came
             };
             let within = sink.as_ref().map_or(Duration::ZERO, |sink| sink.within());
             match self.make(&seen, spec, claim, within, bare, deliver)? {
@@ -179,12 +192,25 @@ impl Deliverer<'_> {
             Err(error) => return Err(error),
         };
         let mut attempt = self.try_attempt(id, Turn::Wait, true);
+        let mut troubles = 0;
         loop {
-            let pause = match attempt? {
-                Attempt::Later(pause) | Attempt::Failed { next: Some(pause), .. } => pause,
-                _ => return Ok(()),
+            let pause = match attempt {
+                Ok(Attempt::Later(pause) | Attempt::Failed { next: Some(pause), .. }) => {
+                    troubles = 0;
+                    pause
+                }
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_gone() => return Err(error),
+                Err(error) if troubles >= self.retry.attempts_max && !error.is_unwritable() => {
+                    return Err(error);
+                }
+                // A disk that is full may have room again long before anybody else looks.
+                Err(_) => {
+                    troubles += 1;
+                    self.retry.pause(troubles, self.chance(troubles))
+                }
             };
-            if self.is_monitored()? {
+            if self.is_monitored().unwrap_or(false) {
                 return Ok(());
             }
             std::thread::sleep(pause);
@@ -227,11 +253,9 @@ impl Deliverer<'_> {
     ///
     /// When the records cannot be read.
     pub fn due(&self, seen: &Observed) -> Result<Due, StoreError> {
-        let last = seen.facts.leases.iter().map(|(n, _)| *n).max();
-        let lock = match last {
-            Some(n) => self.ports.store.lock(&seen.id, JobLock::Lease(n), LockMode::Shared, Wait::Try)?,
-            None => Some(Lock::new(())),
-        };
+        // Without room for its lease, the first attempt is known by its lock alone.
+        let last = seen.facts.leases.iter().map(|(n, _)| *n).max().unwrap_or(1);
+        let lock = self.ports.store.lock(&seen.id, JobLock::Lease(last), LockMode::Shared, Wait::Try)?;
         let state = if lock.is_some() { LockState::Free } else { LockState::Held };
         Ok(due(&seen.facts, state, &self.ports.clock.stamp(), &self.retry))
     }
@@ -286,8 +310,9 @@ impl Deliverer<'_> {
         match store.publish(id, &Fact::Lease(claim.n, lease), spec.durability) {
             Ok(Publish::New) => {}
             Ok(Publish::Exists) => return Ok(None),
-            // On a full disk the first attempt goes ahead under the lock alone.
-            Err(error) if error.is_unwritable() && claim.n == 1 => {}
+            // On a full disk the first attempt goes ahead under the lock alone, by whoever sees it through: another
+            // would send it again and again.
+            Err(error) if error.is_unwritable() && claim.n == 1 && bare => {}
             Err(error) => return Err(error),
         }
         let Some(now) = self.still_ours(id, claim.n)? else { return Ok(None) };
@@ -295,7 +320,8 @@ impl Deliverer<'_> {
         if self.still_ours(id, claim.n)?.is_none() {
             return Ok(None);
         }
-        self.conclude(&now, spec, claim, pause, came).map(Some)
+        let receipt_within = if bare { Duration::MAX } else { RECEIPT_WITHIN };
+        self.conclude(&now, spec, claim, (pause, receipt_within), came).map(Some)
     }
 
     /// Hands a delivery to a sink that starts a turn of the session, as that turn.
@@ -348,7 +374,7 @@ impl Deliverer<'_> {
         seen: &Observed,
         spec: &Spec,
         claim: Claim,
-        pause: Duration,
+        (pause, receipt_within): (Duration, Duration),
         came: Came,
     ) -> Result<Attempt, StoreError> {
         let last = claim.attempts_used >= self.retry.attempts_max;
@@ -364,11 +390,12 @@ impl Deliverer<'_> {
         };
         let (result, error, next) = match answer {
             Ok(Answer::Delivered) => {
-                self.receipt(seen, ReceiptHow::Delivered)?;
+                self.receipt(seen, ReceiptHow::Delivered, receipt_within)?;
                 return Ok(Attempt::Delivered);
             }
             Ok(Answer::Busy) => {
-                let pause = self.retry.pause(1, self.chance(claim.n));
+                // Whoever is busy for long is asked ever less often: each time leaves a record.
+                let pause = self.retry.pause(1 + busy_before(seen), self.chance(claim.n));
                 (LeaseResult { busy: true, ..result }, "the session is busy".to_owned(), Some(pause))
             }
             Ok(Answer::Gone { reason }) => {
@@ -406,8 +433,8 @@ impl Deliverer<'_> {
         let log = self.ports.store.log_path(&seen.id);
         let log = OsText::from(log.to_string_lossy().as_ref());
         let job = JobView::new(seen, &self.ports.here, log);
-        let job = job.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
-        let output = self.ports.store.excerpt(seen, HEAD_BYTES, TAIL_BYTES)?;
+        let mut job = job.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
+        let output = printed(self.ports, seen, self.notice, &mut job);
         let late = age_of_end(&seen.facts, &self.ports.clock.stamp())
             .is_some_and(|age| age >= self.retry.late_after);
         let leases = seen.facts.leases.iter().filter(|(n, _)| *n <= claim.n);
@@ -419,15 +446,17 @@ impl Deliverer<'_> {
     }
 
     /// Closes a delivery. There is one receipt, whoever tried.
-    fn receipt(&self, seen: &Observed, how: ReceiptHow) -> Result<(), StoreError> {
+    fn receipt(&self, seen: &Observed, how: ReceiptHow, within: Duration) -> Result<(), StoreError> {
         let receipt = Fact::Receipt(Receipt::new(how, self.ports.clock.stamp()));
-        let until = self.ports.clock.awake() + RECEIPT_WITHIN;
+        let until = self.ports.clock.awake().saturating_add(within);
+        let mut pause = RECEIPT_PAUSE;
         loop {
             match self.publish(seen, &receipt) {
                 Ok(_) => break,
                 // What was delivered must not be sent again for want of a few bytes: somebody may make room.
                 Err(error) if error.is_unwritable() && self.ports.clock.awake() < until => {
-                    std::thread::sleep(RECEIPT_PAUSE);
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(RECEIPT_PAUSE_MOST);
                 }
                 Err(error) => return Err(error),
             }
@@ -467,6 +496,13 @@ impl Deliverer<'_> {
         let now = self.ports.clock.stamp().since_boot_ms;
         (now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) ^ u64::from(n) ^ u64::from(std::process::id())
     }
+}
+
+/// How often in a row the session was busy.
+fn busy_before(seen: &Observed) -> u32 {
+    let results = seen.facts.results.iter().rev();
+    let busy = results.take_while(|(_, result)| result.present().is_some_and(|result| result.busy));
+    u32::try_from(busy.count()).unwrap_or(u32::MAX)
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -521,7 +557,8 @@ mod tests {
         fn deliverer<'a>(&'a self, sinks: &'a dyn Sinks, attempts_max: u32) -> Deliverer<'a> {
             let (ports, window, durability) = (&self.ports, Duration::ZERO, Default::default());
             let turns = Turns { ports, running: &self.running, window, durability };
-            Deliverer { ports, sinks, retry: Retry { attempts_max, ..Retry::default() }, turns }
+            let (retry, notice) = (Retry { attempts_max, ..Retry::default() }, NoticeBytes::default());
+            Deliverer { ports, sinks, retry, notice, turns }
         }
 
         fn attempt(&self, sink: &FakeSink) -> Attempt {
@@ -584,6 +621,15 @@ mod tests {
         let sink = FakeSink::answering(vec![Answer::Busy; 6]);
         let attempts = world.see_through(&sink);
         assert_eq!((attempts.len(), attempts.last()), (7, Some(&Attempt::Delivered)), "{attempts:?}");
+        let pauses: Vec<_> = attempts
+            .iter()
+            .map(|attempt| match attempt {
+                Attempt::Failed { next: Some(pause), .. } => pause.as_secs(),
+                _ => 0,
+            })
+            .collect();
+        // Each is twice as long as the one before, a quarter more or less.
+        assert!(pauses[0] <= 6 && (120..=200).contains(&pauses[5]), "{pauses:?}");
     }
 
     #[test]
@@ -618,8 +664,22 @@ mod tests {
         world.store.refuse_writes(true);
         let sink = FakeSink::answering([Answer::Unknown]);
         let deliverer = world.deliverer(&sink, 8);
-        assert!(deliverer.attempt(&world.id, Turn::Try).is_err(), "what it came to cannot be recorded");
+        assert!(deliverer.attempt(&world.id, Turn::Try).is_err(), "who only looks in sends nothing");
+        assert_eq!(sink.taken().len(), 0);
+        let seen_through = deliverer.try_attempt(&world.id, Turn::Try, true);
+        assert!(seen_through.is_err(), "what it came to cannot be recorded");
         assert_eq!(sink.taken().len(), 1);
+    }
+
+    #[test]
+    fn whoever_is_at_the_first_attempt_without_a_lease_is_left_alone() {
+        let world = world(&["a"]);
+        let lock = JobLock::Lease(1);
+        let held = world.store.lock(&world.id, lock, LockMode::Exclusive, Wait::Try).unwrap();
+        let sink = FakeSink::default();
+        assert!(matches!(world.attempt(&sink), Attempt::Later(_)));
+        drop(held);
+        assert_eq!(world.attempt(&sink), Attempt::Delivered);
     }
 
     #[test]

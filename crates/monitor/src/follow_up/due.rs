@@ -70,7 +70,10 @@ pub struct Claim {
     pub sink: u32,
 }
 
-/// Decides. `last_lease` tells whether whoever made the newest attempt is still at it.
+/// When to look again at an attempt whose lease could not be recorded, or is not yet.
+const UNRECORDED: Duration = Duration::from_secs(1);
+
+/// Decides. `last_lease` tells whether whoever made the newest attempt, or the first, is still at it.
 pub fn due(facts: &Facts, last_lease: LockState, now: &Stamp, retry: &Retry) -> Due {
     let folded = fold(facts, LockView::FREE);
     if folded.frozen || !matches!(folded.state, JobState::Ended { .. }) {
@@ -88,7 +91,10 @@ pub fn due(facts: &Facts, last_lease: LockState, now: &Stamp, retry: &Retry) -> 
         return Due::Never;
     }
     let Some((n, lease)) = facts.leases.iter().max_by_key(|(n, _)| n) else {
-        return Due::Now(Claim { n: 1, attempts_used: 1, sink: 0 });
+        return match last_lease {
+            LockState::Held => Due::In(UNRECORDED),
+            LockState::Free => Due::Now(Claim { n: 1, attempts_used: 1, sink: 0 }),
+        };
     };
     let n = *n;
     // A lease that cannot be read was an attempt all the same; how many there were before it is told by its number.
@@ -177,6 +183,7 @@ mod tests {
     #[test]
     fn the_first_attempt_is_due_at_once_and_only_for_those_who_are_owed_one() {
         assert_eq!(at(&ended(), FREE, 0), now(1, 1, 0));
+        assert_eq!(at(&ended(), HELD, 0), Due::In(UNRECORDED), "somebody is at it, without a record");
         let mut pulled = ended();
         if let Read::Present(spec) = &mut pulled.spec {
             spec.sinks.clear();

@@ -3,7 +3,9 @@
 mod close;
 mod deliver;
 mod due;
+mod printed;
 
 pub use close::{Closed, close, start_afresh};
 pub use deliver::{Attempt, Deliverer, Turn};
 pub use due::{Claim, Due, Retry, age_of_end, due};
+pub use printed::printed;

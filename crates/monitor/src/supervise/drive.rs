@@ -164,6 +164,7 @@ impl<'a> Supervisor<'a> {
                 self.wire.answer(&LaunchAnswer::Started { pid, bound_to });
                 // Somebody may have asked before there was a bell to ring.
                 self.hear();
+                self.make_first_lease_lock();
                 None
             }
             Action::Ask => {
@@ -320,6 +321,17 @@ impl<'a> Supervisor<'a> {
             self.note(&format!("the target could not be recorded: {error}"));
         }
         detachment.bound_to
+    }
+
+    /// Made while there is room: on a disk that is full by the end, it shows others that somebody is at the first
+    /// attempt.
+    fn make_first_lease_lock(&self) {
+        if self.spec.as_ref().is_some_and(|spec| !spec.sinks.is_empty()) {
+            let lock = self.ports.store.lock(&self.id, JobLock::Lease(1), LockMode::Exclusive, Wait::Try);
+            if let Err(error) = lock {
+                self.note(&format!("there is no room for a lock of the first attempt: {error}"));
+            }
+        }
     }
 
     /// Records the end, however long it takes: the result and the lock are kept until the disk takes it.

@@ -36,7 +36,7 @@ fn list(hearback: &Hearback, scope: Option<&Session>, output: &Output) -> Result
             messages.push(MessageDocument {
                 session: seen.session.clone(),
                 message: n,
-                text: text.map(|text| hearback.masked(&text)),
+                text: text.map(|text| hearback.secrets().masked(&text)),
                 sent_at,
                 attempts: message.results.len(),
                 given_up: message.is_dead_letter(),

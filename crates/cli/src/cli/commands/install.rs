@@ -256,7 +256,7 @@ fn warn_of_what_is_not_kept(hearback: &Hearback, output: &Output) {
                 .warn(&format!("the monitor will not know {variable}: set `{name}` in config.toml instead"));
         }
     }
-    for (name, _) in settings.secrets_here() {
+    for name in settings.secrets.iter().filter(|name| std::env::var_os(name).is_some()) {
         output.warn(&format!(
             "the monitor will not know {name}, which is not written into any file: {SECRETS}"
         ));

@@ -9,6 +9,7 @@ use crate::cli::args::LogsArgs;
 use crate::cli::documents::LogDocument;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
+use crate::mask::{Masker, Secrets};
 use crate::{FindError, Hearback, Job, Printed};
 
 /// The most text that one JSON document holds; the rest is read on from its `end`.
@@ -24,26 +25,34 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
         Some(log) => range(log, args).map_err(|error| failed(error.into()))?,
         None => (args.offset.filter(|_| args.follow).unwrap_or(0), 0),
     };
+    let secrets = hearback.secrets();
+    let begin = match &mut log {
+        Some(log) => Begin::at(log, start, secrets).map_err(|error| failed(error.into()))?,
+        None => Begin { asked: start, from: start, instead: String::new() },
+    };
     if args.follow {
-        return follow(hearback, &job, start, args, output);
+        return follow(hearback, &job, &begin, args, output);
     }
     if let Some(most) = args.max_bytes {
         let excerpt = hearback.excerpt(&job, most / 2, most - most / 2).map_err(failed)?;
-        return print_excerpt(&job, &excerpt, args, output);
+        return print_excerpt(secrets, &job, &excerpt, args, output);
     }
     if output.is_json() {
-        let read = read_text(log.as_mut(), start, end).map_err(|error| failed(error.into()))?;
+        let read = read_text(log.as_mut(), begin.from, end, secrets).map_err(|error| failed(error.into()))?;
         let all = start == 0 && read.end >= job.view.output.bytes;
-        output.document(&document(&job, start, read))?;
+        let mut document = document(secrets, &job, start, read);
+        document.text.insert_str(0, &begin.instead);
+        output.document(&document)?;
         if all {
             settle(hearback, &job, args)?;
         }
         return Ok(0);
     }
     let Some(log) = &mut log else { return settle(hearback, &job, args).map(|()| 0) };
-    let mut printer = Printer::new(output, args.raw);
+    let mut printer = Printer::new(output, secrets, args.raw);
+    printer.emit(begin.instead.as_bytes())?;
     let mut block = vec![0; BLOCK];
-    let mut at = start;
+    let mut at = begin.from;
     while at < end {
         let most = block.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
         match log.read(at, &mut block[..most]).map_err(|error| failed(error.into()))? {
@@ -92,39 +101,46 @@ fn range(log: &mut Log, args: &LogsArgs) -> std::io::Result<(u64, u64)> {
 fn follow(
     hearback: &Hearback,
     job: &Job,
-    from: u64,
+    begin: &Begin,
     args: &LogsArgs,
     output: &Output,
 ) -> Result<u32, CliError> {
     if output.is_json() {
-        let job = follow_as_json(hearback, job, from, output)?;
-        if from == 0 {
+        let job = follow_as_json(hearback, job, begin, output)?;
+        if begin.asked == 0 {
             settle(hearback, &job, args)?;
         }
         return Ok(0);
     }
-    let mut printer = Printer::new(output, args.raw);
-    let job = hearback.follow(&job.view.id, from, |printed| match printed {
+    let mut printer = Printer::new(output, hearback.secrets(), args.raw);
+    printer.emit(begin.instead.as_bytes())?;
+    let job = hearback.follow(&job.view.id, begin.from, |printed| match printed {
         Printed::Bytes { bytes, .. } => printer.print(bytes),
         Printed::Gap(gap) => printer.gap(&gap),
     })?;
     printer.finish()?;
-    if from == 0 {
+    if begin.asked == 0 {
         settle(hearback, &job, args)?;
     }
     Ok(0)
 }
 
-/// One object for each piece. A character that was cut in two waits for its other half.
-fn follow_as_json(hearback: &Hearback, job: &Job, from: u64, output: &Output) -> Result<Job, CliError> {
+/// One object for each piece. A character or a secret that was cut in two waits for its other half.
+fn follow_as_json(hearback: &Hearback, job: &Job, begin: &Begin, output: &Output) -> Result<Job, CliError> {
+    let secrets = hearback.secrets();
     let mut half: Vec<u8> = Vec::new();
-    let tell = |offset: u64, read: Read| output.object(&part(job, offset, read));
-    let job = hearback.follow(&job.view.id, from, |printed| match printed {
+    let tell = |offset: u64, read: Read| output.object(&part(secrets, job, offset, read));
+    if begin.from > begin.asked {
+        let nothing = Read { end: begin.from, bytes: vec![], gaps: vec![] };
+        let text = begin.instead.clone();
+        output.object(&LogDocument { text, ..part(secrets, job, begin.asked, nothing) })?;
+    }
+    let job = hearback.follow(&job.view.id, begin.from, |printed| match printed {
         Printed::Bytes { at, bytes } => {
             let start = at - half.len() as u64;
             let end = at + bytes.len() as u64;
             let mut read = Read { end, bytes: [&half[..], bytes].concat(), gaps: vec![] };
-            half = drop_half_character(&mut read);
+            half = drop_half(&mut read, secrets);
             if read.bytes.is_empty() { Ok(()) } else { tell(start, read) }
         }
         Printed::Gap(gap) => {
@@ -139,22 +155,40 @@ fn follow_as_json(hearback: &Hearback, job: &Job, from: u64, output: &Output) ->
     Ok(job)
 }
 
-fn print_excerpt(job: &Job, excerpt: &Excerpt, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
+fn print_excerpt(
+    secrets: &Secrets,
+    job: &Job,
+    excerpt: &Excerpt,
+    args: &LogsArgs,
+    output: &Output,
+) -> Result<u32, CliError> {
     let start = excerpt.head.len() as u64;
     let gap = Gap { start, end: start + excerpt.omitted, why: GapReason::Cap };
+    let end = gap.end + excerpt.tail.len() as u64;
+    // Half a secret on either side of what is left out is masked like a whole one.
+    let cut = |found: Option<(usize, &str)>| {
+        found.filter(|_| !gap.is_empty()).map(|(at, name)| (at, name.as_bytes().to_vec()))
+    };
+    let mut head = excerpt.head.clone();
+    if let Some((at, name)) = cut(secrets.begun_at_end(&head)) {
+        head.splice(at.., name);
+    }
+    let mut tail = excerpt.tail.clone();
+    if let Some((at, name)) = cut(secrets.ended_at_start(&tail)) {
+        tail.splice(..at, name);
+    }
     if output.is_json() {
-        let bytes = [&excerpt.head[..], &excerpt.tail].concat();
-        let end = gap.end + excerpt.tail.len() as u64;
+        let bytes = [head, tail].concat();
         let gaps = if gap.is_empty() { vec![] } else { vec![gap] };
-        output.document(&document(job, 0, Read { end, bytes, gaps }))?;
+        output.document(&document(secrets, job, 0, Read { end, bytes, gaps }))?;
         return Ok(0);
     }
-    let mut printer = Printer::new(output, args.raw);
-    printer.print(&excerpt.head)?;
+    let mut printer = Printer::new(output, secrets, args.raw);
+    printer.print(&head)?;
     if !gap.is_empty() {
         printer.mark(&format!("[hearback: {} bytes left out here]", gap.len()))?;
     }
-    printer.print(&excerpt.tail)?;
+    printer.print(&tail)?;
     printer.finish()?;
     Ok(0)
 }
@@ -166,7 +200,29 @@ struct Read {
     gaps: Vec<Gap>,
 }
 
-fn read_text(log: Option<&mut Log>, start: u64, end: u64) -> std::io::Result<Read> {
+/// Where reading begins. The end of a secret that was begun before it is not shown, but its name.
+struct Begin {
+    asked: u64,
+    from: u64,
+    instead: String,
+}
+
+impl Begin {
+    fn at(log: &mut Log, asked: u64, secrets: &Secrets) -> std::io::Result<Self> {
+        let reach = secrets.reach();
+        let before = usize::try_from(asked).unwrap_or(usize::MAX).min(reach);
+        let (mut around, start) = (vec![0; before + reach], asked - before as u64);
+        let read = if before > 0 { log.read(start, &mut around)? } else { Piece::End };
+        let known = if let Piece::Bytes(n) = read { &around[..n] } else { &[] };
+        let across = if known.len() > before { secrets.across(known, before) } else { None };
+        Ok(match across {
+            Some((end, name)) => Self { asked, from: start + end as u64, instead: name.to_owned() },
+            None => Self { asked, from: asked, instead: String::new() },
+        })
+    }
+}
+
+fn read_text(log: Option<&mut Log>, start: u64, end: u64, secrets: &Secrets) -> std::io::Result<Read> {
     let mut read = Read { end: start, bytes: Vec::new(), gaps: Vec::new() };
     let Some(log) = log else { return Ok(read) };
     while read.end < end && read.bytes.len() < DOCUMENT_MAX {
@@ -185,31 +241,32 @@ fn read_text(log: Option<&mut Log>, start: u64, end: u64) -> std::io::Result<Rea
         }
     }
     if read.end < end {
-        drop_half_character(&mut read);
+        drop_half(&mut read, secrets);
     }
     Ok(read)
 }
 
-/// Leaves a character that was cut in two to whoever reads on, and returns what there is of it.
-fn drop_half_character(read: &mut Read) -> Vec<u8> {
+/// Leaves a character or a secret that was cut in two to whoever reads on, and returns what there is of it.
+fn drop_half(read: &mut Read, secrets: &Secrets) -> Vec<u8> {
     // The last bytes decide, whatever came before them: a character has at most four.
     let from = read.bytes.len().saturating_sub(4);
     let half = (from..read.bytes.len()).find(|at| {
         let rest = std::str::from_utf8(&read.bytes[*at..]);
         rest.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
     });
-    let half = read.bytes.split_off(half.unwrap_or(read.bytes.len()));
+    let whole = half.unwrap_or(read.bytes.len());
+    let half = read.bytes.split_off(whole - secrets.unsettled(&read.bytes[..whole]));
     read.end -= half.len() as u64;
     half
 }
 
-fn document(job: &Job, offset: u64, read: Read) -> LogDocument {
+fn document(secrets: &Secrets, job: &Job, offset: u64, read: Read) -> LogDocument {
     let OutputView { bytes, dropped, .. } = job.view.output;
-    LogDocument { bytes, dropped, ..part(job, offset, read) }
+    LogDocument { bytes, dropped, ..part(secrets, job, offset, read) }
 }
 
 /// A document about a job that goes on: how much there is in all is not known yet.
-fn part(job: &Job, offset: u64, read: Read) -> LogDocument {
+fn part(secrets: &Secrets, job: &Job, offset: u64, read: Read) -> LogDocument {
     let Read { end, bytes, gaps } = read;
     LogDocument {
         format: DOCUMENT_FORMAT,
@@ -218,33 +275,40 @@ fn part(job: &Job, offset: u64, read: Read) -> LogDocument {
         end,
         bytes: end,
         dropped: gaps.iter().map(Gap::len).sum(),
-        text: String::from_utf8_lossy(&bytes).into_owned(),
+        text: String::from_utf8_lossy(&secrets.masked_bytes(&bytes)).into_owned(),
         gaps,
     }
 }
 
-/// Prints output: as it is into a pipe, and cleaned to a terminal.
+/// Prints output: as it is into a pipe, and cleaned to a terminal; without secrets either way.
 struct Printer<'a> {
     output: &'a Output,
     cleaner: Option<Cleaner>,
+    masker: Masker<'a>,
     in_line: bool,
 }
 
 impl<'a> Printer<'a> {
-    fn new(output: &'a Output, raw: bool) -> Self {
+    fn new(output: &'a Output, secrets: &'a Secrets, raw: bool) -> Self {
         let cleaner = (output.is_watched() && !raw).then(Cleaner::default);
-        Self { output, cleaner, in_line: false }
+        Self { output, cleaner, masker: secrets.masker(), in_line: false }
     }
 
     fn print(&mut self, bytes: &[u8]) -> Result<(), CliError> {
         match &mut self.cleaner {
-            None => self.emit(bytes),
+            None => self.mask(bytes),
             Some(cleaner) => {
                 let mut text = String::with_capacity(bytes.len());
                 cleaner.push(bytes, &mut text);
-                self.emit(text.as_bytes())
+                self.mask(text.as_bytes())
             }
         }
+    }
+
+    fn mask(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+        let mut masked = Vec::with_capacity(bytes.len());
+        self.masker.push(bytes, &mut masked);
+        self.emit(&masked)
     }
 
     fn gap(&mut self, gap: &Gap) -> Result<(), CliError> {
@@ -260,10 +324,14 @@ impl<'a> Printer<'a> {
 
     /// Prints what was held back, because nothing more comes of it.
     fn flush(&mut self) -> Result<(), CliError> {
-        let Some(cleaner) = &mut self.cleaner else { return Ok(()) };
-        let mut text = String::new();
-        std::mem::take(cleaner).finish(&mut text);
-        self.emit(text.as_bytes())
+        if let Some(cleaner) = &mut self.cleaner {
+            let mut text = String::new();
+            std::mem::take(cleaner).finish(&mut text);
+            self.mask(text.as_bytes())?;
+        }
+        let mut masked = Vec::new();
+        self.masker.flush(&mut masked);
+        self.emit(&masked)
     }
 
     fn finish(mut self) -> Result<(), CliError> {

@@ -24,11 +24,16 @@ pub(crate) fn run(hearback: &Hearback, args: &JobArgs, output: &Output) -> Resul
     let tail = hearback.excerpt(&job, 0, TAIL_BYTES).map_err(|source| CliError::Log { id, source })?;
     // The head is everything when the log is short.
     let shown = if tail.tail.is_empty() { &tail.head } else { &tail.tail };
-    output.text(&hearback.masked(&card(hearback, &job, shown, tail.omitted)))?;
+    let shown = clean(&String::from_utf8_lossy(shown));
+    let shown = match tail.omitted {
+        0 => shown,
+        _ => hearback.secrets().masked_after_cut(&shown),
+    };
+    output.text(&hearback.secrets().masked(&card(hearback, &job, &shown, tail.omitted)))?;
     Ok(0)
 }
 
-fn card(hearback: &Hearback, job: &Job, log: &[u8], omitted: u64) -> String {
+fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
     let (view, now) = (&job.view, hearback.now());
     let style = table::state_style(view.state);
     let ending =
@@ -78,11 +83,10 @@ fn card(hearback: &Hearback, job: &Job, log: &[u8], omitted: u64) -> String {
     text
 }
 
-fn push_log(text: &mut String, log: &[u8], omitted: u64) {
+fn push_log(text: &mut String, shown: &str, omitted: u64) {
     if omitted > 0 {
         let _ = writeln!(text, "{FAINT}[{} before this]{FAINT:#}", table::bytes(omitted));
     }
-    let shown = clean(&String::from_utf8_lossy(log));
     let lines: Vec<_> = shown.lines().collect();
     let hidden = lines.len().saturating_sub(TAIL_LINES);
     if hidden > 0 {

@@ -180,10 +180,15 @@ impl Outbox {
     /// What was sent for a job, as it was read by the attempt with this number.
     #[track_caller]
     pub fn sent(&self, id: &str, attempt: u32) -> Value {
-        let start = format!("{id}.end.{attempt}.");
+        self.read(&format!("{id}.end.{attempt}."))
+    }
+
+    /// What the sink read, of which it saved a file whose name begins so.
+    #[track_caller]
+    pub fn read(&self, start: &str) -> Value {
         eventually("the sink has read a delivery", || {
             let entries = fs::read_dir(&self.saved).unwrap().map(|entry| entry.unwrap());
-            let mut found = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&start));
+            let mut found = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(start));
             // Until it is all there it is no JSON.
             serde_json::from_slice(&fs::read(found.next()?.path()).unwrap()).ok()
         })

@@ -18,6 +18,7 @@
 //! - `until:FILE:CODE`: waits for the file.
 //! - `launch:HEARBACK:PROG:FILE:CODE`: launches `PROG FILE` first; the witness gets `launched <id>`.
 //! - `launch-hang:HEARBACK:PROG:FILE`: the same, and then hangs.
+//! - `restart`: asks for a restart of the monitor, and then waits to be interrupted; the witness gets `asked <answer>`.
 //! - `betray`: kills whoever sent it, and then hangs (Unix).
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
@@ -113,6 +114,16 @@ fn act(kind: &str, rest: &str, witness_file: &Path) -> i32 {
         "launch-hang" => {
             launch(rest, witness_file);
             hang()
+        }
+        "restart" => {
+            let hearback = env::current_exe().expect("it knows itself");
+            let hearback = hearback.with_file_name(format!("hearback{}", env::consts::EXE_SUFFIX));
+            let asked =
+                Command::new(hearback).args(["monitor", "restart", "--json"]).stdin(Stdio::null()).output();
+            let asked =
+                String::from_utf8_lossy(&asked.expect("hearback can be started").stdout).trim().to_owned();
+            witness(witness_file, format_args!("asked {asked}"));
+            linger()
         }
         "betray" => betray(),
         code => {

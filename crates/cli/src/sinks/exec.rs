@@ -139,7 +139,11 @@ fn filled(word: &str, delivery: &Delivery) -> String {
             "text" => text.push_str(&shortened(&delivery.text, ARGUMENT_BYTES)),
             "delivery" => text.push_str(&delivery.id),
             "job" => text.push_str(delivery.job.id.as_str()),
-            "title" => text.push_str(delivery.text.lines().next().unwrap_or_default()),
+            // Not the first line of the text: that may be about the news, and not about the job.
+            "title" => match &delivery.job.outcome {
+                Some(outcome) => text.push_str(&clean_line(&outcome.to_string())),
+                None => text.push_str(delivery.text.lines().next().unwrap_or_default()),
+            },
             "command" => {
                 let command = delivery.job.command.as_ref().map(command_text).unwrap_or_default();
                 text.push_str(&shortened(&clean_line(&command), ARGUMENT_BYTES / 8));
@@ -287,6 +291,8 @@ mod tests {
         assert_eq!(word("--id={session}"), "--id=s");
         assert_eq!(word("{unknown} {"), "{unknown} {");
         assert_eq!(word("{title}"), "done: exit code 0");
+        let late = Delivery { late: true, text: "(late)\n".into(), ..delivery.clone() };
+        assert_eq!(filled("{title}", &late), "done: exit code 0");
     }
 
     #[test]

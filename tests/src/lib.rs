@@ -555,6 +555,11 @@ impl Terminal {
         Terminal { shell, screen: std::os::fd::OwnedFd::from(master).into() }
     }
 
+    /// Types a line, whether or not anybody has asked for it yet.
+    pub fn type_line(&mut self, line: &str) {
+        writeln!(self.screen, "{line}").expect("the terminal is open");
+    }
+
     /// Waits until nobody has the terminal open any more, and returns what was printed there.
     #[track_caller]
     pub fn finish(mut self) -> Ran {

@@ -474,11 +474,15 @@ fn every_command_explains_itself() {
         "kill",
         "followups",
         "turn",
+        "send",
+        "sessions",
+        "inbox",
         "monitor",
         "sink",
         "plugin",
         "reconcile",
         "prune",
+        "settings",
         "doctor",
         "schema",
         "completions",
@@ -938,6 +942,13 @@ mod terminal {
             let id = text.lines().next().unwrap();
             same_as_stored!(&world, &[id], name, &text);
         }
+        // Who is woken by somebody hears what that depends on.
+        let config = world.home().join("config.toml");
+        let notes = world.scratch("notes");
+        fs_err::write(config, format!("[sink.notes]\nfile = '{}'\n", notes.display())).unwrap();
+        let told = "\"$HEARBACK\" --color never launch --session s --sink notes -- \"$1\" 0";
+        let text = screen(&world, told, &[exit], &[]);
+        same_as_stored!(&world, &[text.lines().next().unwrap()], "launch_told", &text);
         // Who keeps the id for a script is told all the same; who redirects both is not.
         let kept = screen(&world, "id=$(\"$HEARBACK\" launch -- \"$1\" 0)", &[exit], &[]);
         assert!(kept.contains("started in the background"), "{kept}");

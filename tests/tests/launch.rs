@@ -72,6 +72,25 @@ fn scenario_62_when_launch_returns_the_job_runs_and_is_recorded() {
 }
 
 #[test]
+fn a_job_that_is_bound_to_the_host_says_so_to_every_reader() {
+    let world = World::new();
+    let go = world.scratch("go");
+    let bound = world.launch(args!["--bound", "--", bin("hold"), go]);
+    let free = world.launch(args!["--", bin("hold"), go]);
+    assert_eq!(fact(&world, &bound, "spec.json")["bound"], true);
+    assert_eq!(world.show(&bound)["bound"], true);
+    assert!(world.run(["show", &bound]).ok().contains("ends with  the host"));
+    for value in [fact(&world, &free, "spec.json"), world.show(&free)] {
+        assert!(value.get("bound").is_none(), "absent means no: {value}");
+    }
+    fs_err::write(go, "").unwrap();
+    for id in [&bound, &free] {
+        assert_eq!(world.run(["wait", id]).code, Some(0));
+    }
+    assert_eq!(world.show(&bound)["bound"], true, "after the end as well");
+}
+
+#[test]
 fn scenario_62_what_cannot_be_recorded_is_not_run() {
     let world = World::new();
     let witness = world.scratch("witness");

@@ -11,7 +11,8 @@ use hearback_core::port::process::{Presence, ProcessControl};
 use hearback_core::{BegunBy, JobId, KilledBy, LockState, Outcome, ProcessIdentity};
 use hearback_monitor::doctor::{self, Check};
 use hearback_platform::Native;
-use hearback_platform::probe::{self, Rehearsal, RehearsalRequest, StopWatch};
+use hearback_platform::StopWatch;
+use hearback_platform::probe::{self, Rehearsal, RehearsalRequest};
 
 use crate::front::load_settings;
 use crate::rehearsal::{self, Scene};
@@ -111,7 +112,8 @@ fn reach(settings: &Settings) -> Vec<(String, Option<String>)> {
         program: None,
     };
     let mut names: Vec<_> = settings.sinks.keys().cloned().collect();
-    names.extend(settings.default_sink.clone().filter(|name| !settings.sinks.contains_key(name)));
+    let named = [&settings.default_sink, &settings.notice_sink].into_iter().flatten();
+    names.extend(named.filter(|name| !settings.sinks.contains_key(*name)).cloned());
     names.into_iter().map(|name| (name.clone(), registry.obstacle(&name))).collect()
 }
 

@@ -1,32 +1,22 @@
 //! What is owed to the owners of jobs: seeing it, taking it, closing it, and sending it out.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{Lock, LockMode, Wait};
 use hearback_core::port::process::{ProcessControl, SupervisorRequest};
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
-use hearback_core::port::sink::{Answer, Delivery, SinkError, Sinks};
+use hearback_core::port::session::SessionStore;
+use hearback_core::port::sink::{Answer, Delivery, SinkError, Sinks, Trip};
 use hearback_core::{
     End, Facts, FollowUpState, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read, ReceiptHow,
     Session,
 };
-use hearback_monitor::follow_up::{self, Closed, Deliverer, Due, Turn};
+use hearback_monitor::follow_up::{self, Closed, Deliverer};
 
 use crate::{Hearback, Job, Request, Select, Until};
 
-/// So many deliveries go out at the same time, each to another session.
-const AT_ONCE: usize = 64;
-/// A monitor looks at everything at least this often, whatever it heard.
-const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
-/// How soon a launcher holds the lock of the folder that it has made.
-const LAUNCH_LOCKED_WITHIN: Duration = Duration::from_millis(50);
-/// How often settled jobs are pruned.
-const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 /// How soon a job that was launched meanwhile is noticed by whoever waits for a follow-up.
 const NOTICE_WITHIN: Duration = Duration::from_secs(1);
 
@@ -84,7 +74,7 @@ impl Hearback {
         let depth = spec.map_or(0, |spec| spec.depth) + 1;
         let late = follow_up::age_of_end(&job.seen.facts, &self.ports.clock.stamp())
             .is_some_and(|age| age >= self.settings().retry.late_after);
-        self.registry.masked(&Delivery::new(view, &output, attempts, late, depth))
+        self.registry.masked_delivery(Delivery::new(view, &output, attempts, late, depth))
     }
 
     /// Closes a follow-up: somebody has it, or nobody needs it. The first who does so stands.
@@ -187,7 +177,12 @@ impl Hearback {
     ///
     /// When there is no such sink, or it failed.
     pub fn try_sink(&self, name: &str, sample: &Delivery) -> Result<Answer, SinkError> {
-        self.registry.find(name)?.deliver(sample)
+        self.registry.find(name)?.deliver(&sample.clone().into(), &self.trip())
+    }
+
+    /// An errand that is no turn.
+    pub(crate) fn trip(&self) -> Trip {
+        Trip { mark: self.store.mint(self.now()), turn: None }
     }
 
     pub(crate) fn deliverer(&self) -> Deliverer<'_> {
@@ -197,6 +192,7 @@ impl Hearback {
             sinks: &self.registry,
             retry: settings.retry,
             notice: settings.notice,
+            turns: self.turns(),
         }
     }
 
@@ -216,195 +212,6 @@ impl Hearback {
             let _ = spawn_deliverer(&*self.ports.processes, program, self.home().to_owned(), &seen.id);
         }
     }
-
-    /// Runs `turn` as a turn of a session, of which there is one at a time, and then delivers what became due for it.
-    ///
-    /// # Errors
-    ///
-    /// When the session's lock cannot be taken, or the records cannot be read.
-    pub fn in_turn<T>(
-        &self,
-        session: &Session,
-        wait: Wait,
-        turn: impl FnOnce() -> T,
-    ) -> Result<Option<T>, StoreError> {
-        let Some(lock) = self.store.lock_turn(session, wait)? else { return Ok(None) };
-        let done = turn();
-        // How the turn went is told, whatever becomes of this: what could not be delivered is due again later.
-        let mut delivered = self.deliver_in_turn(session);
-        drop(lock);
-        // What ended while we were letting go found the session busy, and left: whoever lets go looks once more.
-        while delivered.is_ok() && self.is_due_in(session).unwrap_or(false) {
-            let Ok(Some(_lock)) = self.store.lock_turn(session, Wait::Try) else { break };
-            delivered = self.deliver_in_turn(session);
-        }
-        Ok(Some(done))
-    }
-
-    fn deliver_in_turn(&self, session: &Session) -> Result<(), StoreError> {
-        let deliverer = self.deliverer();
-        for job in self.follow_ups(Some(session))? {
-            deliverer.attempt(&job.view.id, Turn::Held)?;
-        }
-        Ok(())
-    }
-
-    fn is_due_in(&self, session: &Session) -> Result<bool, StoreError> {
-        let deliverer = self.deliverer();
-        for job in self.follow_ups(Some(session))? {
-            if matches!(deliverer.due(&job.seen)?, Due::Now(_)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Looks after the whole store: finds ends whose supervisor died, delivers, tries again, prunes, and sleeps until
-    /// the next thing is due. Any number may run at once. With `once`, does what is due now and returns.
-    ///
-    /// # Errors
-    ///
-    /// When the store cannot be read.
-    pub fn run_monitor(self: &Arc<Self>, once: bool) -> Result<(), StoreError> {
-        let turn = if once { Turn::Try } else { Turn::Wait };
-        let (sender, heard) = channel();
-        if !once {
-            self.watch_for_launches(sender.clone());
-        }
-        let mut main = None;
-        let mut out: Vec<(JobId, Option<Session>)> = Vec::new();
-        let mut awaited = HashSet::new();
-        let mut launching = HashSet::new();
-        let mut tried = HashSet::new();
-        let mut pruned: Option<Duration> = None;
-        loop {
-            // Held by one of us; it tells supervisors that they need not stay for the next attempt.
-            if main.is_none() && !once {
-                main = self.store.lock_monitor(LockMode::Exclusive, Wait::Try)?;
-            }
-            let now = self.ports.clock.awake();
-            if pruned.is_none_or(|at| now - at >= PRUNE_EVERY) {
-                self.prune(self.settings().retention, false)?;
-                pruned = Some(now);
-            }
-            let mut next = LOOK_AT_LEAST_EVERY;
-            let jobs = self.jobs(&Select { history_max: Some(0), ..Select::default() })?.jobs;
-            if !once {
-                self.await_launches(&jobs, &mut launching, &sender)?;
-            }
-            for job in jobs {
-                let (id, session) = (job.view.id.clone(), job.view.session.clone());
-                if !job.view.state.is_over() {
-                    if !once && awaited.insert(id.clone()) {
-                        self.await_end(id, sender.clone());
-                    }
-                    continue;
-                }
-                match self.deliverer().due(&job.seen)? {
-                    Due::In(pause) => {
-                        next = next.min(pause);
-                        // Whoever is at it leaves the next attempt to us, and may be done, or dead, any moment.
-                        match self.deliverer().under_way(&job.seen)? {
-                            Some(n) if !once && awaited.insert(id.clone()) => {
-                                self.await_attempt(id, n, sender.clone());
-                            }
-                            Some(_) => {}
-                            // Or has been since: then the next one is due sooner.
-                            None => match self.deliverer().due(&job.seen)? {
-                                Due::In(pause) => next = next.min(pause),
-                                _ => next = Duration::ZERO,
-                            },
-                        }
-                    }
-                    Due::Never => {}
-                    Due::Now(_) | Due::GiveUp { .. } | Due::Expired => {
-                        // One at a time for a session: a second would only wait for its turn.
-                        let taken =
-                            out.iter().any(|(other, of)| *other == id || (of.is_some() && *of == session));
-                        if !taken && out.len() < AT_ONCE && (!once || tried.insert(id.clone())) {
-                            out.push((id.clone(), session));
-                            self.send_out(id, turn, sender.clone());
-                        }
-                    }
-                }
-            }
-            if once && out.is_empty() {
-                return Ok(());
-            }
-            match heard.recv_timeout(next) {
-                Ok(News::Attempted(id)) => out.retain(|(other, _)| *other != id),
-                Ok(News::Ended(id)) => drop(awaited.remove(&id)),
-                Ok(News::Launched) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
-            }
-        }
-    }
-
-    fn send_out(self: &Arc<Self>, id: JobId, turn: Turn, news: Sender<News>) {
-        let hearback = Arc::clone(self);
-        std::thread::spawn(move || {
-            // What failed is due again later, and is seen then.
-            let _ = hearback.deliverer().attempt(&id, turn);
-            let _ = news.send(News::Attempted(id));
-        });
-    }
-
-    fn await_end(self: &Arc<Self>, id: JobId, news: Sender<News>) {
-        let hearback = Arc::clone(self);
-        std::thread::spawn(move || {
-            let _ = hearback.wait(&id);
-            let _ = news.send(News::Ended(id));
-        });
-    }
-
-    /// Hears of jobs that are being launched: they have a folder, and nothing in it yet that says what they are.
-    fn await_launches(
-        self: &Arc<Self>,
-        known: &[Job],
-        launching: &mut HashSet<JobId>,
-        news: &Sender<News>,
-    ) -> Result<(), StoreError> {
-        let mut blank: HashSet<_> = self.store.open_jobs()?.into_iter().collect();
-        for job in known {
-            blank.remove(&job.view.id);
-        }
-        launching.retain(|id| blank.contains(id));
-        for id in blank.into_iter().filter(|id| launching.insert(id.clone())) {
-            let (hearback, news) = (Arc::clone(self), news.clone());
-            std::thread::spawn(move || {
-                // A launcher makes the folder, and then takes its lock.
-                std::thread::sleep(LAUNCH_LOCKED_WITHIN);
-                drop(hearback.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block));
-                let _ = news.send(News::Launched);
-            });
-        }
-        Ok(())
-    }
-
-    fn await_attempt(self: &Arc<Self>, id: JobId, n: u32, news: Sender<News>) {
-        let hearback = Arc::clone(self);
-        std::thread::spawn(move || {
-            drop(hearback.store.lock(&id, JobLock::Lease(n), LockMode::Shared, Wait::Block));
-            let _ = news.send(News::Ended(id));
-        });
-    }
-
-    fn watch_for_launches(self: &Arc<Self>, news: Sender<News>) {
-        let hearback = Arc::clone(self);
-        std::thread::spawn(move || {
-            let Ok(mut watch) = hearback.store.watch_jobs() else { return };
-            // What came before there was a watch is not heard of; so there is a look as soon as there is one.
-            while news.send(News::Launched).is_ok() {
-                watch.wait(LOOK_AT_LEAST_EVERY);
-            }
-        });
-    }
-}
-
-/// What a monitor hears.
-enum News {
-    Attempted(JobId),
-    Ended(JobId),
-    Launched,
 }
 
 fn is_open(state: FollowUpState) -> bool {

@@ -16,6 +16,7 @@ use hearback_core::{
 };
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::launch::{self, LaunchError, Launched, Launcher, Request};
+use hearback_monitor::session::Running;
 use hearback_monitor::wait::{Until, WaitError, Waits};
 use hearback_monitor::{Ports, prune, reconcile};
 use hearback_platform::Native;
@@ -208,6 +209,8 @@ pub struct Hearback {
     pub(crate) store: Store<Native>,
     pub(crate) ports: Arc<Ports>,
     pub(crate) registry: Registry,
+    /// The turns that this process runs.
+    pub(crate) running: Running,
     waits: Waits,
     settings: Settings,
     supervisor: Option<PathBuf>,
@@ -237,6 +240,7 @@ impl Hearback {
             store,
             ports: Arc::new(ports),
             registry,
+            running: Running::default(),
             waits: Waits::default(),
             settings,
             supervisor: options.supervisor,
@@ -259,6 +263,11 @@ impl Hearback {
     /// Where the store is.
     pub fn home(&self) -> &Path {
         self.store.home()
+    }
+
+    /// Where the settings file is, or would be.
+    pub fn settings_file(&self) -> PathBuf {
+        hearback_store::config_path(self.home())
     }
 
     /// The settings in force, with what was passed over.
@@ -311,6 +320,10 @@ impl Hearback {
             request.sinks.extend(self.settings.default_sink.clone());
         }
         request.withhold.extend(self.settings.secrets.iter().cloned());
+        // A job that is launched in a turn is not part of it.
+        for name in [crate::session::TURN_VARIABLE, crate::session::NOTE_VARIABLE] {
+            request.env.insert(0, (name.into(), None));
+        }
         // A relative path would name another store where the job runs.
         if let Some(set) = std::env::var_os(home::HOME_VARIABLE)
             && Path::new(&set).is_relative()
@@ -545,7 +558,7 @@ impl Hearback {
 
 /// What is set by the file at `path`, of which this was read, and by the environment.
 pub(crate) fn load_settings(path: &Path, read: Result<Option<Vec<u8>>, ReadError>) -> Settings {
-    let env = |name: &str| std::env::var(name).ok();
+    let env = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let (text, problem) = match read {
         Ok(bytes) => (String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned(), None),
         Err(error) => (String::new(), Some(format!("`{}` was ignored: {error}", path.display()))),

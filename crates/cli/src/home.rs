@@ -1,6 +1,6 @@
 //! Where the store is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use etcetera::base_strategy::BaseStrategy;
 
@@ -9,9 +9,14 @@ pub(crate) const HOME_VARIABLE: &str = "HEARBACK_HOME";
 
 /// `$HEARBACK_HOME`, else the platform's directory for state; nothing when there is neither.
 pub(crate) fn default_home() -> Option<PathBuf> {
-    if let Some(home) = std::env::var_os(HOME_VARIABLE).filter(|home| !home.is_empty()) {
-        return Some(PathBuf::from(home));
-    }
+    named_home().or_else(usual_home)
+}
+
+fn named_home() -> Option<PathBuf> {
+    std::env::var_os(HOME_VARIABLE).filter(|home| !home.is_empty()).map(PathBuf::from)
+}
+
+fn usual_home() -> Option<PathBuf> {
     if let Some(own) = hearback_platform::local_data() {
         return Some(own.join("hearback"));
     }
@@ -19,4 +24,22 @@ pub(crate) fn default_home() -> Option<PathBuf> {
     // Systems without a directory for state keep it with the data.
     let base = strategy.state_dir().unwrap_or_else(|| strategy.data_dir());
     Some(base.join("hearback"))
+}
+
+/// What somebody has to be told to find this store, who does not know the variables that are set here; nothing when
+/// it is where they would look.
+#[cfg(feature = "cli")]
+pub(crate) fn unusual(home: &Path) -> Option<PathBuf> {
+    let is_moved = std::env::var_os("XDG_STATE_HOME").is_some();
+    if !is_moved && usual_home().is_some_and(|usual| is_same(&usual, home)) {
+        return None;
+    }
+    let named = named_home().and_then(|named| std::path::absolute(named).ok());
+    Some(named.unwrap_or_else(|| home.to_owned()))
+}
+
+/// Whether two paths lead to the same file or folder.
+#[cfg(feature = "cli")]
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    matches!((fs_err::canonicalize(one), fs_err::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
 }

@@ -1,10 +1,19 @@
 //! Which session this process belongs to.
 
+#[cfg(feature = "cli")]
+use hearback_core::AskedBy;
 use hearback_core::{NameError, Session};
+
+/// Names the session to whatever runs in a turn of it.
+pub(crate) const VARIABLE: &str = "HEARBACK_SESSION";
+/// Names the turn to whatever runs in it.
+pub(crate) const TURN_VARIABLE: &str = "HEARBACK_TURN";
+/// What an agent is to be told first, because its last turn was cut short.
+pub(crate) const NOTE_VARIABLE: &str = "HEARBACK_NOTE";
 
 /// Our own variable first, then those that agents set for their children.
 const VARIABLES: [&str; 6] = [
-    "HEARBACK_SESSION",
+    VARIABLE,
     "CLAUDE_CODE_SESSION_ID",
     "CODEX_THREAD_ID",
     "QWEN_CODE_SESSION_ID",
@@ -28,6 +37,14 @@ pub(crate) const DEPTH_VARIABLE: &str = "HEARBACK_DEPTH";
 #[cfg(feature = "cli")]
 pub(crate) fn current_depth() -> u32 {
     std::env::var(DEPTH_VARIABLE).ok().and_then(|depth| depth.parse().ok()).unwrap_or(0)
+}
+
+/// The turn that this process runs in, if it runs in one of ours.
+#[cfg(feature = "cli")]
+pub(crate) fn current_turn() -> Option<AskedBy> {
+    let turn = std::env::var(TURN_VARIABLE).ok()?.parse().ok()?;
+    let session = Session::parse(std::env::var(VARIABLE).ok()?).ok()?;
+    Some(AskedBy { session, turn })
 }
 
 /// A variable that should name a session and cannot.

@@ -11,6 +11,7 @@ use hearback_monitor::supervise::Supervisor;
 use hearback_platform::{Native, SUPERVISE_COMMAND, StdioWire};
 use hearback_store::Store;
 
+use crate::sessions::MESSENGER_COMMAND;
 use crate::sinks::{self, SINK_COMMAND};
 use crate::{Hearback, Options, follow_ups, rehearsal};
 
@@ -29,6 +30,7 @@ pub fn supervise_if_asked() {
         Some(first) if first == SINK_COMMAND => {
             std::process::exit(sinks::run_builtin(&arguments.collect::<Vec<_>>()))
         }
+        Some(first) if first == MESSENGER_COMMAND => std::process::exit(see_messages_through()),
         Some(first) if first == rehearsal::COMMAND => std::process::exit(rehearsal::play(arguments)),
         _ => return,
     }
@@ -80,6 +82,17 @@ fn supervise(id: JobId) -> i32 {
         let _ = hearback.see_through(&id);
     }
     0
+}
+
+/// Sees the messages of the session through that the environment names.
+fn see_messages_through() -> i32 {
+    // The store is our working directory, as a supervisor's is.
+    let opened = std::env::current_dir().ok().map(|home| Options { home: Some(home), supervisor: None });
+    let hearback = opened.and_then(|options| Hearback::open(options).ok());
+    match (hearback, crate::current_session()) {
+        (Some(hearback), Ok(Some(session))) => i32::from(hearback.see_messages_through(&session).is_err()),
+        _ => 2,
+    }
 }
 
 fn is_over(ports: &Ports, id: &JobId) -> bool {

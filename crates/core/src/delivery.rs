@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::message::{self, Excerpt};
+use crate::note::Note;
 use crate::{DOCUMENT_FORMAT, JobId, JobView, Session};
 
 /// What the envelope says this is.
@@ -39,6 +40,9 @@ pub struct Delivery {
     pub job: JobView,
     /// What the job printed, cut to a budget.
     pub output: OutputExcerpt,
+    /// What goes before it, if the last turn of the session was cut short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Note>,
     /// The same in words, with output framed as data.
     pub text: String,
 }
@@ -82,48 +86,66 @@ impl Delivery {
             session: job.session.clone(),
             depth,
             output: OutputExcerpt::new(job.output.bytes, output),
+            note: None,
             text,
             job,
         }
     }
+
+    /// The same with a note before its text.
+    pub fn after(mut self, note: Option<Note>) -> Self {
+        if let Some(note) = &note {
+            self.text = note.before(&self.text);
+        }
+        self.note = note;
+        self
+    }
 }
 
-/// A delivery in its envelope: CloudEvents 1.0, in JSON.
+/// A delivery, or another document, in its envelope: CloudEvents 1.0, in JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CloudEvent {
+#[cfg_attr(feature = "schema", schemars(rename = "CloudEvent"))]
+pub struct CloudEvent<T = Delivery> {
     /// The version of the envelope.
     pub specversion: String,
-    /// The identity of the delivery.
+    /// The identity of what is in it.
     pub id: String,
     /// Who sends it.
     pub source: String,
-    /// What it is: [`EVENT_TYPE`].
+    /// What it is: [`EVENT_TYPE`] for a delivery.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The job.
+    /// What it is about: of a delivery, the job.
     pub subject: String,
-    /// When the job ended (RFC 3339).
+    /// When that happened: of a delivery, when the job ended (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// What `data` is.
     pub datacontenttype: String,
-    /// The delivery.
-    pub data: Delivery,
+    /// The document itself.
+    pub data: T,
+}
+
+impl<T> CloudEvent<T> {
+    /// Puts a document into its envelope.
+    pub fn new(id: &str, kind: &str, subject: String, time: Option<String>, data: T) -> Self {
+        Self {
+            specversion: "1.0".into(),
+            id: id.to_owned(),
+            source: "hearback".into(),
+            kind: kind.into(),
+            subject,
+            time,
+            datacontenttype: "application/json".into(),
+            data,
+        }
+    }
 }
 
 impl From<Delivery> for CloudEvent {
     fn from(data: Delivery) -> Self {
-        Self {
-            specversion: "1.0".into(),
-            id: data.id.clone(),
-            source: "hearback".into(),
-            kind: EVENT_TYPE.into(),
-            subject: data.job.id.to_string(),
-            time: data.job.ended_at.clone(),
-            datacontenttype: "application/json".into(),
-            data,
-        }
+        Self::new(&data.id.clone(), EVENT_TYPE, data.job.id.to_string(), data.job.ended_at.clone(), data)
     }
 }
 

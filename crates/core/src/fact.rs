@@ -86,6 +86,8 @@ pub enum KilledBy {
     Person,
     /// The system, on its way down.
     System,
+    /// The host, which restarts or stops, and to which the job was bound.
+    Host,
     /// hearback, because it printed more than its log may hold.
     OutputLimit,
 }
@@ -96,6 +98,7 @@ impl fmt::Display for KilledBy {
             Self::Session(session) => write!(f, "session {session}"),
             Self::Person => f.write_str("a person"),
             Self::System => f.write_str("the system"),
+            Self::Host => f.write_str("the host"),
             Self::OutputLimit => f.write_str("its output limit"),
         }
     }

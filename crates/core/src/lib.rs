@@ -21,17 +21,22 @@ mod clean;
 mod delivery;
 mod fact;
 mod fold;
+mod host;
 mod id;
 mod notice;
 mod outcome;
 mod output;
+mod parcel;
 mod spec;
 mod time;
 mod view;
 
 pub mod finding;
 pub mod message;
+pub mod note;
 pub mod port;
+pub mod service;
+pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 
@@ -43,13 +48,18 @@ pub use fact::{
 pub use fold::{
     Facts, Fold, FollowUp, FollowUpState, Here, JobState, LockState, LockView, Observed, Place, Read, fold,
 };
+pub use host::{
+    AskedBy, HostBegin, HostFact, HostFacts, REDELIVERY_WINDOW, RequestFacts, StopDone, StopKind,
+    StopRequest, StopTaken, Verdict,
+};
 pub use id::{IdPattern, JobId, ParseIdError, SHORT_ID_MIN};
 pub use notice::NoticeBytes;
 pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};
 pub use output::{Gap, GapReason, LogCap, Output};
+pub use parcel::{Letter, MESSAGE_EVENT_TYPE, NOTICE_EVENT_TYPE, Notice, Parcel};
 pub use port::process::{BootId, MachineId, ProcessIdentity};
 pub use spec::{
-    CommandLine, Durability, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy, OsText, OverCap,
+    Busy, CommandLine, Durability, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy, OsText, OverCap,
     Session, Spec,
 };
 pub use time::{Stamp, Timestamp};

@@ -22,6 +22,11 @@ impl NoticeBytes {
         (bytes <= Self::MOST.0).then_some(Self(bytes))
     }
 
+    /// All of it.
+    pub fn bytes(self) -> u64 {
+        self.0
+    }
+
     /// How much of it is for the beginning.
     pub fn head(self) -> u64 {
         self.0 / 4

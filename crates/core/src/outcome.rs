@@ -252,6 +252,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_host_is_named_where_it_ended_a_job() {
+        let outcome = Outcome::Killed { by: KilledBy::Host, reason: Some("restart".into()), exit: None };
+        assert_eq!(outcome.to_string(), "killed: by the host, restart");
+        assert_eq!(serde_json::to_value(&outcome).unwrap()["by"], "host");
+    }
+
+    #[test]
     fn only_code_zero_is_done() {
         assert!(Outcome::Exited { code: 0 }.is_success());
         for failed in [

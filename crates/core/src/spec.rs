@@ -43,6 +43,9 @@ pub struct Spec {
     /// How many follow-ups led to this launch: a woken agent launches jobs that wake it again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
+    /// Whether it ends with the host: a monitor that restarts or stops ends it first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bound: bool,
     /// When and how it is ended.
     #[serde(default)]
     pub limits: Limits,
@@ -281,6 +284,18 @@ pub enum Durability {
     Power,
     /// Nothing is flushed: facts survive every crash of a process, not of the machine.
     Process,
+}
+
+/// What becomes of a message to a session that is in a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Busy {
+    /// It waits for the end of the turn.
+    #[default]
+    Queue,
+    /// The turn is interrupted for it.
+    Interrupt,
 }
 
 fn is_zero(n: &u32) -> bool {

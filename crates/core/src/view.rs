@@ -73,6 +73,9 @@ pub struct JobView {
     /// What it ends with all the same: the unit of a service manager, or the Job Object, that it was launched in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_to: Option<String>,
+    /// Whether it ends with the host: a monitor that restarts or stops ends it first.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub bound: bool,
     /// Pids of processes that could not be ended with it, or were kept.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub survivors: Vec<u32>,
@@ -217,6 +220,7 @@ impl JobView {
             output: OutputView::new(end.map(|end| &end.output), &seen.output, log),
             survives: target.map(|target| target.survives.clone()).unwrap_or_default(),
             bound_to: target.and_then(|target| target.bound_to.clone()),
+            bound: spec.is_some_and(|spec| spec.bound),
             survivors: end.map(|end| end.survivors.iter().map(|who| who.pid).collect()).unwrap_or_default(),
             notes,
         })

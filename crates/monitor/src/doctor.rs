@@ -193,7 +193,10 @@ pub fn judge_delivery(monitored: bool, sinks: &[(String, Option<String>)]) -> Ve
     const SINKS: &str = "sinks";
     let monitor = match monitored {
         true => "one looks after this store, and wakes owners without being asked",
-        false => "none runs: if a supervisor is killed, its owner hears at the next hearback command",
+        false => {
+            "none runs: if a supervisor is killed, its owner hears at the next hearback command; \
+             `hearback monitor install` has one that wakes it"
+        }
     };
     let broken: Vec<_> =
         sinks.iter().filter_map(|(name, why)| Some(format!("`{name}`: {}", why.as_ref()?))).collect();

@@ -140,7 +140,7 @@ fn end_survivors(ports: &Ports, seen: Observed) -> Result<Report, StoreError> {
         true => Vec::new(),
         false => {
             let target = seen.facts.target.present().map(|target| &target.process);
-            ports.processes.sweep(&seen.id, target, SWEEP_WITHIN)?.survivors
+            ports.processes.sweep(&seen.id, target, Duration::ZERO, SWEEP_WITHIN)?.survivors
         }
     };
     Ok(Report { seen, was_over: true, survivors })

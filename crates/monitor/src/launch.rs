@@ -42,6 +42,8 @@ pub struct Request {
     pub sinks: Vec<String>,
     /// How many follow-ups led to this launch.
     pub depth: u32,
+    /// Whether it ends with the host: a monitor that restarts or stops ends it first.
+    pub bound: bool,
     /// Names of variables that hold secrets, which the target does not inherit.
     pub withhold: Vec<String>,
     /// Changes to the environment that the target inherits.
@@ -64,6 +66,7 @@ impl Request {
             notify: NotifyPolicy::default(),
             sinks: Vec::new(),
             depth: 0,
+            bound: false,
             withhold: Vec::new(),
             env: Vec::new(),
             limits: Limits {
@@ -91,6 +94,7 @@ impl Request {
             sinks: self.sinks.clone(),
             withhold: self.withhold.clone(),
             depth: self.depth,
+            bound: self.bound,
             limits: self.limits,
             durability: self.durability.unwrap_or_default(),
             launched_at_ms: now,
@@ -474,6 +478,7 @@ mod tests {
             notify: NotifyPolicy::Auto,
             sinks: vec![],
             depth: 0,
+            bound: false,
             withhold: vec![],
             env: vec![],
             limits: Limits::default(),

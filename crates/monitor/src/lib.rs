@@ -31,6 +31,7 @@ pub mod kill;
 pub mod launch;
 pub mod prune;
 pub mod reconcile;
+pub mod session;
 pub mod supervise;
 pub mod wait;
 

@@ -4,12 +4,15 @@ use hearback_core::port::clock::Clock;
 use hearback_core::port::disk::{Lock, LockMode, Wait};
 use hearback_core::port::process::ProcessControl;
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
-use hearback_core::{Here, JobId};
+use hearback_core::port::session::{SessionLock, SessionStore};
+use hearback_core::{Here, JobId, Session};
 
 /// The ports that most decisions need, side by side.
 pub struct Ports {
     /// The records of all jobs.
     pub store: Box<dyn RecordStore>,
+    /// The records of all sessions, and of their host.
+    pub sessions: Box<dyn SessionStore>,
     /// The processes of this machine.
     pub processes: Box<dyn ProcessControl>,
     /// The time.
@@ -21,12 +24,27 @@ pub struct Ports {
 impl Ports {
     /// Puts implementations side by side.
     pub fn new(
-        store: impl RecordStore + 'static,
+        store: impl RecordStore + SessionStore + Clone + 'static,
         processes: impl ProcessControl + 'static,
         clock: impl Clock + 'static,
     ) -> Self {
         let here = processes.here();
-        Self { store: Box::new(store), processes: Box::new(processes), clock: Box::new(clock), here }
+        Self {
+            sessions: Box::new(store.clone()),
+            store: Box::new(store),
+            processes: Box::new(processes),
+            clock: Box::new(clock),
+            here,
+        }
+    }
+
+    /// Takes the lock of a session's turn, of which there is one at a time.
+    ///
+    /// # Errors
+    ///
+    /// When the lock cannot be made.
+    pub fn lock_turn(&self, session: &Session, wait: Wait) -> Result<Option<Lock>, StoreError> {
+        self.sessions.lock_session(session, SessionLock::Turn, LockMode::Exclusive, wait)
     }
 
     /// Takes a lock of a job together with others who hold it shared.

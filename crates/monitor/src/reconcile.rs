@@ -196,7 +196,7 @@ fn lose(ports: &Ports, id: &JobId) -> Result<Applied, StoreError> {
     let target = seen.facts.target.present().map(|target| &target.process);
     let survivors = match reason {
         LostReason::Reboot => Vec::new(),
-        _ => ports.processes.sweep(id, target, SWEEP_WITHIN)?.survivors,
+        _ => ports.processes.sweep(id, target, Duration::ZERO, SWEEP_WITHIN)?.survivors,
     };
     let end = End {
         author: EndAuthor::Reconciler,

@@ -26,13 +26,18 @@ mod mark;
 mod native;
 pub mod probe;
 mod program;
+mod service;
+mod stop;
 mod temporary;
 mod wire;
 
 pub use mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
 pub use native::Native;
-pub use program::{SUPERVISE_COMMAND, exit_code, own_program};
+pub use program::{SUPERVISE_COMMAND, exit_code, next_program, own_program};
+pub use service::ServicePlace;
+pub use stop::StopWatch;
 pub use sys::files::local_data;
+pub use sys::service::service_place;
 #[cfg(windows)]
 pub use sys::system::is_wine;
 pub use sys::text::{from_os, split_variable, to_os};

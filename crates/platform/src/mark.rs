@@ -1,5 +1,9 @@
 //! The marks by which hearback knows its own processes again.
 
+use std::ffi::{OsStr, OsString};
+
+use hearback_core::port::process::DetachedRequest;
+
 /// Set in the environment of a target: every process of the job carries it, unless it clears its environment.
 pub const JOB_MARK: &str = "HEARBACK_JOB";
 
@@ -7,5 +11,13 @@ pub const JOB_MARK: &str = "HEARBACK_JOB";
 /// that it launches.
 pub const ERRAND_MARK: &str = "HEARBACK_ERRAND";
 
-/// Set in the environment of a supervisor, and not of its target: where a job's tree ends, however it grew.
+/// Set in the environment of a supervisor, and not of its target: where a job's tree ends, however it grew. Another
+/// detached program has one as well, with [its command line](detached) in the place of a job.
 pub const SUPERVISOR_MARK: &str = "HEARBACK_SUPERVISOR";
+
+/// What [`SUPERVISOR_MARK`] holds in a detached program that supervises nothing: its command line, with a space
+/// between the words. Whoever inherits the variable from it has another command line, and is not taken for it.
+pub(crate) fn detached(request: &DetachedRequest) -> OsString {
+    let words = request.args.iter().map(|argument| &**argument);
+    std::iter::once(request.program.as_os_str()).chain(words).collect::<Vec<_>>().join(OsStr::new(" "))
+}

@@ -8,8 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use hearback_core::port::clock::Clock;
 use hearback_core::port::executor::{Executor, Running, Script, StartRequest};
 use hearback_core::port::process::{
-    Errand, ErrandReport, Presence, ProcessControl, ProcessIdentity, SupervisorLink, SupervisorRequest,
-    SweepReport,
+    DetachedRequest, Errand, ErrandReport, Presence, ProcessControl, ProcessIdentity, SupervisorLink,
+    SupervisorRequest, SweepReport,
 };
 use hearback_core::{BootId, Exit, Here, JobId, OsText, StartError, Timestamp};
 
@@ -38,17 +38,29 @@ impl Native {
         crate::program::find(name.as_ref(), Path::new("/")).ok()
     }
 
-    /// Runs a program in front of us, with our streams, until it ends.
+    /// Runs a program in front of us, with our streams, until it ends. Its processes carry `mark`, as on an errand. What a
+    /// person breaks at the terminal is for it, and not for us.
     ///
     /// # Errors
     ///
     /// When it cannot be started.
     #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
-    pub fn run_in_front(&self, argv: &[OsString], env: &[(OsString, OsString)]) -> io::Result<Exit> {
+    pub fn run_in_front(
+        &self,
+        argv: &[OsString],
+        env: &[(OsString, Option<OsString>)],
+        mark: &JobId,
+    ) -> io::Result<Exit> {
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = std::process::Command::new(program);
-        command.args(arguments).envs(env.iter().map(|(name, value)| (name, value)));
-        Ok(sys::errand::exit_of(command.status()?))
+        command.args(arguments).env(crate::ERRAND_MARK, mark.as_str());
+        for (name, value) in env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        Ok(sys::errand::exit_of(sys::errand::run_in_front(command)?))
     }
 
     /// Lets a write beyond a file-size limit fail in this process, so that it can be reported, instead of ending it.
@@ -119,6 +131,10 @@ impl ProcessControl for Native {
         sys::detach::spawn_supervisor(request)
     }
 
+    fn spawn_detached(&self, request: &DetachedRequest) -> io::Result<()> {
+        sys::detach::spawn_detached(request)
+    }
+
     fn run_errand(&self, errand: &Errand) -> Result<ErrandReport, StartError> {
         sys::errand::run(errand)
     }
@@ -138,9 +154,10 @@ impl ProcessControl for Native {
         &self,
         job: &JobId,
         target: Option<&ProcessIdentity>,
+        grace: Duration,
         within: Duration,
     ) -> io::Result<SweepReport> {
-        sys::tree::sweep(job, target, within)
+        sys::tree::sweep(job, target, grace, within)
     }
 }
 
@@ -165,6 +182,123 @@ mod tests {
         suite::process(&Native::default());
         let dir = tempfile::tempdir().unwrap();
         suite::disk(&Native::default(), &dir.path().join("new").join("home"));
+    }
+
+    /// How long anything may take here.
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn until(what: &str, mut done: impl FnMut() -> bool) {
+        let deadline = sys::clock::awake() + LONG;
+        while !done() {
+            assert!(sys::clock::awake() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// This program, as one of the two below. They are tests like others where the folder that they run in is not
+    /// made for them.
+    fn played(part: &str) -> [OsString; 3] {
+        let me = std::env::current_exe().unwrap();
+        [me.into(), "--exact".into(), format!("native::tests::{part}").into()]
+    }
+
+    /// Asks for a detached program, and stays.
+    #[test]
+    fn who_asks() {
+        if !Path::new("stage").exists() {
+            return;
+        }
+        let [program, args @ ..] = played("who_is_detached");
+        let (program, home) = (program.into(), std::env::current_dir().unwrap());
+        let request = DetachedRequest { program, args: args.into(), home, env: Vec::new() };
+        Native::default().spawn_detached(&request).unwrap();
+        std::thread::sleep(LONG);
+    }
+
+    /// Tells who it is, and whose it is, and stays until it may go.
+    #[test]
+    fn who_is_detached() {
+        if !Path::new("stage").exists() {
+            return;
+        }
+        let marks = [crate::JOB_MARK, crate::ERRAND_MARK].map(|name| std::env::var_os(name).is_some());
+        let me = std::process::id();
+        fs_err::write("told.new", format!("{me} {} {}", marks[0], marks[1])).unwrap();
+        fs_err::rename("told.new", "told").unwrap();
+        until("nobody lets it go", || Path::new("go").exists());
+    }
+
+    /// Who was asked for on that stage.
+    fn detached_on(stage: &Path) -> ProcessIdentity {
+        until("nothing was detached", || stage.join("told").exists());
+        let told = fs_err::read_to_string(stage.join("told")).unwrap();
+        let pid = told.strip_suffix(" false false").unwrap_or_else(|| panic!("it has a mark: {told}"));
+        Native::default().identify(pid.parse().unwrap()).unwrap().expect("it waits for us")
+    }
+
+    fn let_go(stage: &Path, who: &ProcessIdentity) {
+        let native = Native::default();
+        assert_eq!(native.presence(who), Presence::Same, "it lives on");
+        fs_err::write(stage.join("go"), "").unwrap();
+        until("it does not go", || native.presence(who) == Presence::Gone);
+    }
+
+    fn stage() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs_err::write(dir.path().join("stage"), "").unwrap();
+        dir
+    }
+
+    /// A mark that nobody else has at the same time.
+    fn own_id() -> JobId {
+        JobId::mint(Native::default().wall().as_millis().unsigned_abs(), std::process::id().into())
+    }
+
+    #[test]
+    fn a_detached_program_outlives_the_job_that_asked_for_it() {
+        let (native, stage, job) = (Native::default(), stage(), own_id());
+        let argv = played("who_asks").iter().map(|word| sys::text::from_os(word)).collect();
+        let path = |name: &str| stage.path().join(name);
+        let mut running = native
+            .start(&StartRequest {
+                job: &job,
+                command: &hearback_core::CommandLine::Argv(argv),
+                script: None,
+                cwd: &sys::text::from_os(stage.path().as_os_str()),
+                log: &path("log"),
+                log_tail: &path("log.tail"),
+                log_cap: None,
+                bell: &path("bell"),
+                withhold: &[],
+            })
+            .unwrap();
+        let detached = detached_on(stage.path());
+        assert!(!running.members().contains(&detached), "it is none of the tree");
+        assert_eq!(running.force(LONG), []);
+        assert_eq!(running.members(), []);
+        assert_eq!(native.sweep(&job, Some(running.process()), Duration::ZERO, LONG).unwrap().survivors, []);
+        let_go(stage.path(), &detached);
+    }
+
+    #[test]
+    fn a_detached_program_outlives_the_errand_that_asked_for_it() {
+        let (native, stage, mark) = (Native::default(), stage(), own_id());
+        let errand = Errand {
+            argv: played("who_asks").iter().map(|word| sys::text::from_os(word)).collect(),
+            cwd: Some(stage.path().to_owned()),
+            env: Vec::new(),
+            stdin: Vec::new(),
+            speaks_first: false,
+            within: LONG,
+            output_max: 0,
+            mark: mark.clone(),
+        };
+        let sent = std::thread::spawn(move || native.run_errand(&errand));
+        let detached = detached_on(stage.path());
+        let swept = native.sweep(&mark, None, Duration::ZERO, LONG).unwrap();
+        assert_eq!((swept.ended, swept.survivors), (1, Vec::new()), "who asked, and nobody else");
+        assert_ne!(sent.join().unwrap().unwrap().exit, Some(Exit::Exited { code: 0 }));
+        let_go(stage.path(), &detached);
     }
 
     #[test]

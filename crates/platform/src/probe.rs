@@ -116,22 +116,3 @@ impl Rehearsal {
         self.0.strike(within)
     }
 }
-
-/// Hears requests to end this process, so that it can clean up first.
-pub struct StopWatch(sys::rehearsal::StopWatch);
-
-impl StopWatch {
-    /// From now on, such a request does not end this process by itself.
-    ///
-    /// # Errors
-    ///
-    /// When the system would not.
-    pub fn new() -> io::Result<Self> {
-        Ok(Self(sys::rehearsal::StopWatch::new()?))
-    }
-
-    /// Whether there was such a request since this was last asked.
-    pub fn was_asked(&self) -> bool {
-        self.0.was_asked()
-    }
-}

@@ -3,12 +3,23 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use hearback_core::port::process::{DetachedRequest, SupervisorRequest};
 use hearback_core::{CommandLine, StartError, StartErrorKind};
 
 use crate::sys;
 
 /// The hidden command by which hearback, executed again, becomes a supervisor.
 pub const SUPERVISE_COMMAND: &str = "__supervise";
+
+/// A supervisor as a detached program.
+pub(crate) fn supervisor(request: &SupervisorRequest) -> DetachedRequest {
+    DetachedRequest {
+        program: request.program.clone(),
+        args: vec![SUPERVISE_COMMAND.into(), request.job.as_str().into()],
+        home: request.home.clone(),
+        env: request.env.clone(),
+    }
+}
 
 /// What to exit with to pass a code on: all of it where a code has 32 bits, and elsewhere never a failure as success.
 pub fn exit_code(code: u32) -> i32 {
@@ -26,6 +37,21 @@ pub fn own_program() -> std::io::Result<PathBuf> {
     const ITSELF: &str = "/proc/self/exe";
     let program = std::env::current_exe()?;
     Ok(if !program.exists() && Path::new(ITSELF).exists() { ITSELF.into() } else { program })
+}
+
+/// The program that is to come after this process: what is in its place by now, so that an upgrade takes effect.
+///
+/// # Errors
+///
+/// When the system does not tell.
+pub fn next_program() -> std::io::Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    // So Linux names what is no longer there.
+    let replaced = program.to_str().and_then(|name| name.strip_suffix(" (deleted)")).map(PathBuf::from);
+    match replaced.filter(|path| !program.exists() && path.exists()) {
+        Some(path) => Ok(path),
+        None => own_program(),
+    }
 }
 
 /// A program that was found, and what to hand it.

@@ -76,6 +76,11 @@ pub(crate) fn session_name(session: &Session) -> String {
     hash(session.as_str().bytes())
 }
 
+/// A short name for a store by where it is, for those who keep several apart.
+pub fn store_name(home: &str) -> String {
+    hash(home.bytes())[24..].to_owned()
+}
+
 /// 128 bits of FNV-1a: enough to keep names apart.
 fn hash(bytes: impl Iterator<Item = u8>) -> String {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;

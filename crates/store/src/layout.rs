@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hearback_core::port::record::JobLock;
+use hearback_core::port::session::SessionLock;
 use hearback_core::{FactKind, JobId, Timestamp};
 
 /// The folders and files of one store.
@@ -65,9 +66,14 @@ impl Layout {
         self.home.join("keys")
     }
 
+    /// Everybody who owns anything.
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.home.join("sessions")
+    }
+
     /// One folder a session, named by a hash.
     pub(crate) fn session(&self, hash: &str) -> PathBuf {
-        self.home.join("sessions").join(hash)
+        self.sessions().join(hash)
     }
 
     /// Who looks after the whole store.
@@ -122,9 +128,82 @@ pub fn monitor_lock_path(home: &Path) -> PathBuf {
     run_lock(&Layout::new(home.to_owned()).monitor())
 }
 
-/// Held by whoever is in a turn of a session.
-pub(crate) fn turn_lock(session: &Path) -> PathBuf {
-    session.join("turn.lock")
+/// What a name stands for among the facts of turns, of messages, and of the host; each has a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionFactKind {
+    TurnBegin,
+    Resumable,
+    Interrupt,
+    TurnEnd,
+    Message,
+    MessageResult(u32),
+    MessageReceipt,
+    HostBegin,
+    Request,
+    Taken,
+    Done,
+}
+
+/// The messages of a session.
+pub(crate) fn inbox(session: &Path) -> PathBuf {
+    session.join("inbox")
+}
+
+/// A fact of a session's folder, of its inbox, or of the host's.
+pub(crate) fn session_fact(folder: &Path, n: u32, kind: SessionFactKind) -> PathBuf {
+    use SessionFactKind as Kind;
+    folder.join(match kind {
+        Kind::TurnBegin => format!("turn.{n}.begin"),
+        Kind::Resumable => format!("turn.{n}.resumable"),
+        Kind::Interrupt => format!("turn.{n}.interrupt"),
+        Kind::TurnEnd => format!("turn.{n}.end"),
+        Kind::Message => format!("message.{n}"),
+        Kind::MessageResult(attempt) => format!("message.{n}.result.{attempt}"),
+        Kind::MessageReceipt => format!("message.{n}.receipt"),
+        Kind::HostBegin => format!("begin.{n}"),
+        Kind::Request => format!("request.{n}"),
+        Kind::Taken => format!("request.{n}.taken"),
+        Kind::Done => format!("request.{n}.done"),
+    })
+}
+
+/// Recognises a name that [`session_fact`] made.
+pub(crate) fn parse_session_fact(name: &str) -> Option<(u32, SessionFactKind)> {
+    use SessionFactKind as Kind;
+    let (family, rest) = name.split_once('.')?;
+    let (n, part) = rest.split_once('.').unwrap_or((rest, ""));
+    let kind = match (family, part) {
+        ("turn", "begin") => Kind::TurnBegin,
+        ("turn", "resumable") => Kind::Resumable,
+        ("turn", "interrupt") => Kind::Interrupt,
+        ("turn", "end") => Kind::TurnEnd,
+        ("message", "") => Kind::Message,
+        ("message", "receipt") => Kind::MessageReceipt,
+        ("message", part) => Kind::MessageResult(part.strip_prefix("result.")?.parse().ok()?),
+        ("begin", "") => Kind::HostBegin,
+        ("request", "") => Kind::Request,
+        ("request", "taken") => Kind::Taken,
+        ("request", "done") => Kind::Done,
+        _ => return None,
+    };
+    Some((n.parse().ok()?, kind))
+}
+
+/// Written to by whoever has something for the host.
+pub(crate) fn wake(monitor: &Path) -> PathBuf {
+    monitor.join("wake")
+}
+
+/// What the host has to say about itself.
+pub(crate) fn monitor_log(monitor: &Path) -> PathBuf {
+    monitor.join("monitor.log")
+}
+
+pub(crate) fn session_lock(session: &Path, lock: SessionLock) -> PathBuf {
+    session.join(match lock {
+        SessionLock::Turn => "turn.lock",
+        SessionLock::Messenger => "messenger.lock",
+    })
 }
 
 /// Held by whoever looks after the whole store.
@@ -170,6 +249,11 @@ pub(crate) fn unfinished_since(name: &str) -> Option<i64> {
 /// Where the settings of a store are, whether or not there is one.
 pub fn config_path(home: &Path) -> PathBuf {
     Layout::new(home.to_owned()).config()
+}
+
+/// Where a description of the monitor is kept for a service manager that wants none in a folder of its own.
+pub fn service_path(home: &Path, name: &str) -> PathBuf {
+    home.join(name)
 }
 
 /// A name for a folder to try things in, which tidying knows for unfinished if it is left behind.

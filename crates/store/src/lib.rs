@@ -21,8 +21,10 @@ mod key;
 mod layout;
 mod log;
 mod read;
+mod session;
 mod store;
 
-pub use layout::{config_path, monitor_lock_path, workshop_name};
+pub use key::store_name;
+pub use layout::{config_path, monitor_lock_path, service_path, workshop_name};
 pub use log::{Log, Piece};
 pub use store::{MAX_CONFIG_BYTES, Store};

@@ -27,8 +27,8 @@ const UNFINISHED_MS: i64 = 60 * 60 * 1000;
 /// The records of all jobs, below one folder.
 #[derive(Debug, Clone)]
 pub struct Store<D> {
-    disk: D,
-    layout: Layout,
+    pub(crate) disk: D,
+    pub(crate) layout: Layout,
 }
 
 impl<D: Disk> Store<D> {
@@ -121,8 +121,9 @@ impl<D: Disk> Store<D> {
     }
 
     /// Makes a folder of the store with the one above it.
-    fn make_folders(&self, folder: &Path) -> Result<(), StoreError> {
-        for folder in [folder.parent(), Some(folder)].into_iter().flatten() {
+    pub(crate) fn make_folders(&self, folder: &Path) -> Result<(), StoreError> {
+        let above = folder.parent().filter(|above| *above != self.home());
+        for folder in above.into_iter().chain([folder]) {
             let _ = self.disk.make_dir(folder)?;
         }
         Ok(())
@@ -384,20 +385,6 @@ impl<D: Disk> RecordStore for Store<D> {
         wait: Wait,
     ) -> Result<Option<Lock>, StoreError> {
         Ok(self.disk.lock(&layout::lock(&self.layout.job(id), lock), mode, wait)?)
-    }
-
-    fn lock_turn(&self, session: &Session, wait: Wait) -> Result<Option<Lock>, StoreError> {
-        let folder = self.layout.session(&key::session_name(session));
-        self.make_folders(&folder)?;
-        Ok(self.disk.lock(&layout::turn_lock(&folder), LockMode::Exclusive, wait)?)
-    }
-
-    fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError> {
-        let folder = self.layout.monitor();
-        if mode == LockMode::Exclusive {
-            self.make_folders(&folder)?;
-        }
-        Ok(self.disk.lock(&layout::run_lock(&folder), mode, wait)?)
     }
 
     fn excerpt(&self, seen: &Observed, head: u64, tail: u64) -> Result<Excerpt, StoreError> {

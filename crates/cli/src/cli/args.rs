@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use hearback_core::note::HistoryEnd;
 use hearback_core::{Key, Leftovers, LogCap, NotifyPolicy, OverCap, Session, StateWord};
 
+use crate::Predecessor;
 use crate::settings::parse_size;
 
 const AFTER_HELP: &str = "\
@@ -58,8 +60,14 @@ pub(crate) enum Command {
     /// See what is owed to the owners of jobs that are over, take it, try it again, or drop it.
     #[command(visible_alias = "followup")]
     Followups(FollowupsArgs),
-    /// Run an agent as a turn of a session, and deliver what became due for it meanwhile.
+    /// Run an agent as a turn of a session, and hand over what came for it meanwhile: messages and follow-ups.
     Turn(TurnArgs),
+    /// Send a message to a session: it is on disk when this returns, and taken in a turn of its own, in order.
+    Send(SendArgs),
+    /// List sessions: who is in a turn, who was interrupted, what waits.
+    Sessions(SessionsArgs),
+    /// See the messages that wait for sessions, or drop one.
+    Inbox(InboxArgs),
     /// Look after the whole store.
     #[command(subcommand)]
     Monitor(MonitorCommand),
@@ -73,6 +81,8 @@ pub(crate) enum Command {
     Reconcile(DryRunArgs),
     /// Remove jobs that were settled long enough ago.
     Prune(PruneArgs),
+    /// Show each setting, and whether it comes from the environment, the file or the default.
+    Settings,
     /// Try what this machine and the store can do, and what a job launched here would live through.
     Doctor,
     /// Print the JSON Schema of what --json prints.
@@ -137,6 +147,10 @@ pub(crate) struct LaunchArgs {
     /// Where the follow-up goes; repeat for a chain.
     #[arg(long = "sink", value_name = "NAME")]
     pub(crate) sinks: Vec<String>,
+
+    /// End it with the host: a monitor of this store that restarts or stops ends it first, and its owner is told.
+    #[arg(long)]
+    pub(crate) bound: bool,
 
     /// A name for people.
     #[arg(short, long, value_name = "TEXT")]
@@ -456,22 +470,165 @@ pub(crate) struct TurnArgs {
     #[arg(long)]
     pub(crate) no_wait: bool,
 
+    /// Where the host shows what the agent says, such as a chat or a thread of it.
+    #[arg(long, value_name = "D")]
+    pub(crate) destination: Option<String>,
+
+    /// What the conversation ends with, if the host knows: it decides whether the agent gets a note that its last turn
+    /// was interrupted (in $HEARBACK_NOTE).
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) history: Option<HistoryArg>,
+
     /// The agent and its arguments.
     #[arg(trailing_var_arg = true, required = true, value_name = "AGENT [ARG…]")]
     pub(crate) argv: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HistoryArg {
+    /// Results of tools that the agent has not taken up.
+    ToolResults,
+    /// What the agent or its user said.
+    Text,
+    /// Nothing.
+    Empty,
+}
+
+impl From<HistoryArg> for HistoryEnd {
+    fn from(history: HistoryArg) -> Self {
+        match history {
+            HistoryArg::ToolResults => Self::ToolResults,
+            HistoryArg::Text => Self::Text,
+            HistoryArg::Empty => Self::Empty,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SendArgs {
+    /// The message; `-` reads it from standard input.
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) text: String,
+
+    /// The session [default: the session of the environment].
+    #[arg(short, long, value_name = "S", value_parser = parse_session)]
+    pub(crate) session: Option<Session>,
+
+    /// The sink that runs the agent [default: where the last turn went, else the setting `default_sink`].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sink: Option<String>,
+
+    /// Where the host shows what the agent says, such as a chat or a thread of it.
+    #[arg(long, value_name = "D")]
+    pub(crate) destination: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionsArgs {
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct InboxArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<InboxCommand>,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum InboxCommand {
+    /// List the messages that wait, and those that nobody could be given. Reading takes nothing away.
+    List(SessionsArgs),
+    /// Drop a message.
+    Discard(InboxDiscardArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InboxDiscardArgs {
+    /// The number of the message.
+    pub(crate) n: u32,
+
+    /// The session [default: the session of the environment].
+    #[arg(short, long, value_name = "S", value_parser = parse_session)]
+    pub(crate) session: Option<Session>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MonitorCommand {
     /// Deliver, try again, find what died, prune, and sleep until the next thing is due. Several may run at once.
     Run(MonitorRunArgs),
+    /// Say whether a monitor runs, what it is about to do, and which settings are in force.
+    Status,
+    /// Let the monitor end when every turn that it runs is over, and take nothing new until then.
+    Drain(StopArgs),
+    /// Restart the monitor: turns have until the limit and go on afterwards; jobs are not touched.
+    Restart(RestartArgs),
+    /// End the monitor: turns have until the limit; jobs are not touched.
+    Stop(StopArgs),
+    /// Have a monitor for this store at every login, kept running by systemd, launchd or the Task Scheduler.
+    ///
+    /// Shows what is going to be written and run, and asks. Installing again changes nothing that is as it should be.
+    Install(InstallArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// Only print what would be written, and what would be run.
+    #[arg(long, conflicts_with_all = ["remove", "yes"])]
+    pub(crate) print: bool,
+
+    /// Take it away again.
+    #[arg(long)]
+    pub(crate) remove: bool,
+
+    /// Do not ask.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MonitorRunArgs {
     /// Do what is due now, and end.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["service", "after"])]
     pub(crate) once: bool,
+
+    /// A service manager runs this: to restart, exit with 85 and be started again.
+    #[arg(long)]
+    pub(crate) service: bool,
+
+    /// Begin when this process is gone.
+    #[arg(long, hide = true, value_name = "PID:STARTED", value_parser = parse_predecessor)]
+    pub(crate) after: Option<Predecessor>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    /// How long turns have [default: the setting `drain_timeout`; of `drain`, no limit].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Return when the monitor has heard it, and not when it has ended.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestartArgs {
+    /// How long turns have [default: the setting `drain_timeout`].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// A number that grows with each request: one that comes again with an old number within five minutes is ignored.
+    #[arg(long, value_name = "N")]
+    pub(crate) sequence: Option<u64>,
+
+    /// Return when the successor runs, and not when the request was heard.
+    #[arg(long)]
+    pub(crate) wait: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -531,6 +688,13 @@ pub(crate) struct PruneArgs {
 pub(crate) struct CompletionsArgs {
     /// The shell.
     pub(crate) shell: clap_complete::Shell,
+}
+
+fn parse_predecessor(text: &str) -> Result<Predecessor, String> {
+    let parsed = text.split_once(':').and_then(|(pid, started)| {
+        Some(Predecessor { pid: pid.parse().ok()?, started: started.parse().ok()? })
+    });
+    parsed.ok_or_else(|| "it is PID:STARTED".to_owned())
 }
 
 fn parse_session(text: &str) -> Result<Session, hearback_core::NameError> {

@@ -1,11 +1,12 @@
 //! What a restricted caller may not do: `HEARBACK_DENY=notify,launch,…`.
 
-use super::args::{Command, FollowupsCommand, Notify};
+use super::args::{Command, FollowupsCommand, InboxCommand, MonitorCommand, Notify};
 use super::error::CliError;
 
 const VARIABLE: &str = "HEARBACK_DENY";
 /// What can be denied: what changes anything, or wakes anybody.
-const CAPABILITIES: [&str; 8] = ["launch", "notify", "kill", "ack", "turn", "monitor", "prune", "sink"];
+const CAPABILITIES: [&str; 9] =
+    ["launch", "notify", "kill", "ack", "turn", "send", "monitor", "prune", "sink"];
 
 /// Refuses a command that the environment denies.
 pub(super) fn check(command: &Command) -> Result<(), CliError> {
@@ -44,6 +45,9 @@ fn needs(command: &Command) -> Vec<&'static str> {
             _ => vec![],
         },
         Command::Turn(_) => vec!["turn"],
+        Command::Send(_) => vec!["send"],
+        Command::Inbox(args) if matches!(args.command, Some(InboxCommand::Discard(_))) => vec!["send"],
+        Command::Monitor(MonitorCommand::Status) => vec![],
         Command::Monitor(_) => vec!["monitor"],
         Command::Sink(_) | Command::Plugin(_) => vec!["sink"],
         Command::Prune(_) => vec!["prune"],

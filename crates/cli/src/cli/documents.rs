@@ -1,8 +1,12 @@
 //! The JSON documents besides the job itself. They are a contract: see `hearback schema`.
 
-use hearback_core::{Durability, Gap, JobId, JobView, OsText, Outcome};
+use hearback_core::service::ServiceManager;
+use hearback_core::session::Interruption;
+use hearback_core::{Durability, Gap, JobId, JobView, OsText, Outcome, Session, StopKind};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::EffectiveSetting;
 
 /// What `list --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -161,6 +165,186 @@ pub(crate) struct PruneDocument {
     pub(crate) problems: Vec<Problem>,
 }
 
+/// What `send --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SentDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// Whom it is for.
+    pub(crate) session: Session,
+    /// Its number.
+    pub(crate) message: u32,
+    /// Whether the turn that the session was in has been cut short for it.
+    pub(crate) interrupted: bool,
+    /// Whether the session was in a turn.
+    pub(crate) in_turn: bool,
+}
+
+/// What `sessions --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionsDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// By name.
+    pub(crate) sessions: Vec<SessionDocument>,
+}
+
+/// What is known of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionDocument {
+    /// Which.
+    pub(crate) session: Session,
+    /// The turn that is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) in_turn: Option<u32>,
+    /// The newest turn that was cut short since the last good one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) interrupted: Option<InterruptedDocument>,
+    /// Why it is not continued any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) suspended: Option<String>,
+    /// How many messages wait.
+    pub(crate) waiting: usize,
+    /// How many nobody could be given.
+    pub(crate) dead_letters: usize,
+    /// The sink of its last turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sink: Option<String>,
+    /// Where that was shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) destination: Option<String>,
+    /// When that began (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_turn_at: Option<String>,
+}
+
+/// A turn that was cut short.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct InterruptedDocument {
+    /// Its number.
+    pub(crate) turn: u32,
+    /// Why.
+    pub(crate) reason: Interruption,
+    /// When, as far as that is known (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<String>,
+}
+
+/// What `inbox --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct InboxDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// In order, for each session.
+    pub(crate) messages: Vec<MessageDocument>,
+}
+
+/// A message that waits, or that nobody could be given.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct MessageDocument {
+    /// Whom it is for.
+    pub(crate) session: Session,
+    /// Its number.
+    pub(crate) message: u32,
+    /// What it says; absent when it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+    /// When it was sent (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sent_at: Option<String>,
+    /// How often it was tried.
+    pub(crate) attempts: usize,
+    /// Whether it is not tried any more.
+    pub(crate) given_up: bool,
+    /// What the last attempt came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+/// What `monitor install --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct InstallDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// Who keeps the monitor running.
+    pub(crate) manager: ServiceManager,
+    /// By which that knows it.
+    pub(crate) name: String,
+    /// Where it is described.
+    pub(crate) file: OsText,
+    /// The description.
+    pub(crate) text: String,
+    /// Whether anything was done: installed, or removed.
+    pub(crate) done: bool,
+    /// What the manager was told, or would be.
+    pub(crate) commands: Vec<OrderDocument>,
+}
+
+/// What a service manager is told.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OrderDocument {
+    /// The program and its arguments.
+    pub(crate) argv: Vec<String>,
+    /// Why it failed, if it had to succeed and did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+/// What `monitor status --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct MonitorDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// Whether one looks after the store.
+    pub(crate) running: bool,
+    /// Its process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pid: Option<u32>,
+    /// Since when (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<String>,
+    /// The version of its hearback.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
+    /// Whether a service manager starts it again.
+    pub(crate) service: bool,
+    /// What it is about to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stopping: Option<StopKind>,
+    /// Every session of which anything is known.
+    pub(crate) sessions: Vec<SessionDocument>,
+    /// Every setting as it is in force here.
+    pub(crate) settings: Vec<EffectiveSetting>,
+}
+
+/// What `monitor restart`, `stop` and `drain` print with `--json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct MonitorAskedDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// What was asked for.
+    pub(crate) kind: StopKind,
+    /// How many turns are waited for, or were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) awaited: Option<u32>,
+    /// Whether it was an old request that came again, and nothing was done.
+    pub(crate) ignored: bool,
+}
+
+/// What `settings --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SettingsDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// Where the settings file is, or would be.
+    pub(crate) file: OsText,
+    /// Every setting as it is in force.
+    pub(crate) settings: Vec<EffectiveSetting>,
+    /// Values that were passed over, each with its reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
+}
+
 /// What `doctor --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DoctorDocument {
@@ -218,6 +402,24 @@ pub(crate) struct Documents {
     pub(crate) reconcile: ReconcileDocument,
     /// `prune`.
     pub(crate) prune: PruneDocument,
+    /// `send`.
+    pub(crate) send: SentDocument,
+    /// What a sink is given for a message; the envelope is that of `event`.
+    pub(crate) message: hearback_core::Letter,
+    /// What a sink is given for a notice; the envelope is that of `event`.
+    pub(crate) notice: hearback_core::Notice,
+    /// `sessions`.
+    pub(crate) sessions: SessionsDocument,
+    /// `inbox`.
+    pub(crate) inbox: InboxDocument,
+    /// `monitor status`.
+    pub(crate) monitor: MonitorDocument,
+    /// `monitor restart`, `monitor stop` and `monitor drain`.
+    pub(crate) monitor_asked: MonitorAskedDocument,
+    /// `monitor install`.
+    pub(crate) monitor_install: InstallDocument,
+    /// `settings`.
+    pub(crate) settings: SettingsDocument,
     /// `doctor`.
     pub(crate) doctor: DoctorDocument,
 }

@@ -1,15 +1,17 @@
 //! What can go wrong, with what to try next and how to exit.
 
 use std::io;
+use std::path::PathBuf;
 
 use hearback_core::port::disk::ReadError;
 use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::SinkError;
-use hearback_core::{JobId, StartErrorKind};
+use hearback_core::service::ServiceError;
+use hearback_core::{JobId, Session, StartErrorKind, StopKind};
 
 use crate::{
-    DoctorError, FindError, FollowError, KillError, LaunchError, OpenError, RequestError, SessionError,
-    WaitError,
+    DoctorError, FindError, FollowError, KillError, LaunchError, OpenError, RequestError, SendError,
+    SessionError, WaitError,
 };
 
 /// Every error that a command can end with.
@@ -39,6 +41,28 @@ pub(crate) enum CliError {
     Denied(&'static str),
     #[error(transparent)]
     Sink(#[from] SinkError),
+    #[error(transparent)]
+    Send(#[from] SendError),
+    #[error("no monitor runs here")]
+    NoMonitor,
+    #[error("a {0} of the monitor is under way already")]
+    UnderWay(StopKind),
+    #[error("the monitor does not answer")]
+    MonitorSilent,
+    #[error("this is a turn of session `{0}` already")]
+    InTurn(Session),
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    #[error("no service manager is known here that could keep a monitor running")]
+    NoManager,
+    #[error("there is no `{0}` here that could be told to keep a monitor running")]
+    NoManagerProgram(&'static str),
+    #[error("the monitor cannot be installed")]
+    Install(#[source] io::Error),
+    #[error("`{}` cannot be written into the description of a service: it is not Unicode", .0.display())]
+    NotUnicode(PathBuf),
+    #[error("the service manager did not do all that it was told")]
+    Manager(Vec<String>),
     #[error("the agent could not be run")]
     Agent(#[source] io::Error),
     #[error(
@@ -77,6 +101,11 @@ impl CliError {
             Self::Session(_) | Self::Usage(_) | Self::Request(RequestError::Empty) => 2,
             Self::Denied(_) | Self::Sink(SinkError::Missing(_)) => 2,
             Self::Launch(LaunchError::KeyTaken { .. }) => 2,
+            // Another time it may work.
+            Self::Send(SendError::Refused(_)) | Self::UnderWay(_) | Self::InTurn(_) => 75,
+            Self::Send(SendError::Store(_)) => 125,
+            Self::Send(_) => 2,
+            Self::NoMonitor => 1,
             Self::Launch(LaunchError::FailedToStart { error, .. }) => error.kind.exit_code(),
             // As if the request had ended us.
             Self::Doctor(DoctorError::Interrupted) => 130,
@@ -88,6 +117,13 @@ impl CliError {
             | Self::Follow(_)
             | Self::Sink(_)
             | Self::Agent(_)
+            | Self::MonitorSilent
+            | Self::Service(_)
+            | Self::NoManager
+            | Self::NoManagerProgram(_)
+            | Self::Install(_)
+            | Self::NotUnicode(_)
+            | Self::Manager(_)
             | Self::TooDeep { .. }
             | Self::TooFast { .. }
             | Self::Log { .. }
@@ -120,10 +156,7 @@ impl CliError {
                 "`hearback list --all` shows every job of this session, `--all-sessions` those of all".into()
             }
             Self::Find(FindError::NotAnId(_)) => "`hearback list` shows the jobs and their ids".into(),
-            Self::Sink(SinkError::Missing(name)) => format!(
-                "`hearback sink list` shows those that there are; define [sink.{name}] in config.toml, or put a \
-                 program `hearback-sink-{name}` on the PATH"
-            ),
+            Self::Sink(SinkError::Missing(name)) => sink_tip(name),
             Self::TooDeep { .. } => {
                 "launch it with `--notify never`, or raise `max_depth` in config.toml if the chain is meant"
                     .into()
@@ -132,6 +165,26 @@ impl CliError {
                 "launch it with `--notify never`, or raise `max_rate` in config.toml if that many are meant"
                     .into()
             }
+            Self::Send(SendError::NoRoute(_)) => {
+                "name a sink with `--sink NAME`, or set `default_sink` in config.toml".into()
+            }
+            Self::Send(SendError::NoSink(name)) => sink_tip(name),
+            Self::Send(SendError::Refused(_)) => {
+                "try again when `hearback monitor status` says that it runs".into()
+            }
+            Self::Send(SendError::TooLong) => "put it into a file, and let the message name that".into(),
+            Self::NoMonitor => {
+                "`hearback monitor run` starts one in front, `hearback monitor install` one that \
+                                comes back by itself"
+                    .into()
+            }
+            Self::UnderWay(_) => "`hearback monitor status` shows what it waits for".into(),
+            Self::MonitorSilent => "`hearback monitor status` shows its process; it may be stopped".into(),
+            Self::InTurn(_) => "run the agent as it is, or take another session".into(),
+            Self::NoManager | Self::NoManagerProgram(_) => {
+                "start `hearback monitor run` from whatever starts programs at your login".into()
+            }
+            Self::Manager(failed) => format!("run by hand what failed: {}", failed.join("; ")),
             Self::Denied(_) => "ask whoever started you for the capability".into(),
             Self::Untold { id, .. } => format!("hearback show {id}"),
             Self::Find(FindError::Ambiguous { .. }) => "give more characters of the id".into(),
@@ -156,6 +209,13 @@ impl CliError {
             _ => return None,
         })
     }
+}
+
+fn sink_tip(name: &str) -> String {
+    format!(
+        "`hearback sink list` shows those that there are; define [sink.{name}] in config.toml, or put a program \
+         `hearback-sink-{name}` on the PATH"
+    )
 }
 
 fn storage_tip(error: &StoreError) -> Option<&'static str> {

@@ -53,9 +53,13 @@ fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
         Command::Kill(args) => commands::kill::run(&hearback, &args, output),
         Command::Followups(args) => commands::followups::run(&hearback, args, output),
         Command::Turn(args) => commands::turn::run(&hearback, &args, output),
+        Command::Send(args) => commands::send::run(&hearback, args, output),
+        Command::Sessions(args) => commands::sessions::run(&hearback, &args, output),
+        Command::Inbox(args) => commands::inbox::run(&hearback, args, output),
         Command::Monitor(command) => commands::monitor::run(hearback, &command, output),
         Command::Sink(command) => commands::sink::run(&hearback, &command, output),
         Command::Plugin(command) => commands::plugin::run(&hearback, &command, output),
+        Command::Settings => commands::settings::run(&hearback, output),
         Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
         Command::Completions(_) | Command::Doctor | Command::Schema => {

@@ -84,6 +84,17 @@ impl Output {
         }
     }
 
+    /// Asks a person, if one is there to answer. Anything but a yes is a no.
+    pub(crate) fn ask(&self, question: &str) -> Option<bool> {
+        if !self.is_guided() || !io::stdin().is_terminal() {
+            return None;
+        }
+        let _ = write!(anstream::stderr().lock(), "{question}");
+        let mut answer = String::new();
+        let _ = io::stdin().read_line(&mut answer);
+        Some(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+    }
+
     /// Says something that is not data.
     pub(crate) fn say(&self, line: &str) {
         say(line);

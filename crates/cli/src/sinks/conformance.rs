@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hearback_core::message::clean_line;
 use hearback_core::port::process::ErrandReport;
-use hearback_core::port::sink::{Answer, Delivery};
-use hearback_core::{Exit, Session};
+use hearback_core::port::sink::{Answer, Delivery, Trip};
+use hearback_core::{Exit, Parcel, Session};
 
 use super::exec::{OUTPUT_MAX, complaint};
 use super::plugin::{PluginSink, Reply, Request, greeting, lines};
@@ -54,7 +54,7 @@ impl Hearback {
         let plugin = PluginSink { registry: &self.registry, program, settings };
         let session = Session::parse("plugin-check").ok();
         match argv(["true"]) {
-            Ok(request) => check(&plugin, &self.sample_delivery(&request, session)),
+            Ok(request) => check(&plugin, &self.trip(), &self.sample_delivery(&request, session)),
             Err(error) => vec![PluginCheck::new("hello", Err(error.to_string()))],
         }
     }
@@ -64,12 +64,12 @@ impl Hearback {
 struct Trial {
     name: &'static str,
     told: Vec<u8>,
-    delivery: Delivery,
+    parcel: Parcel,
     judge: fn(&ErrandReport) -> Result<String, String>,
 }
 
-fn check(plugin: &PluginSink<'_>, sample: &Delivery) -> Vec<PluginCheck> {
-    let hello = match plugin.speak(sample, Vec::new()) {
+fn check(plugin: &PluginSink<'_>, trip: &Trip, sample: &Delivery) -> Vec<PluginCheck> {
+    let hello = match plugin.speak(&sample.clone().into(), trip, Vec::new()) {
         Ok(report) => report,
         Err(error) => return vec![PluginCheck::new("hello", Err(error.message))],
     };
@@ -81,7 +81,7 @@ fn check(plugin: &PluginSink<'_>, sample: &Delivery) -> Vec<PluginCheck> {
     checks.push(PluginCheck::new("end_of_input", ends(&hello)));
     let mut impure = impurity(&hello);
     for trial in trials(sample) {
-        let found = match plugin.speak(&trial.delivery, trial.told) {
+        let found = match plugin.speak(&trial.parcel, trip, trial.told) {
             Ok(report) => {
                 impure = impure.or_else(|| impurity(&report));
                 (trial.judge)(&report)
@@ -96,14 +96,17 @@ fn check(plugin: &PluginSink<'_>, sample: &Delivery) -> Vec<PluginCheck> {
 }
 
 fn trials(sample: &Delivery) -> Vec<Trial> {
-    let request = |delivery: &Delivery| Request::deliver(delivery.clone()).line().unwrap_or_default();
+    let request = |delivery: &Delivery| {
+        let parcel = Parcel::from(delivery.clone());
+        Request::deliver(&parcel).line().unwrap_or_default()
+    };
     let again = Delivery { attempt: sample.attempt + 1, ..sample.clone() };
     let mut hostile = sample.clone();
     hostile.id.push_str(".hostile");
     hostile.text = HOSTILE.repeat(HOSTILE_BYTES / HOSTILE.len());
     hostile.output.head.clone_from(&hostile.text);
     let trial =
-        |name, told, delivery: &Delivery, judge| Trial { name, told, delivery: delivery.clone(), judge };
+        |name, told, delivery: &Delivery, judge| Trial { name, told, parcel: delivery.clone().into(), judge };
     vec![
         trial("deliver", request(sample), sample, |report| answers(report, 1)),
         trial("repeat", request(&again), &again, |report| answers(report, 1)),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hearback_core::message::{clean_line, command_text, shortened};
 use hearback_core::port::process::{Errand, ErrandReport, ProcessControl};
-use hearback_core::port::sink::{Answer, Delivery, FollowUpSink, SinkError};
-use hearback_core::{CloudEvent, Exit, JobId, JobView, OsText, StartErrorKind};
+use hearback_core::port::sink::{Answer, FollowUpSink, SinkError, Trip};
+use hearback_core::{Delivery, Exit, JobView, OsText, Parcel, StartErrorKind};
 
 use super::plugin::Reply;
 use super::route::{Input, Route, SinkSettings};
@@ -32,16 +32,16 @@ pub(crate) struct ExecSink<'a> {
 }
 
 impl FollowUpSink for ExecSink<'_> {
-    fn deliver(&self, delivery: &Delivery) -> Result<Answer, SinkError> {
-        let delivery = &self.registry.masked(delivery);
+    fn deliver(&self, parcel: &Parcel, trip: &Trip) -> Result<Answer, SinkError> {
+        let parcel = &self.registry.masked(parcel);
         let mut missing = String::new();
         for words in self.commands()? {
-            let argv = match arguments(&words, delivery) {
+            let argv = match arguments(&words, parcel) {
                 Ok(argv) => argv,
                 Err(reason) => return Ok(Answer::Gone { reason }),
             };
-            let input = self.input(delivery)?;
-            match self.registry.send(delivery, argv, input, false, self.settings.timeout) {
+            let input = self.input(parcel)?;
+            match self.registry.send(parcel, trip, argv, input, false, self.settings.timeout) {
                 Ok(report) => return self.registry.told(self.answer(&report)),
                 Err(error) if error.kind == StartErrorKind::NotFound => missing = error.message,
                 Err(error) => return Err(SinkError::Failed(error.message)),
@@ -90,26 +90,30 @@ impl ExecSink<'_> {
         }
     }
 
-    fn input(&self, delivery: &Delivery) -> Result<Vec<u8>, SinkError> {
+    fn input(&self, parcel: &Parcel) -> Result<Vec<u8>, SinkError> {
         match self.settings.input {
             Input::Nothing => Ok(Vec::new()),
-            Input::Text => Ok(delivery.text.clone().into_bytes()),
-            Input::Json => line(&CloudEvent::from(delivery.clone())),
+            Input::Text => Ok(parcel.text().as_bytes().to_vec()),
+            Input::Json => line(&parcel.event()),
         }
     }
 }
 
 /// What to run, with what a delivery says filled in; otherwise why that cannot be done, now or later.
-fn arguments(words: &[String], delivery: &Delivery) -> Result<Vec<OsText>, String> {
+fn arguments(words: &[String], parcel: &Parcel) -> Result<Vec<OsText>, String> {
     // An agent that is to resume nothing in particular would resume something else.
-    if delivery.session.is_none() && words.iter().any(|word| word.contains("{session}")) {
-        return Err("the job belongs to no session that could be woken".into());
+    if parcel.session().is_none() && words.iter().any(|word| word.contains("{session}")) {
+        return Err("it is for no session that could be woken".into());
     }
     let mut options = true;
     let mut argv = Vec::with_capacity(words.len());
     for word in words {
         options &= word != "--";
-        let filled = filled(word, delivery);
+        let mut filled = filled(word, parcel);
+        // What is said may begin as it likes.
+        if word == "{text}" && filled.starts_with('-') {
+            filled.insert(0, ' ');
+        }
         // Whoever names a session does not choose the options of the agent that is woken in it.
         if options && word.starts_with('{') && filled.starts_with('-') {
             return Err(format!("`{}` would be taken for an option", clean_line(&shortened(&filled, 100))));
@@ -126,8 +130,12 @@ pub(super) fn line(value: &impl serde::Serialize) -> Result<Vec<u8>, SinkError> 
     Ok(line)
 }
 
-/// Puts what a delivery says in place of the names of it. What is filled in is never looked at again.
-fn filled(word: &str, delivery: &Delivery) -> String {
+/// Puts what a parcel says in place of the names of it. What is filled in is never looked at again.
+fn filled(word: &str, parcel: &Parcel) -> String {
+    let job = match parcel {
+        Parcel::FollowUp(delivery) => Some(&delivery.job),
+        _ => None,
+    };
     let mut text = String::new();
     let mut rest = word;
     while let Some(start) = rest.find('{') {
@@ -135,17 +143,18 @@ fn filled(word: &str, delivery: &Delivery) -> String {
         rest = &rest[start..];
         let Some(end) = rest.find('}') else { break };
         match &rest[1..end] {
-            "session" => text.push_str(delivery.session.as_ref().map_or("", |session| session.as_str())),
-            "text" => text.push_str(&shortened(&delivery.text, ARGUMENT_BYTES)),
-            "delivery" => text.push_str(&delivery.id),
-            "job" => text.push_str(delivery.job.id.as_str()),
+            "session" => text.push_str(parcel.session().map_or("", |session| session.as_str())),
+            "destination" => text.push_str(parcel.destination().unwrap_or_default()),
+            "text" => text.push_str(&shortened(parcel.text(), ARGUMENT_BYTES)),
+            "delivery" => text.push_str(parcel.id()),
+            "job" => text.push_str(job.map_or("", |job| job.id.as_str())),
             // Not the first line of the text: that may be about the news, and not about the job.
-            "title" => match &delivery.job.outcome {
+            "title" => match job.and_then(|job| job.outcome.as_ref()) {
                 Some(outcome) => text.push_str(&clean_line(&outcome.to_string())),
-                None => text.push_str(delivery.text.lines().next().unwrap_or_default()),
+                None => text.push_str(parcel.text().lines().next().unwrap_or_default()),
             },
             "command" => {
-                let command = delivery.job.command.as_ref().map(command_text).unwrap_or_default();
+                let command = job.and_then(|job| job.command.as_ref()).map(command_text).unwrap_or_default();
                 text.push_str(&shortened(&clean_line(&command), ARGUMENT_BYTES / 8));
             }
             _ => text.push_str(&rest[..=end]),
@@ -183,10 +192,11 @@ pub(super) fn complaint(report: &ErrandReport) -> String {
 }
 
 impl Registry {
-    /// Runs a program with a delivery.
+    /// Runs a program with a parcel.
     pub(super) fn send(
         &self,
-        delivery: &Delivery,
+        parcel: &Parcel,
+        trip: &Trip,
         argv: Vec<OsText>,
         stdin: Vec<u8>,
         speaks_first: bool,
@@ -194,15 +204,17 @@ impl Registry {
     ) -> Result<ErrandReport, hearback_core::StartError> {
         let text = |name: &str, value: &str| (OsString::from(name), Some(OsString::from(value)));
         let mut env = vec![
-            text("HEARBACK_DELIVERY", &delivery.id),
-            text("HEARBACK_ATTEMPT", &delivery.attempt.to_string()),
-            text(crate::session::DEPTH_VARIABLE, &delivery.depth.to_string()),
+            text("HEARBACK_DELIVERY", parcel.id()),
+            text("HEARBACK_ATTEMPT", &parcel.attempt().to_string()),
+            text(crate::session::DEPTH_VARIABLE, &parcel.depth().to_string()),
         ];
         // Whoever is woken launches for the session that it is woken in, whoever sent it out.
-        let others = crate::session::variables_of_others(delivery.session.as_ref());
+        let others = crate::session::variables_of_others(parcel.session());
         env.extend(others.map(|name| (OsString::from(name), None)));
-        env.extend(delivery.session.as_ref().map(|session| text("HEARBACK_SESSION", session.as_str())));
-        let cwd = delivery.job.cwd.as_ref().map(|cwd| PathBuf::from(hearback_platform::to_os(cwd)));
+        env.extend(parcel.session().map(|session| text(crate::session::VARIABLE, session.as_str())));
+        let turn = trip.turn.map(|turn| OsString::from(turn.to_string()));
+        env.push((crate::session::TURN_VARIABLE.into(), turn));
+        let cwd = parcel.cwd().map(|cwd| PathBuf::from(hearback_platform::to_os(cwd)));
         self.native.run_errand(&Errand {
             argv,
             cwd: cwd.filter(|cwd| cwd.is_dir()),
@@ -211,7 +223,7 @@ impl Registry {
             speaks_first,
             within,
             output_max: OUTPUT_MAX,
-            mark: self.native.mint(),
+            mark: trip.mark.clone(),
         })
     }
 
@@ -230,8 +242,16 @@ impl Registry {
     }
 
     /// Removes the values of secrets from everything that is sent.
-    pub(crate) fn masked(&self, delivery: &Delivery) -> Delivery {
-        let mut masked = self.mask(delivery.clone());
+    pub(crate) fn masked(&self, parcel: &Parcel) -> Parcel {
+        match parcel {
+            Parcel::FollowUp(delivery) => self.masked_delivery((**delivery).clone()).into(),
+            other => self.mask(other.clone()),
+        }
+    }
+
+    /// The same for a follow-up, which may have been cut in the middle of one.
+    pub(crate) fn masked_delivery(&self, delivery: Delivery) -> Delivery {
+        let mut masked = self.mask(delivery);
         self.secrets.mask_excerpt(&mut masked);
         masked
     }
@@ -262,19 +282,6 @@ fn mask(value: &mut serde_json::Value, secrets: &Secrets) {
     }
 }
 
-/// A fresh name for an errand.
-pub(super) trait Mint {
-    fn mint(&self) -> JobId;
-}
-
-impl Mint for hearback_platform::Native {
-    fn mint(&self) -> JobId {
-        use hearback_core::port::clock::Clock;
-        use hearback_core::port::disk::Disk;
-        JobId::mint(self.wall().as_millis().unsigned_abs(), self.nonce())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,14 +292,15 @@ mod tests {
     fn what_a_job_says_cannot_be_filled_in_twice_or_become_an_argument() {
         let excerpt = Excerpt { head: b"{session} $(rm) `x`\n".to_vec(), tail: vec![], omitted: 0 };
         let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
-        let delivery = Delivery::new(job, &excerpt, 1, false, 1);
-        let word = |word| filled(word, &delivery);
+        let parcel = Parcel::from(Delivery::new(job, &excerpt, 1, false, 1));
+        let word = |word| filled(word, &parcel);
         assert!(word("{text}").contains("| {session} $(rm) `x`\n"), "{}", word("{text}"));
         assert_eq!(word("--id={session}"), "--id=s");
         assert_eq!(word("{unknown} {"), "{unknown} {");
         assert_eq!(word("{title}"), "done: exit code 0");
-        let late = Delivery { late: true, text: "(late)\n".into(), ..delivery.clone() };
-        assert_eq!(filled("{title}", &late), "done: exit code 0");
+        let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
+        let late = Parcel::from(Delivery::new(job, &excerpt, 1, true, 1));
+        assert_eq!(filled("{title}", &late), "done: exit code 0", "late or not");
     }
 
     #[test]
@@ -302,7 +310,8 @@ mod tests {
         let mut delivery = Delivery::new(job, &nothing, 1, false, 1);
         let words = |words: &[&str], delivery: &Delivery| {
             let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
-            arguments(&words, delivery).map(|argv| argv.iter().map(ToString::to_string).collect::<Vec<_>>())
+            arguments(&words, &delivery.clone().into())
+                .map(|argv| argv.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
         assert_eq!(
             words(&["agent", "--resume", "{session}"], &delivery).unwrap(),
@@ -322,7 +331,7 @@ mod tests {
         let nothing = Excerpt { head: vec![b'x'; 1 << 20], tail: vec![], omitted: 0 };
         let mut job = sample::view(hearback_core::Outcome::Exited { code: 0 });
         job.command = Some(hearback_core::CommandLine::Shell { shell: "y".repeat(1 << 20), program: None });
-        let delivery = Delivery::new(job, &nothing, 1, false, 1);
+        let delivery = Parcel::from(Delivery::new(job, &nothing, 1, false, 1));
         for word in ["{text}", "{command}"] {
             assert!(filled(word, &delivery).len() <= ARGUMENT_BYTES, "{word}");
         }

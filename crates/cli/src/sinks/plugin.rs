@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hearback_core::port::process::ErrandReport;
-use hearback_core::port::sink::{Answer, Delivery, FollowUpSink, SinkError};
-use hearback_core::{CloudEvent, StartError};
+use hearback_core::port::sink::{Answer, FollowUpSink, SinkError, Trip};
+use hearback_core::{CloudEvent, Parcel, StartError};
 use serde::{Deserialize, Serialize};
 
 use super::Registry;
@@ -41,15 +41,15 @@ pub(crate) enum Request {
     Deliver {
         /// Which version this is.
         version: u32,
-        /// The delivery in its envelope.
-        event: Box<CloudEvent>,
+        /// What it is handed, in its envelope.
+        event: Box<CloudEvent<Parcel>>,
     },
 }
 
 impl Request {
     /// To hand over this delivery.
-    pub(super) fn deliver(delivery: Delivery) -> Self {
-        Self::Deliver { version: Protocol::VERSION, event: Box::new(CloudEvent::from(delivery)) }
+    pub(super) fn deliver(parcel: &Parcel) -> Self {
+        Self::Deliver { version: Protocol::VERSION, event: Box::new(parcel.event()) }
     }
 
     /// As it is said.
@@ -66,10 +66,10 @@ pub(crate) struct PluginSink<'a> {
 }
 
 impl FollowUpSink for PluginSink<'_> {
-    fn deliver(&self, delivery: &Delivery) -> Result<Answer, SinkError> {
-        let delivery = self.registry.masked(delivery);
-        let request = Request::deliver(delivery.clone()).line()?;
-        let report = self.speak(&delivery, request).map_err(|error| SinkError::Failed(error.message))?;
+    fn deliver(&self, parcel: &Parcel, trip: &Trip) -> Result<Answer, SinkError> {
+        let parcel = self.registry.masked(parcel);
+        let request = Request::deliver(&parcel).line()?;
+        let report = self.speak(&parcel, trip, request).map_err(|error| SinkError::Failed(error.message))?;
         self.registry.told(understand(&report))
     }
 
@@ -84,9 +84,14 @@ impl FollowUpSink for PluginSink<'_> {
 
 impl PluginSink<'_> {
     /// Says something to the plugin once it has said hello, and hears all that it answers.
-    pub(crate) fn speak(&self, delivery: &Delivery, said: Vec<u8>) -> Result<ErrandReport, StartError> {
+    pub(crate) fn speak(
+        &self,
+        parcel: &Parcel,
+        trip: &Trip,
+        said: Vec<u8>,
+    ) -> Result<ErrandReport, StartError> {
         let program = hearback_platform::from_os(self.program.as_os_str());
-        self.registry.send(delivery, vec![program], said, true, self.settings.timeout)
+        self.registry.send(parcel, trip, vec![program], said, true, self.settings.timeout)
     }
 }
 

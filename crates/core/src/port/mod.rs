@@ -8,4 +8,5 @@ pub mod disk;
 pub mod executor;
 pub mod process;
 pub mod record;
+pub mod session;
 pub mod sink;

@@ -136,6 +136,19 @@ pub trait LauncherLink {
     fn answer(&mut self, answer: &LaunchAnswer);
 }
 
+/// How to start a program that outlives us and has nothing to tell us.
+#[derive(Debug, Clone)]
+pub struct DetachedRequest {
+    /// The program, by its path.
+    pub program: PathBuf,
+    /// Its arguments. Anybody on the machine can see them.
+    pub args: Vec<OsString>,
+    /// The store, which becomes its working directory, so that no variable can lead it elsewhere.
+    pub home: PathBuf,
+    /// Changes to the environment that it inherits.
+    pub env: Vec<(OsString, Option<OsString>)>,
+}
+
 /// How to start a supervisor.
 #[derive(Debug, Clone)]
 pub struct SupervisorRequest {
@@ -186,6 +199,8 @@ pub struct ErrandReport {
 pub struct SweepReport {
     /// How many processes were ended.
     pub ended: usize,
+    /// How many processes were asked before any was forced. Nobody where a system has no way to ask.
+    pub asked: usize,
     /// Those that would not end, or could not be proved to belong to the job.
     pub survivors: Vec<ProcessIdentity>,
 }
@@ -211,6 +226,13 @@ pub trait ProcessControl: Send + Sync {
     /// Starts a supervisor that outlives us, holding no descriptor of ours but the wire.
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>>;
 
+    /// Starts a program that outlives us: in a session or with a hidden console of its own, without anything of ours
+    /// to read from or to write to, and holding no descriptor of ours.
+    ///
+    /// It belongs to no job and to no errand, whoever asked for it from inside of one: it lives on when that is
+    /// ended. On Windows, inside somebody else's Job Object that does not let go, it stays in that and ends with it.
+    fn spawn_detached(&self, request: &DetachedRequest) -> io::Result<()>;
+
     /// Runs a program to its end. It dies with us where the system can arrange that.
     fn run_errand(&self, errand: &Errand) -> Result<ErrandReport, StartError>;
 
@@ -220,14 +242,21 @@ pub trait ProcessControl: Send + Sync {
     /// Ends one process by force. Nothing happens to a process that is not the one meant.
     fn end_by_force(&self, who: &ProcessIdentity) -> io::Result<()>;
 
-    /// Ends by force what a dead supervisor left behind, within `within`; what is still dying gets as long again.
+    /// Ends what a dead supervisor left behind, or what carries the mark of an errand.
+    ///
+    /// Everybody is asked first and has until `grace` has passed, unless that is zero; it returns as soon as nobody is
+    /// left. Then whoever is left is forced within `within`; what is still dying gets as long again.
     ///
     /// Finds the job's processes by the mark in their environment, and the target's group if the identity of its
     /// leader still matches. Nothing that cannot be proved to belong to the job is signalled.
+    ///
+    /// On Windows only those can be asked who share a console with us, and what is swept never does: there everybody is
+    /// forced at once, and the report says that nobody was asked.
     fn sweep(
         &self,
         job: &JobId,
         target: Option<&ProcessIdentity>,
+        grace: Duration,
         within: Duration,
     ) -> io::Result<SweepReport>;
 }

@@ -117,12 +117,6 @@ pub trait RecordStore: Send + Sync {
     fn lock(&self, id: &JobId, lock: JobLock, mode: LockMode, wait: Wait)
     -> Result<Option<Lock>, StoreError>;
 
-    /// Takes the lock of a session's turn, of which there is one at a time.
-    fn lock_turn(&self, session: &Session, wait: Wait) -> Result<Option<Lock>, StoreError>;
-
-    /// Takes the lock of whoever looks after the whole store.
-    fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError>;
-
     /// Cuts what a job printed to a budget.
     fn excerpt(&self, seen: &Observed, head: u64, tail: u64) -> Result<Excerpt, StoreError>;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use crate::delivery::Delivery;
+use crate::{JobId, Parcel};
 
 /// What a sink did with a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,10 +47,19 @@ pub enum SinkError {
     TimedOut,
 }
 
-/// A program that accepts a delivery.
+/// On what errand a sink is sent out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trip {
+    /// By which all of its processes are known: nobody else's.
+    pub mark: JobId,
+    /// The turn that it is, of the session that the parcel is for.
+    pub turn: Option<u32>,
+}
+
+/// A program that accepts what it is handed.
 pub trait FollowUpSink: Send + Sync {
-    /// Hands over one delivery. Safe to repeat: the identity stays the same.
-    fn deliver(&self, delivery: &Delivery) -> Result<Answer, SinkError>;
+    /// Hands over one parcel. Safe to repeat: the identity stays the same.
+    fn deliver(&self, parcel: &Parcel, trip: &Trip) -> Result<Answer, SinkError>;
 
     /// Whether it starts a turn of the session, of which there is one at a time.
     fn starts_turn(&self) -> bool {
@@ -63,8 +73,8 @@ pub trait FollowUpSink: Send + Sync {
 }
 
 impl<T: FollowUpSink + ?Sized> FollowUpSink for &T {
-    fn deliver(&self, delivery: &Delivery) -> Result<Answer, SinkError> {
-        (**self).deliver(delivery)
+    fn deliver(&self, parcel: &Parcel, trip: &Trip) -> Result<Answer, SinkError> {
+        (**self).deliver(parcel, trip)
     }
     fn starts_turn(&self) -> bool {
         (**self).starts_turn()

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use crate::fold::Here;
 use crate::port::process::{
-    Errand, ErrandReport, Heard, Presence, ProcessControl, ProcessIdentity, SupervisorLink,
+    DetachedRequest, Errand, ErrandReport, Heard, Presence, ProcessControl, ProcessIdentity, SupervisorLink,
     SupervisorRequest, SweepReport, Word,
 };
 use crate::{BootId, Exit, JobId, StartError};
 
-/// Processes by pid, and a note of every sweep. Clones share one table.
+/// Processes by pid, and a note of every sweep and of every program that was detached. Clones share one table.
 #[derive(Debug, Clone, Default)]
 pub struct FakeProcesses {
     alive: Arc<Mutex<BTreeMap<u32, ProcessIdentity>>>,
@@ -21,6 +21,7 @@ pub struct FakeProcesses {
     sweeps: Arc<Mutex<Vec<JobId>>>,
     heard: Arc<Mutex<Vec<Heard>>>,
     told: Arc<Mutex<Vec<Word>>>,
+    detached: Arc<Mutex<Vec<DetachedRequest>>>,
 }
 
 impl FakeProcesses {
@@ -42,6 +43,11 @@ impl FakeProcesses {
     /// The jobs that were swept, in order.
     pub fn sweeps(&self) -> Vec<JobId> {
         self.sweeps.lock().unwrap().clone()
+    }
+
+    /// The programs that were started detached, in order.
+    pub fn detached(&self) -> Vec<DetachedRequest> {
+        self.detached.lock().unwrap().clone()
     }
 
     /// The words that launchers told their supervisors.
@@ -94,6 +100,13 @@ impl ProcessControl for FakeProcesses {
         let heard = self.heard.lock().unwrap().pop().unwrap_or(Heard::Gone);
         Ok(Box::new(FakeLink { told: Arc::clone(&self.told), heard }))
     }
+    fn spawn_detached(&self, request: &DetachedRequest) -> io::Result<()> {
+        if request.program.as_os_str().is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.detached.lock().unwrap().push(request.clone());
+        Ok(())
+    }
     fn run_errand(&self, _errand: &Errand) -> Result<ErrandReport, StartError> {
         Ok(ErrandReport { exit: Some(Exit::Exited { code: 0 }), stdout: Vec::new(), stderr: Vec::new() })
     }
@@ -111,11 +124,13 @@ impl ProcessControl for FakeProcesses {
         &self,
         job: &JobId,
         target: Option<&ProcessIdentity>,
+        grace: Duration,
         _within: Duration,
     ) -> io::Result<SweepReport> {
         self.sweeps.lock().unwrap().push(job.clone());
         let ended =
             target.and_then(|target| self.alive.lock().unwrap().remove(&target.pid)).into_iter().count();
-        Ok(SweepReport { ended, survivors: Vec::new() })
+        let asked = if grace.is_zero() { 0 } else { ended };
+        Ok(SweepReport { ended, asked, survivors: Vec::new() })
     }
 }

@@ -3,31 +3,51 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use crate::port::sink::{Answer, Delivery, FollowUpSink, SinkError, Sinks};
+use crate::Parcel;
+use crate::port::sink::{Answer, Delivery, FollowUpSink, SinkError, Sinks, Trip};
 
 /// Answers in order, then [`Answer::Delivered`] for ever.
 #[derive(Debug, Default)]
 pub struct FakeSink {
     answers: Mutex<VecDeque<Answer>>,
-    taken: Mutex<Vec<Delivery>>,
+    taken: Mutex<Vec<Parcel>>,
+    starts_turn: bool,
 }
 
 impl FakeSink {
     /// A sink with these first answers.
     pub fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
-        Self { answers: Mutex::new(answers.into_iter().collect()), taken: Mutex::default() }
+        Self { answers: Mutex::new(answers.into_iter().collect()), ..Self::default() }
+    }
+
+    /// The same as one that starts a turn.
+    pub fn starting_turns(self) -> Self {
+        Self { starts_turn: true, ..self }
     }
 
     /// Everything it was given.
-    pub fn taken(&self) -> Vec<Delivery> {
+    pub fn parcels(&self) -> Vec<Parcel> {
         self.taken.lock().unwrap().clone()
+    }
+
+    /// The follow-ups among it.
+    pub fn taken(&self) -> Vec<Delivery> {
+        let follow_up = |parcel| match parcel {
+            Parcel::FollowUp(delivery) => Some(*delivery),
+            _ => None,
+        };
+        self.parcels().into_iter().filter_map(follow_up).collect()
     }
 }
 
 impl FollowUpSink for FakeSink {
-    fn deliver(&self, delivery: &Delivery) -> Result<Answer, SinkError> {
-        self.taken.lock().unwrap().push(delivery.clone());
+    fn deliver(&self, parcel: &Parcel, _trip: &Trip) -> Result<Answer, SinkError> {
+        self.taken.lock().unwrap().push(parcel.clone());
         Ok(self.answers.lock().unwrap().pop_front().unwrap_or(Answer::Delivered))
+    }
+
+    fn starts_turn(&self) -> bool {
+        self.starts_turn
     }
 }
 

@@ -8,9 +8,11 @@ use crate::message::Excerpt;
 use crate::port::disk::{Lock, LockMode, Publish, Wait};
 use crate::port::executor::Script;
 use crate::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
+use crate::port::session::{SessionLock, SessionStore};
+use crate::session::{Message, MessageFact, SessionFacts, TurnFact};
 use crate::{
-    Durability, Fact, Facts, JobId, Key, Kill, LockState, LockView, Observed, Output, Place, Read, Session,
-    Spec, Timestamp,
+    Durability, Fact, Facts, HostFact, HostFacts, JobId, Key, Kill, LockState, LockView, Observed, Output,
+    Place, Read, Session, Spec, Timestamp,
 };
 
 /// Jobs by id.
@@ -24,6 +26,8 @@ struct Records {
     /// How many hold it shared; less than none for one who holds it alone.
     held: BTreeMap<LockName, i32>,
     minted: u64,
+    sessions: BTreeMap<Session, SessionFacts>,
+    host: HostFacts,
     refuse_writes: bool,
     notes: Vec<String>,
 }
@@ -80,7 +84,7 @@ impl FakeStore {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum LockName {
     Job(JobId, JobLock),
-    Turn(Session),
+    Session(Session, SessionLock),
     Monitor,
 }
 
@@ -216,14 +220,6 @@ impl RecordStore for FakeStore {
         Ok(self.take(LockName::Job(id.clone(), lock), mode, wait))
     }
 
-    fn lock_turn(&self, session: &Session, wait: Wait) -> Result<Option<Lock>, StoreError> {
-        Ok(self.take(LockName::Turn(session.clone()), LockMode::Exclusive, wait))
-    }
-
-    fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError> {
-        Ok(self.take(LockName::Monitor, mode, wait))
-    }
-
     fn excerpt(&self, _seen: &Observed, _head: u64, _tail: u64) -> Result<Excerpt, StoreError> {
         Ok(Excerpt { head: Vec::new(), tail: Vec::new(), omitted: 0 })
     }
@@ -274,6 +270,126 @@ impl RecordStore for FakeStore {
     fn tidy(&self, _now: Timestamp) -> Result<usize, StoreError> {
         Ok(0)
     }
+}
+
+impl SessionStore for FakeStore {
+    fn sessions(&self) -> Result<Vec<Session>, StoreError> {
+        Ok(self.records().sessions.keys().cloned().collect())
+    }
+
+    fn session(&self, session: &Session) -> Result<SessionFacts, StoreError> {
+        Ok(self.records().sessions.get(session).cloned().unwrap_or_default())
+    }
+
+    fn publish_turn(
+        &self,
+        session: &Session,
+        n: u32,
+        fact: &TurnFact,
+        _durability: Durability,
+    ) -> Result<Publish, StoreError> {
+        let mut records = self.records();
+        records.writable()?;
+        let facts = numbered(&mut records.sessions.entry(session.clone()).or_default().turns, n);
+        Ok(match fact {
+            TurnFact::Begin(fact) => put(&mut facts.begin, fact),
+            TurnFact::Resumable(fact) => put(&mut facts.resumable, fact),
+            TurnFact::Interrupt(fact) => put(&mut facts.interrupt, fact),
+            TurnFact::End(fact) => put(&mut facts.end, fact),
+        })
+    }
+
+    fn queue(&self, message: &Message, _durability: Durability) -> Result<u32, StoreError> {
+        let mut records = self.records();
+        records.writable()?;
+        let messages = &mut records.sessions.entry(message.session.clone()).or_default().messages;
+        let n = messages.last().map_or(0, |(n, _)| *n) + 1;
+        numbered(messages, n).message = Read::Present(message.clone());
+        Ok(n)
+    }
+
+    fn publish_message(
+        &self,
+        session: &Session,
+        n: u32,
+        fact: &MessageFact,
+        _durability: Durability,
+    ) -> Result<Publish, StoreError> {
+        let mut records = self.records();
+        records.writable()?;
+        let facts = numbered(&mut records.sessions.entry(session.clone()).or_default().messages, n);
+        Ok(match fact {
+            MessageFact::Message(fact) => put(&mut facts.message, fact),
+            MessageFact::Result(attempt, fact) => put_numbered(&mut facts.results, *attempt, fact),
+            MessageFact::Receipt(fact) => put(&mut facts.receipt, fact),
+        })
+    }
+
+    fn forget(&self, session: &Session, keep: usize) -> Result<(), StoreError> {
+        if let Some(facts) = self.records().sessions.get_mut(session) {
+            facts.turns.drain(..facts.turns.len().saturating_sub(keep));
+            let newest = facts.messages.last().map(|(n, _)| *n);
+            facts.messages.retain(|(n, message)| Some(*n) == newest || message.receipt.is_absent());
+        }
+        Ok(())
+    }
+
+    fn mint(&self, now: Timestamp) -> JobId {
+        let mut records = self.records();
+        records.minted += 1;
+        JobId::mint(now.as_millis().unsigned_abs(), records.minted)
+    }
+
+    fn lock_session(
+        &self,
+        session: &Session,
+        lock: SessionLock,
+        mode: LockMode,
+        wait: Wait,
+    ) -> Result<Option<Lock>, StoreError> {
+        Ok(self.take(LockName::Session(session.clone(), lock), mode, wait))
+    }
+
+    fn host(&self) -> Result<HostFacts, StoreError> {
+        Ok(self.records().host.clone())
+    }
+
+    fn publish_host(&self, n: u32, fact: &HostFact, _durability: Durability) -> Result<Publish, StoreError> {
+        let mut records = self.records();
+        records.writable()?;
+        let host = &mut records.host;
+        Ok(match fact {
+            HostFact::Begin(fact) => put_numbered(&mut host.begins, n, fact),
+            HostFact::Request(fact) => put(&mut numbered(&mut host.requests, n).request, fact),
+            HostFact::Taken(fact) => put(&mut numbered(&mut host.requests, n).taken, fact),
+            HostFact::Done(fact) => put(&mut numbered(&mut host.requests, n).done, fact),
+        })
+    }
+
+    fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError> {
+        Ok(self.take(LockName::Monitor, mode, wait))
+    }
+
+    fn wake_host(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn note_host(&self, line: &str) -> Result<(), StoreError> {
+        self.records().notes.push(line.to_owned());
+        Ok(())
+    }
+}
+
+/// The facts of this number, made if there are none; in order.
+fn numbered<T: Default>(list: &mut Vec<(u32, T)>, n: u32) -> &mut T {
+    let at = match list.binary_search_by_key(&n, |(n, _)| *n) {
+        Ok(at) => at,
+        Err(at) => {
+            list.insert(at, (n, T::default()));
+            at
+        }
+    };
+    &mut list[at].1
 }
 
 impl Records {

@@ -1,6 +1,7 @@
 //! One good example of every fact.
 
 use crate::fold::Here;
+use crate::session::{Message, TurnBegin, TurnCause};
 use crate::{
     Begin, BegunBy, BootId, CommandLine, Durability, End, Extra, FORMAT, Facts, JobId, JobView, Kill,
     KilledBy, Lease, LeaseResult, Limits, LockView, NotifyPolicy, Observed, Outcome, Output, Place,
@@ -26,6 +27,7 @@ pub fn spec(session: &str) -> Spec {
         sinks: Vec::new(),
         withhold: Vec::new(),
         depth: 0,
+        bound: false,
         limits: Limits::default(),
         durability: Durability::Power,
         launched_at_ms: at(),
@@ -59,6 +61,37 @@ pub fn process(pid: u32) -> ProcessIdentity {
 /// Begun by process 100.
 pub fn begin() -> Begin {
     Begin::new(BegunBy::Supervisor(process(100)), at())
+}
+
+/// A turn of this session, begun by process 100.
+pub fn turn_begin(session: &str, cause: TurnCause) -> TurnBegin {
+    TurnBegin {
+        format: FORMAT,
+        session: Session::parse(session).unwrap(),
+        at: stamp(),
+        by: process(100),
+        mark: id(9),
+        cause,
+        sink: None,
+        destination: None,
+        cwd: None,
+        extra: Extra::new(),
+    }
+}
+
+/// A message for this session, which goes to sink `a`.
+pub fn message(session: &str, text: &str) -> Message {
+    Message {
+        format: FORMAT,
+        session: Session::parse(session).unwrap(),
+        at: stamp(),
+        text: text.to_owned(),
+        sink: "a".to_owned(),
+        destination: None,
+        cwd: None,
+        depth: 0,
+        extra: Extra::new(),
+    }
 }
 
 /// Never to be begun.

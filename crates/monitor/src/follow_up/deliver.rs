@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
 use hearback_core::port::record::{JobLock, StoreError};
-use hearback_core::port::sink::{Answer, Delivery, Sinks};
+use hearback_core::port::sink::{Answer, Delivery, FollowUpSink, Sinks, Trip};
+use hearback_core::session::{Interruption, TurnCause, TurnHow};
 use hearback_core::{
     Extra, FORMAT, Fact, JobId, JobView, Lease, LeaseResult, LockState, NoticeBytes, Observed, OsText,
     Receipt, ReceiptHow, Spec,
@@ -13,6 +14,7 @@ use hearback_core::{
 
 use super::due::{Claim, Due, Retry, age_of_end, due};
 use super::printed::printed;
+use crate::session::{Beginning, Turns};
 use crate::{Ports, reconcile};
 
 /// How long an owner who is waiting may take to say that it has seen the end.
@@ -60,6 +62,14 @@ pub enum Attempt {
     },
 }
 
+/// What an attempt came to.
+enum Came {
+    /// The sink answered, or failed.
+    Answer(Result<Answer, String>),
+    /// The turn was cut short.
+    Interrupted(Interruption),
+}
+
 /// Delivers follow-ups.
 pub struct Deliverer<'a> {
     /// The world.
@@ -70,6 +80,8 @@ pub struct Deliverer<'a> {
     pub retry: Retry,
     /// How much of a job's output is sent along.
     pub notice: NoticeBytes,
+    /// Where turns begin, for sinks that start one.
+    pub turns: Turns<'a>,
 }
 
 impl Deliverer<'_> {
@@ -121,7 +133,7 @@ impl Deliverer<'_> {
             let starts_turn = sink.as_ref().is_ok_and(|sink| sink.starts_turn());
             if let (true, None, Some(session)) = (starts_turn && turn != Turn::Held, &held, &spec.session) {
                 let wait = if turn == Turn::Wait { Wait::Block } else { Wait::Try };
-                held = match self.ports.store.lock_turn(session, wait) {
+                held = match self.ports.lock_turn(session, wait) {
                     Ok(Some(lock)) => Some(lock),
                     Ok(None) => return Ok(Attempt::InTurn),
                     // Without room for a lock nobody else has one.
@@ -135,14 +147,20 @@ impl Deliverer<'_> {
                 return Ok(Attempt::Nothing);
             }
             let in_turn = Cell::new(held.take());
-            let deliver = |delivery: &Delivery| {
-                let answer = match &sink {
-                    Ok(sink) => sink.deliver(delivery).map_err(|error| error.to_string()),
-                    Err(error) => Err(error.to_string()),
+            let deliver = |delivery: Delivery| {
+                let came = match &sink {
+                    Ok(sink) if starts_turn => self.deliver_in_turn(name, &**sink, delivery, bare),
+                    Ok(sink) => {
+                        let trip =
+                            Trip { mark: self.ports.sessions.mint(self.ports.clock.wall()), turn: None };
+                        let answer = sink.deliver(&delivery.into(), &trip);
+                        Ok(Came::Answer(answer.map_err(|error| error.to_string())))
+                    }
+                    Err(error) => Ok(Came::Answer(Err(error.to_string()))),
                 };
                 // The turn is over with its sink; on a full disk it can take long to record what came of it.
                 drop(in_turn.take());
-                answer
+                came
             };
             let within = sink.as_ref().map_or(Duration::ZERO, |sink| sink.within());
             match self.make(&seen, spec, claim, within, bare, deliver)? {
@@ -233,7 +251,7 @@ impl Deliverer<'_> {
     }
 
     fn is_monitored(&self) -> Result<bool, StoreError> {
-        Ok(self.ports.store.lock_monitor(LockMode::Shared, Wait::Try)?.is_none())
+        Ok(self.ports.sessions.lock_monitor(LockMode::Shared, Wait::Try)?.is_none())
     }
 
     /// When the follow-up of a job has to be looked at next.
@@ -274,7 +292,7 @@ impl Deliverer<'_> {
         claim: Claim,
         within: Duration,
         bare: bool,
-        deliver: impl Fn(&Delivery) -> Result<Answer, String>,
+        deliver: impl Fn(Delivery) -> Result<Came, StoreError>,
     ) -> Result<Option<Attempt>, StoreError> {
         let (id, store) = (&seen.id, &self.ports.store);
         // The folder stays where it is while we work in it.
@@ -305,13 +323,57 @@ impl Deliverer<'_> {
             Err(error) => return Err(error),
         }
         let Some(now) = self.still_ours(id, claim.n)? else { return Ok(None) };
-        let delivery = self.compose(&now, claim)?;
-        let answer = deliver(&delivery);
+        let came = deliver(self.compose(&now, claim)?)?;
         if self.still_ours(id, claim.n)?.is_none() {
             return Ok(None);
         }
         let receipt_within = if bare { Duration::MAX } else { RECEIPT_WITHIN };
-        self.conclude(&now, spec, claim, (pause, receipt_within), answer).map(Some)
+        self.conclude(&now, spec, claim, (pause, receipt_within), came).map(Some)
+    }
+
+    /// Hands a delivery to a sink that starts a turn of the session, as that turn.
+    fn deliver_in_turn(
+        &self,
+        name: &str,
+        sink: &dyn FollowUpSink,
+        delivery: Delivery,
+        bare: bool,
+    ) -> Result<Came, StoreError> {
+        let send = |delivery: Delivery, mark: JobId, turn: Option<u32>| {
+            sink.deliver(&delivery.into(), &Trip { mark, turn }).map_err(|error| error.to_string())
+        };
+        let mint = || self.ports.sessions.mint(self.ports.clock.wall());
+        let beginning = Beginning {
+            sink: Some(name.to_owned()),
+            cwd: delivery.job.cwd.clone(),
+            ..Beginning::new(TurnCause::FollowUp { delivery: delivery.id.clone() })
+        };
+        let turn = match delivery.session.clone() {
+            None => return Ok(Came::Answer(send(delivery, mint(), None))),
+            Some(session) => match self.turns.begin(&session, beginning) {
+                Ok(Some(turn)) => turn,
+                // This process is about to end; whoever comes next delivers it.
+                Ok(None) => return Ok(Came::Answer(Ok(Answer::Busy))),
+                // On a full disk the first attempt goes ahead, and no turn is recorded.
+                Err(error) if bare && error.is_unwritable() => {
+                    return Ok(Came::Answer(send(delivery, mint(), None)));
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        let answer = send(delivery.after(turn.note().cloned()), turn.mark().clone(), Some(turn.number()));
+        let how = match &answer {
+            Ok(Answer::Delivered) => TurnHow::Done,
+            Ok(answer) => TurnHow::Failed { error: format!("{answer:?}") },
+            Err(error) => TurnHow::Failed { error: error.clone() },
+        };
+        match turn.end(how) {
+            Ok(TurnHow::Interrupted { reason }) => Ok(Came::Interrupted(reason)),
+            Ok(_) => Ok(Came::Answer(answer)),
+            // What was delivered is delivered, whether or not there is room to say that the turn is over.
+            Err(error) if error.is_unwritable() => Ok(Came::Answer(answer)),
+            Err(error) => Err(error),
+        }
     }
 
     fn conclude(
@@ -320,10 +382,19 @@ impl Deliverer<'_> {
         spec: &Spec,
         claim: Claim,
         (pause, receipt_within): (Duration, Duration),
-        answer: Result<Answer, String>,
+        came: Came,
     ) -> Result<Attempt, StoreError> {
         let last = claim.attempts_used >= self.retry.attempts_max;
         let result = self.result();
+        let answer = match came {
+            Came::Answer(answer) => answer,
+            // It goes on as its own next attempt, and this one was none.
+            Came::Interrupted(reason) => {
+                let error = format!("interrupted: {reason}");
+                self.record(seen, claim.n, LeaseResult { busy: true, error: Some(error.clone()), ..result })?;
+                return Ok(Attempt::Failed { error, next: Some(Duration::ZERO) });
+            }
+        };
         let (result, error, next) = match answer {
             Ok(Answer::Delivered) => {
                 self.receipt(seen, ReceiptHow::Delivered, receipt_within)?;
@@ -455,14 +526,17 @@ impl std::fmt::Debug for Deliverer<'_> {
 mod tests {
     use super::*;
     use hearback_core::port::record::RecordStore;
-    use hearback_core::port::sink::{FollowUpSink, SinkError};
+    use hearback_core::port::sink::SinkError;
     use hearback_core::testing::{FakeClock, FakeProcesses, FakeSink, FakeStore, sample};
-    use hearback_core::{Facts, FollowUpState, LockView, Read, fold};
+    use hearback_core::{Facts, FollowUpState, LockView, Parcel, Read, fold};
+
+    use crate::session::Running;
 
     struct World {
         store: FakeStore,
         clock: FakeClock,
         ports: Ports,
+        running: Running,
         id: JobId,
     }
 
@@ -483,15 +557,19 @@ mod tests {
                 ..Facts::default()
             },
         );
-        World { store, clock, ports, id }
+        World { store, clock, ports, running: Running::default(), id }
     }
 
     impl World {
+        fn deliverer<'a>(&'a self, sinks: &'a dyn Sinks, attempts_max: u32) -> Deliverer<'a> {
+            let (ports, window, durability) = (&self.ports, Duration::ZERO, Default::default());
+            let turns = Turns { ports, running: &self.running, window, durability };
+            let (retry, notice) = (Retry { attempts_max, ..Retry::default() }, NoticeBytes::default());
+            Deliverer { ports, sinks, retry, notice, turns }
+        }
+
         fn attempt(&self, sink: &FakeSink) -> Attempt {
-            let retry = Retry { attempts_max: 3, ..Retry::default() };
-            Deliverer { ports: &self.ports, sinks: sink, retry, notice: NoticeBytes::default() }
-                .attempt(&self.id, Turn::Try)
-                .unwrap()
+            self.deliverer(sink, 3).attempt(&self.id, Turn::Try).unwrap()
         }
 
         fn state(&self) -> FollowUpState {
@@ -592,9 +670,7 @@ mod tests {
         let world = world(&["a"]);
         world.store.refuse_writes(true);
         let sink = FakeSink::answering([Answer::Unknown]);
-        let retry = Retry::default();
-        let deliverer =
-            Deliverer { ports: &world.ports, sinks: &sink, retry, notice: NoticeBytes::default() };
+        let deliverer = world.deliverer(&sink, 8);
         assert!(deliverer.attempt(&world.id, Turn::Try).is_err(), "who only looks in sends nothing");
         assert_eq!(sink.taken().len(), 0);
         let seen_through = deliverer.try_attempt(&world.id, Turn::Try, true);
@@ -643,12 +719,7 @@ mod tests {
     fn whoever_lost_the_lease_records_nothing() {
         let world = world(&["a"]);
         let late = Late(world.store.clone(), world.id.clone());
-        let deliverer = Deliverer {
-            ports: &world.ports,
-            sinks: &late,
-            retry: Retry::default(),
-            notice: NoticeBytes::default(),
-        };
+        let deliverer = world.deliverer(&late, 8);
         let attempt = deliverer.attempt(&world.id, Turn::Try).unwrap();
         assert!(matches!(attempt, Attempt::Later(_)), "{attempt:?}");
         assert!(world.store.facts(&world.id).receipt.is_absent());
@@ -664,7 +735,7 @@ mod tests {
     }
 
     impl FollowUpSink for Late {
-        fn deliver(&self, _: &Delivery) -> Result<Answer, SinkError> {
+        fn deliver(&self, _: &Parcel, _: &Trip) -> Result<Answer, SinkError> {
             let lease = Lease { attempts_used: 2, next_ms: 9_000, ..Lease::at(sample::stamp()) };
             let _ = self.0.publish(&self.1, &Fact::Lease(2, lease), Default::default()).unwrap();
             Ok(Answer::Delivered)

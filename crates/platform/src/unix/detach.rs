@@ -1,31 +1,20 @@
-//! A supervisor that outlives its launcher: own session, no terminal, no descriptor of anybody's but the wire.
+//! A program that outlives whoever started it: own session, no terminal, no descriptor of anybody's. A supervisor is
+//! one that has a wire besides.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use hearback_core::port::process::{SupervisorLink, SupervisorRequest};
+use hearback_core::port::process::{DetachedRequest, SupervisorLink, SupervisorRequest};
 
 use super::signals;
 use crate::wire::PipeLink;
-use crate::{ERRAND_MARK, JOB_MARK, SUPERVISE_COMMAND, SUPERVISOR_MARK};
+use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK, mark, program};
 
-#[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
 pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
-    let mut command = Command::new(&request.program);
-    command.arg(SUPERVISE_COMMAND).arg(request.job.as_str());
-    for (name, value) in &request.env {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command.env(SUPERVISOR_MARK, request.job.as_str()).env_remove(JOB_MARK).env_remove(ERRAND_MARK);
-    command.current_dir(&request.home);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // SAFETY: `leave` makes async-signal-safe calls only.
-    unsafe { command.pre_exec(leave) };
-    let mut child = command.spawn()?;
+    let mut command = command(&program::supervisor(request), request.job.as_str().as_ref());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let (down, up) = (child.stdin.take(), child.stdout.take());
     // The child was only the middle of a double fork and is gone by now. Where children are not to be waited for,
     // because a caller ignores their signal, the system has reaped it already.
@@ -36,10 +25,32 @@ pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dy
     }
 }
 
+pub(crate) fn spawn_detached(request: &DetachedRequest) -> io::Result<()> {
+    let _ = command(request, &mark::detached(request)).spawn()?.wait(); // As above.
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
+fn command(request: &DetachedRequest, mark: &OsStr) -> Command {
+    let mut command = Command::new(&request.program);
+    command.args(&request.args).current_dir(&request.home);
+    for (name, value) in &request.env {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.env(SUPERVISOR_MARK, mark).env_remove(JOB_MARK).env_remove(ERRAND_MARK);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: `leave` makes async-signal-safe calls only.
+    unsafe { command.pre_exec(leave) };
+    command
+}
+
 /// Runs in the forked child. Leaves session and parent, and lets go of everything that was inherited.
 ///
-/// The second fork makes the supervisor nobody's child, so that a long-lived program which launches jobs has
-/// nothing to reap, and keeps it from ever getting a terminal.
+/// The second fork makes it nobody's child, so that a long-lived program which launches jobs has nothing to reap, and
+/// keeps it from ever getting a terminal.
 fn leave() -> io::Result<()> {
     nix::unistd::setsid()?;
     // SAFETY: between fork and exec there is one thread, and both sides go on with async-signal-safe calls.

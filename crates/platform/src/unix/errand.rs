@@ -72,6 +72,19 @@ fn spawn(errand: &Errand, what: &Invocation, cwd: &Path) -> io::Result<Child> {
     command.spawn()
 }
 
+/// Runs a program in front of us, with our streams and our terminal, until it ends.
+pub(crate) fn run_in_front(mut command: Command) -> io::Result<ExitStatus> {
+    #[cfg(target_os = "linux")]
+    {
+        // Whoever runs it is gone, and with it whoever says that the turn is over.
+        let follow = || Ok(nix::sys::prctl::set_pdeathsig(Some(nix::sys::signal::Signal::SIGTERM))?);
+        // SAFETY: one call into the kernel.
+        unsafe { command.pre_exec(follow) };
+    }
+    let _breaks = signals::BreaksAreForTheChild::new()?;
+    command.status()
+}
+
 /// Runs in the forked child.
 fn prepare(parent: u32) -> io::Result<()> {
     nix::unistd::setsid()?;
@@ -106,7 +119,7 @@ impl Telling {
 
 fn end(errand: &Errand, process: Option<&ProcessIdentity>) {
     // What would not end is nobody's child of ours any more when we are gone; it was told to, and that is all.
-    let _ = tree::sweep(&errand.mark, process, FORCE_WITHIN);
+    let _ = tree::sweep(&errand.mark, process, Duration::ZERO, FORCE_WITHIN);
 }
 
 pub(crate) fn exit_of(status: ExitStatus) -> Exit {
@@ -217,6 +230,8 @@ impl Heard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::JobId;
+    use hearback_core::port::process::SweepReport;
     use hearback_core::testing::sample;
 
     fn errand(script: &str) -> Errand {
@@ -261,6 +276,44 @@ mod tests {
         let report = run(&errand("sleep 5 & echo started")).unwrap();
         assert_eq!((report.exit, report.stdout), (Some(Exit::Exited { code: 0 }), b"started\n".to_vec()));
         assert!(clock::awake() - began < Duration::from_secs(4));
+    }
+
+    /// Sends `script` out, which makes a file `up` of the folder that it runs in when it is ready, and sweeps it.
+    fn swept(script: &str, grace: Duration) -> (tempfile::TempDir, SweepReport, Option<Exit>) {
+        let dir = tempfile::tempdir().unwrap();
+        let mark = JobId::mint(clock::since_boot().as_micros() as u64, std::process::id().into());
+        let errand = Errand { cwd: Some(dir.path().to_owned()), mark: mark.clone(), ..errand(script) };
+        let sent = std::thread::spawn(move || run(&errand));
+        while !dir.path().join("up").exists() {
+            assert!(!sent.is_finished(), "it did not get ready");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let report = tree::sweep(&mark, None, grace, FORCE_WITHIN).unwrap();
+        (dir, report, sent.join().unwrap().unwrap().exit)
+    }
+
+    #[test]
+    fn who_is_asked_first_may_say_goodbye() {
+        let polite = "trap 'echo bye >bye; exit 7' TERM; >up; while :; do sleep 0.1; done";
+        let long = Duration::from_secs(3600);
+        let (dir, report, exit) = swept(polite, long);
+        assert_eq!(exit, Some(Exit::Exited { code: 7 }));
+        assert_eq!(fs_err::read_to_string(dir.path().join("bye")).unwrap(), "bye\n");
+        assert!(report.asked >= 1 && report.ended == report.asked, "{report:?}");
+        let (dir, report, exit) = swept(polite, Duration::ZERO);
+        assert_eq!(exit, Some(Exit::Signaled { signal: libc::SIGKILL, core: false }));
+        assert!(!dir.path().join("bye").exists(), "nobody was asked");
+        assert_eq!(report.asked, 0);
+    }
+
+    #[test]
+    fn who_does_not_hear_is_forced_after_the_grace() {
+        let grace = Duration::from_millis(200);
+        let began = clock::awake();
+        let (_dir, report, exit) = swept("trap '' TERM; >up; while :; do sleep 0.1; done", grace);
+        assert_eq!(exit, Some(Exit::Signaled { signal: libc::SIGKILL, core: false }));
+        assert!(clock::awake() - began >= grace, "it had its time");
+        assert!(report.asked >= 1 && report.survivors.is_empty(), "{report:?}");
     }
 
     #[test]

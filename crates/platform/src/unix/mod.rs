@@ -26,10 +26,12 @@ pub(crate) mod probe;
 mod pump;
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
 pub(crate) mod rehearsal;
+pub(crate) mod service;
 pub(crate) mod shell;
 #[expect(unsafe_code, reason = "signal handlers are unsafe by nature")]
 mod signals;
 mod snapshot;
+pub(crate) mod stop;
 pub(crate) mod text;
 pub(crate) mod tree;
 pub(crate) mod unit;

@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use super::clock;
-use super::signals::{self, SignalWatch};
+use super::signals;
 use crate::probe::RehearsalRequest;
 
 /// More than any answer needs.
@@ -140,17 +140,4 @@ fn spawn(request: &RehearsalRequest, terminal: Option<(OwnedFd, OwnedFd)>) -> io
     // SAFETY: makes async-signal-safe calls only.
     unsafe { command.pre_exec(prepare) };
     Ok(Rehearsal { launcher: command.spawn()?, blow: request.blow, window })
-}
-
-/// Hears requests to end this process.
-pub(crate) struct StopWatch(SignalWatch);
-
-impl StopWatch {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self(SignalWatch::new()?))
-    }
-
-    pub(crate) fn was_asked(&self) -> bool {
-        self.0.take_stop()
-    }
 }

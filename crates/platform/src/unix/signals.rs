@@ -104,6 +104,30 @@ pub(crate) fn reset() {
     let _ = SigSet::empty().thread_set_mask(); // Cannot fail: both arguments are right.
 }
 
+/// Leaves what a person breaks at the terminal to the program in front, which hears it as well, while this lives.
+pub(crate) struct BreaksAreForTheChild([(Signal, SigAction); 2]);
+
+impl BreaksAreForTheChild {
+    pub(crate) fn new() -> io::Result<Self> {
+        // A handler and not a disposition to ignore it, which would be handed on to the child.
+        let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::SA_RESTART, SigSet::empty());
+        // SAFETY: the handler does nothing.
+        let set = |signal| unsafe { sigaction(signal, &action) }.map(|before| (signal, before));
+        Ok(Self([set(Signal::SIGINT)?, set(Signal::SIGQUIT)?]))
+    }
+}
+
+impl Drop for BreaksAreForTheChild {
+    fn drop(&mut self) {
+        for (signal, before) in &self.0 {
+            // SAFETY: what was there before was right before.
+            let _ = unsafe { sigaction(*signal, before) };
+        }
+    }
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
+
 /// Lets a write beyond a file-size limit fail instead of ending this process.
 pub(crate) fn survive_size_limits() {
     // SAFETY: ignoring a signal runs no code of ours.

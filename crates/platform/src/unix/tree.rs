@@ -13,6 +13,8 @@ use super::{clock, identity, snapshot};
 
 /// How long to wait before looking whether the forced are gone.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+/// Who was only asked may take its time: from look to look twice as long is waited, up to this.
+const BETWEEN_LOOKS_MAX: Duration = Duration::from_millis(100);
 /// Whoever is there so long after it was forced will not end soon.
 const STUCK_AFTER: Duration = Duration::from_millis(500);
 /// Whoever starts a successor and ends may be missed by one look. Who is not their parent believes only this many.
@@ -20,20 +22,49 @@ const LOOKS_OF_A_SWEEP: u32 = 2;
 /// So often is a tree looked at that is never the same twice, before it is taken for alive.
 const LOOKS_MAX: u32 = 100;
 
-/// Ends what a dead supervisor left behind.
+/// Ends what a dead supervisor or an errand left behind: asks, and after the grace forces.
 pub(crate) fn sweep(
     job: &JobId,
     target: Option<&ProcessIdentity>,
+    grace: Duration,
     within: Duration,
 ) -> io::Result<SweepReport> {
     // A target of another boot or another space of pids says nothing about the numbers that we see.
     let target = target.filter(|who| who.boot == identity::boot() && who.scope == identity::scope());
+    let asked = ask_all(grace, || look(job, None, target, |_| ()))?;
     force_all(
+        asked,
         within,
         LOOKS_OF_A_SWEEP,
         || std::thread::sleep(BETWEEN_LOOKS),
         |on_sight| look(job, None, target, on_sight),
     )
+}
+
+/// Asks whom `look` finds, each once, until it finds nobody so many times in a row, or the grace has passed. Tells who
+/// was asked.
+fn ask_all(
+    grace: Duration,
+    mut look: impl FnMut() -> io::Result<Selection>,
+) -> io::Result<BTreeSet<(u32, u64)>> {
+    let deadline = clock::awake().saturating_add(grace);
+    let mut asked = BTreeSet::new();
+    let (mut calm, mut pause) = (0, BETWEEN_LOOKS);
+    while calm < LOOKS_OF_A_SWEEP && clock::awake() < deadline {
+        let found = look()?;
+        for stat in &found.ours {
+            if asked.insert((stat.pid, stat.started)) {
+                // Gone meanwhile, or not allowed: the next look tells which.
+                let _ = signal(stat, Signal::SIGTERM);
+            }
+        }
+        calm = if found.ours.is_empty() { calm + 1 } else { 0 };
+        if calm == 0 {
+            std::thread::sleep(pause.min(deadline.saturating_sub(clock::awake())));
+            pause = BETWEEN_LOOKS_MAX.min(pause * 2);
+        }
+    }
+    Ok(asked)
 }
 
 /// The tree of a living supervisor: its descendants, and whatever else carries the mark of its job.
@@ -62,22 +93,25 @@ pub(crate) fn force(
     within: Duration,
     between: impl FnMut(),
 ) -> io::Result<SweepReport> {
-    force_all(within, 1, between, |on_sight| look(job, Some(std::process::id()), Some(target), on_sight))
+    let look = |on_sight: &mut dyn FnMut(&Stat)| look(job, Some(std::process::id()), Some(target), on_sight);
+    force_all(BTreeSet::new(), within, 1, between, look)
 }
 
 /// Kills what `look` finds, again and again, until it finds nothing so many times in a row: a process may have
 /// started others meanwhile.
 ///
 /// Gives up after `within`; but as long as those who are found have only just been signalled they are dying faster
-/// than they are born, and it goes on for as long again.
+/// than they are born, and it goes on for as long again. Those who were `asked` before count as ended by us.
 fn force_all(
+    asked: BTreeSet<(u32, u64)>,
     within: Duration,
     enough: u32,
     mut between: impl FnMut(),
     mut look: impl FnMut(&mut dyn FnMut(&Stat)) -> io::Result<Selection>,
 ) -> io::Result<SweepReport> {
     let began = clock::awake();
-    let mut signalled = BTreeMap::new();
+    let were_asked = asked.len();
+    let mut signalled: BTreeMap<_, _> = asked.into_iter().map(|who| (who, began)).collect();
     let (mut calm, mut looks_late) = (0, 0);
     loop {
         // Not allowed, or gone already: the next look tells which.
@@ -102,7 +136,7 @@ fn force_all(
             survivors.sort_by_key(|who| who.pid);
             let remains = |pid: u32| found.ours.iter().any(|left| left.pid == pid);
             let ended = signalled.keys().filter(|(pid, _)| !remains(*pid)).count();
-            return Ok(SweepReport { ended, survivors });
+            return Ok(SweepReport { ended, asked: were_asked, survivors });
         }
         for stat in &found.ours {
             let _ = signal(stat, Signal::SIGKILL);

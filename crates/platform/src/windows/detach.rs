@@ -1,12 +1,13 @@
-//! A supervisor that outlives its launcher: a hidden console of its own, no handle of anybody's but the wire, and
-//! outside the caller's Job Object where that lets go.
+//! A program that outlives whoever started it: a hidden console of its own, no handle of anybody's, and outside the
+//! caller's Job Object where that lets go. A supervisor is one that has a wire besides.
 
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::windows::io::{IntoRawHandle, OwnedHandle};
 
 use hearback_core::port::executor::{BOUND_TO_CALLER, Detachment};
-use hearback_core::port::process::{SupervisorLink, SupervisorRequest};
+use hearback_core::port::process::{DetachedRequest, SupervisorLink, SupervisorRequest};
 use windows_sys::Win32::Foundation::ERROR_ACCESS_DENIED;
 use windows_sys::Win32::System::Console::{
     GetConsoleProcessList, GetStdHandle, STD_ERROR_HANDLE, STD_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE,
@@ -20,7 +21,7 @@ use windows_sys::Win32::System::Threading::{
 use super::process::{Creation, Streams};
 use super::{call, command_line, environment};
 use crate::wire::PipeLink;
-use crate::{ERRAND_MARK, JOB_MARK, SUPERVISE_COMMAND, SUPERVISOR_MARK};
+use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK, mark, program};
 
 /// What a job on this system lives through. Logging off ends everything.
 pub(crate) const SURVIVES: [&str; 3] = ["parent", "terminal", "process_group"];
@@ -58,31 +59,37 @@ pub(crate) fn has_console() -> bool {
 pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
     let (word, tell) = io::pipe()?;
     let (hear, answer) = io::pipe()?;
+    let streams = Streams { input: word.into(), output: answer.into(), error: Some(null()?) };
+    // The supervisor's ends of the wire are closed by this, so that its death is heard.
+    create(&program::supervisor(request), request.job.as_str().as_ref(), streams)?;
+    Ok(Box::new(PipeLink::new(tell, hear)?))
+}
+
+pub(crate) fn spawn_detached(request: &DetachedRequest) -> io::Result<()> {
+    create(request, &mark::detached(request), Streams { input: null()?, output: null()?, error: None })
+}
+
+/// Creates it, and lets go of it.
+fn create(request: &DetachedRequest, mark: &OsStr, streams: Streams) -> io::Result<()> {
     let changes = request.env.iter().map(|(name, value)| (name.as_os_str(), value.as_deref()));
-    let marks = [
-        (SUPERVISOR_MARK.as_ref(), Some(request.job.as_str().as_ref())),
-        (JOB_MARK.as_ref(), None),
-        (ERRAND_MARK.as_ref(), None),
-    ];
+    let marks =
+        [(SUPERVISOR_MARK.as_ref(), Some(mark)), (JOB_MARK.as_ref(), None), (ERRAND_MARK.as_ref(), None)];
     let environment = environment::block(changes.chain(marks))?;
-    let arguments = [SUPERVISE_COMMAND.into(), request.job.as_str().into()];
-    let line = command_line::command_line(request.program.as_os_str(), &arguments)?;
+    let line = command_line::command_line(request.program.as_os_str(), &request.args)?;
     let creation = Creation {
         program: &request.program,
         line: &line,
         environment: &environment,
         cwd: &request.home,
-        streams: Streams { input: word.into(), output: answer.into(), error: Some(null()?) },
+        streams,
     };
     let flags = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
     match creation.create(flags | CREATE_BREAKAWAY_FROM_JOB) {
-        // The caller's job does not let go. The supervisor stays in it, and says so in what the job survives.
-        Err(error) if call::is(&error, ERROR_ACCESS_DENIED) => creation.create(flags)?,
-        other => other?,
-    };
-    // Dropped here: the supervisor's ends of the wire, so that its death is heard, and the handles to it.
-    drop(creation);
-    Ok(Box::new(PipeLink::new(tell, hear)?))
+        // The caller's job does not let go, so it stays in that. A supervisor says so in what its job survives.
+        Err(error) if call::is(&error, ERROR_ACCESS_DENIED) => creation.create(flags),
+        other => other,
+    }
+    .map(drop)
 }
 
 /// The null device, to read from and to write to.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, PipeReader, Read, Write};
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -106,6 +106,13 @@ fn all(heard: &Receiver<Vec<u8>>) -> Vec<u8> {
         said.extend(piece);
     }
     said
+}
+
+/// Runs a program in front of us, with our streams and our console, until it ends.
+pub(crate) fn run_in_front(mut command: Command) -> io::Result<ExitStatus> {
+    // Whoever listens is not ended by a break, which the program hears as well.
+    super::stop::listen()?;
+    command.status()
 }
 
 pub(crate) fn exit_of(status: ExitStatus) -> Exit {

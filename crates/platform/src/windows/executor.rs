@@ -474,14 +474,14 @@ mod tests {
 
         let other = ProcessIdentity { started: left[0].started + 1, ..left[0].clone() };
         let stranger = sample::id(2);
-        let sweep = |job, who| tree::sweep(job, who, LONG).unwrap();
+        let sweep = |job, who| tree::sweep(job, who, LONG, LONG).unwrap();
         assert_eq!(sweep(&stranger, Some(&other)), SweepReport::default(), "somebody else is not touched");
         assert_eq!(native.presence(&left[0]), Presence::Same);
         let mine = id(dir.path());
         assert_eq!(
             sweep(&mine, None),
-            SweepReport { ended: 1, survivors: vec![] },
-            "it is known by its mark"
+            SweepReport { ended: 1, ..Default::default() },
+            "it is known by its mark, and nobody can be asked"
         );
         assert_eq!(sweep(&mine, Some(&left[0])), SweepReport::default());
     }

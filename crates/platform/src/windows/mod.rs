@@ -28,11 +28,12 @@ mod pump;
 pub(crate) mod rehearsal;
 #[expect(unsafe_code, reason = "access rights have no safe wrapper")]
 mod rights;
+pub(crate) mod service;
 pub(crate) mod shell;
 #[expect(unsafe_code, reason = "the environment of another process has no safe wrapper")]
 mod snapshot;
 #[expect(unsafe_code, reason = "the system calls us back when it goes down")]
-mod stop;
+pub(crate) mod stop;
 #[expect(unsafe_code, reason = "the folder of the system and its libraries have no safe wrapper")]
 pub(crate) mod system;
 pub(crate) mod text;

@@ -23,10 +23,12 @@ const FORCING: Duration = Duration::from_secs(2);
 /// Ends what a dead supervisor left behind.
 ///
 /// Its Job Object was closed with it, which ends the tree. What remains to be done is to see that this has happened to
-/// the target, and to end whoever had left the job and still carries its mark.
+/// the target, and to end whoever had left the job and still carries its mark. None of them shares a console with us,
+/// and there is no other way to ask, so nobody is asked, and no grace is waited for.
 pub(crate) fn sweep(
     job: &JobId,
     target: Option<&ProcessIdentity>,
+    _grace: Duration,
     within: Duration,
 ) -> io::Result<SweepReport> {
     let deadline = clock::awake() + within;
@@ -52,7 +54,8 @@ pub(crate) fn end_marked(job: &JobId, within: Duration) -> io::Result<SweepRepor
     loop {
         let found = snapshot::marked(job)?;
         if found.is_empty() || (clock::awake() >= deadline && ended > 0) {
-            return Ok(SweepReport { ended, survivors: found.into_iter().map(|who| who.process).collect() });
+            let survivors = found.into_iter().map(|who| who.process).collect();
+            return Ok(SweepReport { ended, survivors, asked: 0 });
         }
         for Marked { handle, .. } in &found {
             // SAFETY: the handle is ours, and was opened with the right to do this.

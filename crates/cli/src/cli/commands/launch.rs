@@ -75,6 +75,7 @@ fn request(args: LaunchArgs) -> Result<Request, CliError> {
     request.key = args.key;
     request.notify = args.notify.into();
     request.sinks = args.sinks;
+    request.bound = args.bound;
     request.depth = crate::session::current_depth();
     request.limits = Limits {
         timeout_ms: args.timeout.millis(),
@@ -166,7 +167,11 @@ fn tell_what_is_next(hearback: &Hearback, launched: &Launched, output: &Output) 
         Launched::Started { pid, .. } => output.hint(&format!("started in the background as process {pid}")),
         Launched::Known { .. } => output.hint("launched before, under the same key"),
     }
-    match hearback.job(id).ok().flatten() {
+    let job = hearback.job(id).ok().flatten();
+    if job.as_ref().is_some_and(|job| job.view.bound) {
+        output.hint("it ends with the host, when a monitor restarts or stops");
+    }
+    match job {
         None => output.hint("it has already been forgotten"),
         Some(job) if job.view.follow_up.state == FollowUpState::NotWanted => {
             output.hint("nobody will be told when it ends: it has no session, or wants no notice");
@@ -179,7 +184,8 @@ fn tell_what_is_next(hearback: &Hearback, launched: &Launched, output: &Output) 
                 output.hint(&format!("when it ends, its session is told through {}", clean_line(&sinks)));
                 if !hearback.is_monitored() {
                     output.hint(
-                        "no monitor runs: if its supervisor is killed, the next hearback command tells",
+                        "no monitor runs: if its supervisor is killed, the next hearback command tells; \
+                         `hearback monitor install` has one that tells by itself",
                     );
                 }
             }

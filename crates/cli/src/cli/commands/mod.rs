@@ -3,6 +3,8 @@
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod followups;
+pub(crate) mod inbox;
+pub(crate) mod install;
 pub(crate) mod kill;
 pub(crate) mod launch;
 pub(crate) mod list;
@@ -12,6 +14,9 @@ pub(crate) mod plugin;
 pub(crate) mod prune;
 pub(crate) mod reconcile;
 pub(crate) mod schema;
+pub(crate) mod send;
+pub(crate) mod sessions;
+pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod sink;
 pub(crate) mod turn;
@@ -21,6 +26,7 @@ use hearback_core::{JobId, Session};
 
 use super::args::ScopeArgs;
 use super::documents::Problem;
+use super::error::CliError;
 use crate::SessionError;
 
 /// The session whose jobs a command may see; nothing for all.
@@ -30,6 +36,15 @@ fn scope(args: &ScopeArgs) -> Result<Option<Session>, SessionError> {
         Some(session) => Ok(Some(session.clone())),
         None => crate::current_session(),
     }
+}
+
+/// The session that a command is about: the one that was named, else that of the environment.
+fn session(named: Option<&Session>, what: &str) -> Result<Session, CliError> {
+    let session = match named {
+        Some(session) => Some(session.clone()),
+        None => crate::current_session()?,
+    };
+    session.ok_or_else(|| CliError::Usage(format!("{what} belongs to a session: name it with --session")))
 }
 
 fn problems<E: std::fmt::Display>(failed: Vec<(JobId, E)>) -> Vec<Problem> {

@@ -1,17 +1,152 @@
 //! `hearback monitor`
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::Hearback;
-use crate::cli::args::MonitorCommand;
+use hearback_core::message::clean_line;
+use hearback_core::service::RESTART_EXIT_CODE;
+use hearback_core::{DOCUMENT_FORMAT, LockState, StopKind, StopRequest};
+
+use crate::cli::args::{MonitorCommand, MonitorRunArgs, RestartArgs, StopArgs};
+use crate::cli::commands::sessions;
+use crate::cli::documents::{MonitorAskedDocument, MonitorDocument};
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
+use crate::session::current_turn;
+use crate::{Asked, Hearback, MonitorEnd, MonitorOptions};
+
+/// How long a monitor may take to hear a request. It is at it at once; only a stopped process takes longer.
+const HEARD_WITHIN: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(hearback: Hearback, command: &MonitorCommand, output: &Output) -> Result<u32, CliError> {
-    let MonitorCommand::Run(args) = command;
+    match command {
+        MonitorCommand::Run(args) => look_after(hearback, args, output),
+        MonitorCommand::Status => status(&hearback, output),
+        MonitorCommand::Drain(args) => stop(&hearback, StopKind::Drain, args, output),
+        MonitorCommand::Stop(args) => stop(&hearback, StopKind::Stop, args, output),
+        MonitorCommand::Restart(args) => restart(&hearback, args, output),
+        MonitorCommand::Install(args) => super::install::run(&hearback, args, output),
+    }
+}
+
+fn look_after(hearback: Hearback, args: &MonitorRunArgs, output: &Output) -> Result<u32, CliError> {
     if !args.once {
         output.hint(&format!("looking after {}; end with Ctrl-C", hearback.home().display()));
     }
-    Arc::new(hearback).run_monitor(args.once)?;
+    let options = MonitorOptions { once: args.once, service: args.service, after: args.after };
+    let hearback = Arc::new(hearback);
+    match hearback.run_monitor(&options)? {
+        MonitorEnd::Stopped(StopKind::Restart) if args.service => Ok(RESTART_EXIT_CODE),
+        MonitorEnd::Stopped(StopKind::Restart) => {
+            // It begins when this process is gone, and not before.
+            hearback.spawn_successor()?;
+            Ok(0)
+        }
+        MonitorEnd::Done | MonitorEnd::Stopped(_) => Ok(0),
+    }
+}
+
+fn stop(hearback: &Hearback, kind: StopKind, args: &StopArgs, output: &Output) -> Result<u32, CliError> {
+    // Whoever asks from inside a turn that is waited for would wait for itself.
+    let wait = !args.no_wait && current_turn().is_none();
+    let asked = ask(hearback, kind, args.timeout, None)?;
+    if wait && matches!(asked, Asked::Taken { .. }) {
+        hearback.await_monitor_end()?;
+    }
+    tell(kind, &asked, wait, output)
+}
+
+fn restart(hearback: &Hearback, args: &RestartArgs, output: &Output) -> Result<u32, CliError> {
+    let before = hearback.monitor_number()?;
+    let asked = ask(hearback, StopKind::Restart, args.timeout, args.sequence)?;
+    let wait = args.wait && current_turn().is_none() && matches!(asked, Asked::Taken { .. });
+    if wait {
+        hearback.await_monitor_after(before)?;
+    }
+    tell(StopKind::Restart, &asked, wait, output)
+}
+
+fn ask(
+    hearback: &Hearback,
+    kind: StopKind,
+    timeout: Option<Duration>,
+    sequence: Option<u64>,
+) -> Result<Asked, CliError> {
+    let request = StopRequest {
+        sequence,
+        by: current_turn(),
+        within_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        ..hearback.stop_request(kind)
+    };
+    Ok(hearback.ask_monitor(&request, HEARD_WITHIN)?)
+}
+
+fn tell(kind: StopKind, asked: &Asked, waited: bool, output: &Output) -> Result<u32, CliError> {
+    let (awaited, ignored) = match asked {
+        Asked::Taken { awaited } => (Some(*awaited), false),
+        Asked::Redelivered => (None, true),
+        // It ended before it heard this: to end was what was wanted.
+        Asked::Gone if kind != StopKind::Restart => (Some(0), false),
+        Asked::Gone | Asked::NoMonitor => return Err(CliError::NoMonitor),
+        Asked::UnderWay(kind) => return Err(CliError::UnderWay(*kind)),
+        Asked::Unanswered => return Err(CliError::MonitorSilent),
+    };
+    if output.is_json() {
+        output.document(&MonitorAskedDocument { format: DOCUMENT_FORMAT, kind, awaited, ignored })?;
+        return Ok(0);
+    }
+    output.line(&match (awaited, waited, kind) {
+        (None, ..) => format!("ignored: this {kind} was asked for before, and has been done"),
+        (Some(_), true, StopKind::Restart) => "restarted".to_owned(),
+        (Some(_), true, _) => "ended".to_owned(),
+        (Some(0), false, _) => format!("asked for a {kind}; no turn is waited for"),
+        (Some(1), false, _) => format!("asked for a {kind}; one turn is waited for"),
+        (Some(n), false, _) => format!("asked for a {kind}; {n} turns are waited for"),
+    })?;
+    Ok(0)
+}
+
+fn status(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
+    let seen = hearback.monitor()?;
+    let running = seen.lock == LockState::Held;
+    let begin = seen.facts.last_begin().filter(|_| running);
+    let stopping = seen.facts.stopping(seen.lock);
+    let sessions: Vec<_> = hearback.sessions()?.iter().map(sessions::document).collect();
+    let document = MonitorDocument {
+        format: DOCUMENT_FORMAT,
+        running,
+        pid: begin.map(|begin| begin.process.pid),
+        since: begin.map(|begin| begin.at.wall_ms.to_string()),
+        version: begin.map(|begin| begin.version.clone()),
+        service: begin.is_some_and(|begin| begin.service),
+        stopping,
+        sessions,
+        settings: hearback.settings().effective(),
+    };
+    if output.is_json() {
+        output.document(&document)?;
+        return Ok(0);
+    }
+    match (&document.pid, running) {
+        (_, false) => {
+            output.line("no monitor runs")?;
+            output.hint(
+                "`hearback monitor run` starts one in front, `hearback monitor install` one that comes back",
+            );
+        }
+        (Some(pid), true) => output.line(&format!("runs as process {pid}"))?,
+        (None, true) => output.line("runs")?,
+    }
+    if let Some(kind) = stopping {
+        let busy = document.sessions.iter().filter(|session| session.in_turn.is_some()).count();
+        output.line(&format!("about to {kind}; {busy} sessions are in a turn"))?;
+    }
+    let waiting: usize = document.sessions.iter().map(|session| session.waiting).sum();
+    output.line(&format!("{} sessions, {waiting} messages waiting", document.sessions.len()))?;
+    for setting in document.settings.iter().filter(|setting| setting.source != crate::SettingSource::Default)
+    {
+        let value = clean_line(setting.value.as_deref().unwrap_or("none"));
+        output.line(&format!("{} = {value} ({})", setting.name, setting.origin()))?;
+    }
     Ok(0)
 }

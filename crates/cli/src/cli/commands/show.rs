@@ -65,6 +65,9 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
         if let Some(place) = &view.bound_to {
             row("ends with", clean_line(place));
         }
+        if view.bound {
+            row("ends with", "the host, when a monitor restarts or stops".into());
+        }
     }
     row("follow-up", table::follow_up(view.follow_up.state).to_owned());
     for pid in &view.survivors {

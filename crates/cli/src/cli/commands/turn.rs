@@ -1,26 +1,43 @@
 //! `hearback turn`
 
+use std::ffi::OsString;
+
 use hearback_core::Exit;
+use hearback_core::session::TurnHow;
 
 use crate::cli::args::TurnArgs;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
-use crate::{Hearback, Wait};
+use crate::session::{NOTE_VARIABLE, TURN_VARIABLE, VARIABLE, current_turn};
+use crate::{Hearback, TurnRequest, Wait};
 
 /// The session is in a turn already.
 const BUSY: u32 = 75;
 
 pub(crate) fn run(hearback: &Hearback, args: &TurnArgs, output: &Output) -> Result<u32, CliError> {
-    let session = match &args.session {
-        Some(session) => Some(session.clone()),
-        None => crate::current_session()?,
-    };
-    let session = session
-        .ok_or_else(|| CliError::Usage("a turn belongs to a session: name it with --session".into()))?;
+    let session = super::session(args.session.as_ref(), "a turn")?;
+    // It would wait for itself.
+    if current_turn().is_some_and(|turn| turn.session == session) {
+        return Err(CliError::InTurn(session));
+    }
     let wait = if args.no_wait { Wait::Try } else { Wait::Block };
-    let ran = hearback.in_turn(&session, wait, || {
-        let variables = [("HEARBACK_SESSION".into(), session.as_str().into())];
-        hearback_platform::Native::default().run_in_front(&args.argv, &variables)
+    let history = args.history.map(Into::into).unwrap_or_default();
+    let request = TurnRequest { destination: args.destination.clone(), history };
+    let ran = hearback.in_turn(&session, wait, request, |turn| {
+        let set = |name: &str, value: String| (OsString::from(name), Some(OsString::from(value)));
+        let variables = [
+            set(VARIABLE, session.to_string()),
+            set(TURN_VARIABLE, turn.number().to_string()),
+            (NOTE_VARIABLE.into(), turn.note().map(|note| note.text.clone().into())),
+        ];
+        let ran = hearback_platform::Native::default().run_in_front(&args.argv, &variables, turn.mark());
+        let how = match &ran {
+            Ok(Exit::Exited { code: 0 }) => TurnHow::Done,
+            Ok(Exit::Exited { code }) => TurnHow::Failed { error: format!("exit code {code}") },
+            Ok(Exit::Signaled { signal, .. }) => TurnHow::Failed { error: format!("signal {signal}") },
+            Err(error) => TurnHow::Failed { error: error.to_string() },
+        };
+        (ran, how)
     })?;
     match ran {
         None => {

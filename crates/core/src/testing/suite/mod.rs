@@ -5,6 +5,7 @@ mod disk;
 mod executor;
 mod process;
 mod record;
+mod session;
 mod sink;
 
 pub use clock::clock;
@@ -12,4 +13,5 @@ pub use disk::disk;
 pub use executor::{Commands, executor};
 pub use process::process;
 pub use record::record;
+pub use session::session;
 pub use sink::sink;

@@ -1,7 +1,10 @@
 //! What every process table does.
 
-use crate::BootId;
-use crate::port::process::{Presence, ProcessControl, ProcessIdentity};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::port::process::{DetachedRequest, Presence, ProcessControl, ProcessIdentity, SweepReport};
+use crate::{BootId, JobId};
 
 /// Holds identities to their promises, with the only process that is certainly there: this one.
 pub fn process(processes: &dyn ProcessControl) {
@@ -22,6 +25,25 @@ pub fn process(processes: &dyn ProcessControl) {
         let before = ProcessIdentity { boot: Some(BootId::new("another boot")), ..me.clone() };
         assert_eq!(processes.presence(&before), Presence::Gone, "nothing survives a reboot");
     }
-    let nobody = ProcessIdentity { pid: u32::MAX - 1, ..me };
+    let nobody = ProcessIdentity { pid: u32::MAX - 1, ..me.clone() };
     assert_ne!(processes.presence(&nobody), Presence::Same);
+
+    let unknown = JobId::mint(u64::from(me.pid), me.started);
+    let long = Duration::from_secs(3600);
+    assert_eq!(
+        processes.sweep(&unknown, None, long, long).unwrap(),
+        SweepReport::default(),
+        "where nobody is, nobody is waited for"
+    );
+
+    // This very program, which finds no test of that name, and goes.
+    let detached = DetachedRequest {
+        program: std::env::current_exe().unwrap(),
+        args: ["--exact", "no test has this name"].map(Into::into).to_vec(),
+        home: std::env::temp_dir(),
+        env: Vec::new(),
+    };
+    processes.spawn_detached(&detached).unwrap();
+    let nameless = DetachedRequest { program: PathBuf::new(), ..detached };
+    assert!(processes.spawn_detached(&nameless).is_err(), "who asked hears that there is no such program");
 }

@@ -146,24 +146,28 @@ fn process(pid: u32, looks: u32) -> Option<Process> {
         }
     }
     let value = |name: &str| {
-        environment.split(|byte| *byte == 0).find_map(|entry| {
-            let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-            Some(String::from_utf8_lossy(value).into_owned())
-        })
+        let mut entries = environment.split(|byte| *byte == 0);
+        entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     };
-    // Anybody can set a variable; who is executed as a supervisor has the id on its command line, too.
-    let supervises = value(SUPERVISOR_MARK).filter(|id| is_supervisor_of(pid, id));
-    Some(Process { stat, job: value(JOB_MARK).or_else(|| value(ERRAND_MARK)), supervises })
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    // Anybody can set a variable; who is executed with it by us has it on its command line, too.
+    let supervises = value(SUPERVISOR_MARK).filter(|mark| is_detached_as(pid, mark));
+    let job = value(JOB_MARK).or_else(|| value(ERRAND_MARK));
+    Some(Process { stat, job: job.map(text), supervises: supervises.map(text) })
 }
 
 fn environment(pid: u32) -> Vec<u8> {
     std::fs::File::open(format!("/proc/{pid}/environ")).and_then(read_all).unwrap_or_default()
 }
 
-fn is_supervisor_of(pid: u32, id: &str) -> bool {
+/// Whether it is what it was executed as: the supervisor of a job, or another detached program.
+fn is_detached_as(pid: u32, mark: &[u8]) -> bool {
     let command = std::fs::File::open(format!("/proc/{pid}/cmdline")).and_then(read_all).unwrap_or_default();
+    let command = command.strip_suffix(&[0]).unwrap_or(&command);
     let mut arguments = command.split(|byte| *byte == 0).skip(1);
-    arguments.next() == Some(SUPERVISE_COMMAND.as_bytes()) && arguments.next() == Some(id.as_bytes())
+    let supervises = arguments.next() == Some(SUPERVISE_COMMAND.as_bytes()) && arguments.next() == Some(mark);
+    let written = command.iter().map(|byte| if *byte == 0 { b' ' } else { *byte });
+    supervises || (!mark.is_empty() && written.eq(mark.iter().copied()))
 }
 
 fn read_all(mut file: std::fs::File) -> io::Result<Vec<u8>> {

@@ -12,6 +12,6 @@ pub(crate) struct Process {
     pub(crate) stat: Stat,
     /// The job that it belongs to.
     pub(crate) job: Option<String>,
-    /// The job that it supervises.
+    /// The job that it supervises, or what else it was detached as.
     pub(crate) supervises: Option<String>,
 }

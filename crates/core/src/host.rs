@@ -1,0 +1,247 @@
+//! Whoever looks after a whole store, and what it is asked to do: facts once more, numbered.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Extra, FORMAT, LockState, ProcessIdentity, Read, Session, Stamp};
+
+/// So long a request that comes again with an old number is known for what it is.
+pub const REDELIVERY_WINDOW: Duration = Duration::from_secs(5 * 60);
+
+/// A host has begun to look after the store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostBegin {
+    /// The format of this fact.
+    pub format: u32,
+    /// Who.
+    pub process: ProcessIdentity,
+    /// When.
+    pub at: Stamp,
+    /// Whether a service manager starts it again when it exits with
+    /// [`RESTART_EXIT_CODE`](crate::service::RESTART_EXIT_CODE).
+    #[serde(default)]
+    pub service: bool,
+    /// The hearback that it is.
+    pub version: String,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What a host can be asked to do. In each case it takes nothing new and lets turns end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum StopKind {
+    /// To come back: turns have until the limit, and go on afterwards.
+    Restart,
+    /// To end: turns have until the limit.
+    Stop,
+    /// To end when every turn is over, however long that takes.
+    Drain,
+}
+
+impl fmt::Display for StopKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Restart => "restart",
+            Self::Stop => "stop",
+            Self::Drain => "drain",
+        })
+    }
+}
+
+/// A host is asked to end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StopRequest {
+    /// The format of this fact.
+    pub format: u32,
+    /// When.
+    pub at: Stamp,
+    /// To what end.
+    pub kind: StopKind,
+    /// By which a request that is delivered again is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
+    /// The turn that asks, which is not waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AskedBy>,
+    /// How long turns have, where it is not what the settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_ms: Option<u64>,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl StopRequest {
+    /// A request by nobody in particular.
+    pub fn new(kind: StopKind, at: Stamp) -> Self {
+        Self { format: FORMAT, at, kind, sequence: None, by: None, within_ms: None, extra: Extra::new() }
+    }
+}
+
+/// A turn that asks for something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedBy {
+    /// Whose.
+    pub session: Session,
+    /// Which.
+    pub turn: u32,
+}
+
+/// The host has heard the request: whoever was busy is marked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StopTaken {
+    /// The format of this fact.
+    pub format: u32,
+    /// When.
+    pub at: Stamp,
+    /// How many turns it waits for.
+    pub awaited: u32,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Nothing more comes of the request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StopDone {
+    /// The format of this fact.
+    pub format: u32,
+    /// When.
+    pub at: Stamp,
+    /// How many turns were cut short; nothing when the host died over it.
+    pub interrupted: Option<u32>,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A fact about the host.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "each variant is the type that it holds")]
+pub enum HostFact {
+    Begin(HostBegin),
+    Request(StopRequest),
+    Taken(StopTaken),
+    Done(StopDone),
+}
+
+/// What the disk says about one request.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[expect(missing_docs, reason = "each field is the fact of the same name")]
+pub struct RequestFacts {
+    pub request: Read<StopRequest>,
+    pub taken: Read<StopTaken>,
+    pub done: Read<StopDone>,
+}
+
+/// What the disk says about the host, in the order of numbers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HostFacts {
+    /// Hosts that have begun; the newest is the one that runs, if any does.
+    pub begins: Vec<(u32, Read<HostBegin>)>,
+    /// What they were asked.
+    pub requests: Vec<(u32, RequestFacts)>,
+}
+
+/// What is to be done with a wish for an end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Publish it under this number.
+    Ask(u32),
+    /// Nobody is there to ask.
+    NoHost,
+    /// One is under way.
+    UnderWay(StopKind),
+    /// It is an old one that came again, and has been done.
+    Redelivered,
+}
+
+impl HostFacts {
+    /// The newest host that can be read.
+    pub fn last_begin(&self) -> Option<&HostBegin> {
+        self.begins.iter().rev().find_map(|(_, begin)| begin.present())
+    }
+
+    /// The request that is not done yet. `lock` tells whether a host runs that could do it.
+    pub fn open_request(&self) -> Option<(u32, &RequestFacts)> {
+        let open = |(_, facts): &&(u32, RequestFacts)| facts.done.is_absent();
+        self.requests.iter().rev().find(open).map(|(n, facts)| (*n, facts))
+    }
+
+    /// What is under way, if a host runs.
+    pub fn stopping(&self, lock: LockState) -> Option<StopKind> {
+        let (_, facts) = self.open_request().filter(|_| lock == LockState::Held)?;
+        // One that cannot be read is a request all the same; the one that promises least is assumed.
+        Some(facts.request.present().map_or(StopKind::Stop, |request| request.kind))
+    }
+
+    /// What to do with a wish that has this number of its sender's, if it has one.
+    pub fn judge(&self, lock: LockState, sequence: Option<u64>, now: &Stamp) -> Verdict {
+        let mut requests = self.requests.iter().filter_map(|(_, facts)| facts.request.present());
+        let is_old = |request: &StopRequest| {
+            let age = Duration::from_millis(request.at.age_ms(now));
+            request.sequence >= sequence && age < REDELIVERY_WINDOW
+        };
+        if sequence.is_some() && requests.any(is_old) {
+            return Verdict::Redelivered;
+        }
+        match self.stopping(lock) {
+            Some(kind) => Verdict::UnderWay(kind),
+            None if lock != LockState::Held => Verdict::NoHost,
+            None => Verdict::Ask(self.requests.last().map_or(0, |(n, _)| *n) + 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::sample;
+
+    fn asked(sequence: Option<u64>, done: bool) -> HostFacts {
+        let request = StopRequest { sequence, ..StopRequest::new(StopKind::Restart, sample::stamp()) };
+        let end = StopDone { format: FORMAT, at: sample::stamp(), interrupted: Some(0), extra: Extra::new() };
+        let facts = RequestFacts {
+            request: Read::Present(request),
+            done: if done { Read::Present(end) } else { Read::Absent },
+            ..RequestFacts::default()
+        };
+        HostFacts { requests: vec![(4, facts)], ..HostFacts::default() }
+    }
+
+    fn after(seconds: u64) -> Stamp {
+        let mut stamp = sample::stamp();
+        stamp.since_boot_ms += seconds * 1000;
+        stamp
+    }
+
+    #[test]
+    fn a_second_wish_is_refused_while_the_first_is_under_way() {
+        let now = sample::stamp();
+        let facts = asked(None, false);
+        assert_eq!(facts.judge(LockState::Held, None, &now), Verdict::UnderWay(StopKind::Restart));
+        assert_eq!(facts.judge(LockState::Free, None, &now), Verdict::NoHost, "whoever was asked is dead");
+        assert_eq!(asked(None, true).judge(LockState::Held, None, &now), Verdict::Ask(5));
+        assert_eq!(HostFacts::default().judge(LockState::Held, None, &now), Verdict::Ask(1));
+    }
+
+    #[test]
+    fn scenario_105_an_old_number_within_five_minutes_is_ignored() {
+        let facts = asked(Some(10), true);
+        let judge = |sequence, seconds| facts.judge(LockState::Held, Some(sequence), &after(seconds));
+        assert_eq!(judge(10, 10), Verdict::Redelivered);
+        assert_eq!(judge(9, 10), Verdict::Redelivered);
+        assert_eq!(judge(11, 10), Verdict::Ask(5), "a newer one is not");
+        assert_eq!(judge(10, 301), Verdict::Ask(5), "nor is one that meets an old marker");
+        assert_eq!(
+            facts.judge(LockState::Held, None, &after(10)),
+            Verdict::Ask(5),
+            "without a number none is"
+        );
+    }
+}

@@ -343,6 +343,28 @@ fn scenario_14_a_restricted_caller_is_refused_and_told_so() {
 }
 
 #[test]
+fn what_follow_ups_launch_is_bounded_in_an_hour() {
+    let outbox = Outbox::pull();
+    outbox.write_settings("max_rate = 2\n");
+    let exit_with = text(&bin("exit-with"));
+    let launch = |session: &str, options: &[&str]| {
+        let words = [&["launch"], options, &["--", &exit_with, "0"]].concat();
+        let mut command = outbox.command_as(session, &words);
+        command.env("HEARBACK_DEPTH", "1");
+        run(command)
+    };
+    for _ in 0..2 {
+        launch("s", &[]).ok();
+    }
+    let third = launch("s", &[]);
+    assert!(third.code != Some(0) && third.stderr.contains("max_rate"), "{third:?}");
+    launch("s", &["--notify", "never"]).ok();
+    launch("other", &[]).ok();
+    // Who was not woken by a follow-up is not bounded.
+    outbox.launch(&[], "exit-with", &["0"]);
+}
+
+#[test]
 fn scenario_15_who_cannot_be_told_learns_how_to_ask_and_nothing_is_owed_for_ever() {
     let outbox = Outbox::pull();
     let id = outbox.world.launch(["--", &text(&bin("exit-with")), "0", "--print", "here"]);

@@ -386,6 +386,36 @@ fn a_supervisor_killed_at_any_call_of_a_delivery_loses_no_follow_up() {
 }
 
 #[test]
+fn a_monitor_killed_at_any_call_of_a_delivery_loses_no_follow_up() {
+    // Its supervisor died on the way, so that the delivery is the monitor's.
+    let forsaken = || {
+        let outbox = Outbox::with("retry_first = \"1ms\"", "", &["betray", "0"]);
+        let id = outbox.launch(&[], "exit-with", &["0"]);
+        let call = outbox.called(1).remove(0);
+        eventually("the sink ends with its sender", || (!alive(call.pid)).then_some(()));
+        (outbox, id)
+    };
+    let killat = |outbox: &Outbox, how: &[&str]| {
+        let mut command = Command::new(bin("killat"));
+        outbox.world.settle(&mut command);
+        command.args(how).args(["--match", "monitor run", "--"]).arg(bin("hearback"));
+        command.args(["monitor", "run", "--once"]);
+        run(command)
+    };
+    let counted = killat(&forsaken().0, &["count"]);
+    let last = counted.stdout.lines().find_map(|line| line.strip_prefix("all ")?.parse::<usize>().ok());
+    let last = last.unwrap_or_else(|| panic!("no count in {counted:?}"));
+    let points = if is_full() { last } else { 24 };
+    rounds(points, |n| {
+        let (outbox, id) = forsaken();
+        killat(&outbox, &["kill", &(1 + last * n / points).to_string()]);
+        delivered_in_the_end(&outbox, &id);
+        outbox.check_order();
+    });
+    eprintln!("{points} of {last} calls");
+}
+
+#[test]
 fn a_sink_that_hangs_is_ended_and_starves_nobody() {
     let outbox = Outbox::new(&[]);
     let settings = format!(
@@ -448,6 +478,44 @@ fn a_sink_that_crashes_lies_floods_or_forks_is_bounded_and_tried_again() {
         assert!(most < 64 * 1024, "{answers:?}: {most} KiB");
         outbox.check_order();
     }
+}
+
+#[test]
+fn a_crowd_of_bad_sinks_keeps_no_follow_up_from_arriving() {
+    let outbox = Outbox::new(&[]);
+    // Each does its worst at first, and then takes what it is given.
+    let bad: [(&str, &[&str]); 8] = [
+        ("well", &["0"]),
+        ("crash", &["crash", "0"]),
+        ("deaf", &["deaf:1", "deaf:0"]),
+        ("liar", &["deaf:0"]),
+        ("flood", &["flood:3000000:1", "flood:3000000:0"]),
+        ("fork", &["fork:1", "0"]),
+        ("hang", &["hang", "0"]),
+        ("busy", &["75", "69", "0"]),
+    ];
+    let mut settings = String::from("retry_first = \"20ms\"\nretry_most = \"200ms\"\n");
+    for (name, answers) in bad {
+        let timeout = if name == "hang" { "400ms" } else { "60s" };
+        settings += &format!("[sink.{name}]\n{}\ntimeout = \"{timeout}\"\n", outbox.command(answers));
+    }
+    outbox.write_settings(&settings);
+    let monitors = [outbox.monitor(), outbox.monitor()];
+    rounds(of(1000), |n| {
+        let (name, answers) = bad[n % bad.len()];
+        let session = format!("s{}", n % 20);
+        let words = ["--session", &session, "--sink", name, "--sink", "well", "--"];
+        let id = outbox.world.launch([&words[..], &[&text(&bin("exit-with")), "0"]].concat());
+        assert_eq!(outbox.receipt(&id)["how"], "delivered", "{name}");
+        // A sink that is gone falls to the next one.
+        let most = answers.len();
+        assert!(outbox.calls_of(&id).len() <= most, "{name}: {:?}", outbox.calls_of(&id));
+    });
+    outbox.check_order();
+    for pid in outbox.said("left") {
+        end(pid.parse().unwrap());
+    }
+    drop(monitors);
 }
 
 #[test]

@@ -231,7 +231,7 @@ impl Hearback {
         let args = ["monitor", "run", "--after", &after].map(Into::into).to_vec();
         // The environment may name another store; this one is the working directory of the successor.
         let env = vec![(crate::home::HOME_VARIABLE.into(), Some(self.home().into()))];
-        let program = std::env::current_exe()?;
+        let program = hearback_platform::next_program()?;
         let home = self.home().to_owned();
         Ok(self.ports.processes.spawn_detached(&DetachedRequest { program, args, home, env })?)
     }

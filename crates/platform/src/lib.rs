@@ -33,7 +33,7 @@ mod wire;
 
 pub use mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
 pub use native::Native;
-pub use program::{SUPERVISE_COMMAND, exit_code, own_program};
+pub use program::{SUPERVISE_COMMAND, exit_code, next_program, own_program};
 pub use service::ServicePlace;
 pub use stop::StopWatch;
 pub use sys::files::local_data;

@@ -39,6 +39,21 @@ pub fn own_program() -> std::io::Result<PathBuf> {
     Ok(if !program.exists() && Path::new(ITSELF).exists() { ITSELF.into() } else { program })
 }
 
+/// The program that is to come after this process: what is in its place by now, so that an upgrade takes effect.
+///
+/// # Errors
+///
+/// When the system does not tell.
+pub fn next_program() -> std::io::Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    // So Linux names what is no longer there.
+    let replaced = program.to_str().and_then(|name| name.strip_suffix(" (deleted)")).map(PathBuf::from);
+    match replaced.filter(|path| !program.exists() && path.exists()) {
+        Some(path) => Ok(path),
+        None => own_program(),
+    }
+}
+
 /// A program that was found, and what to hand it.
 #[derive(Debug)]
 pub(crate) struct Invocation {

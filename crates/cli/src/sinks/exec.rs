@@ -148,7 +148,11 @@ fn filled(word: &str, parcel: &Parcel) -> String {
             "text" => text.push_str(&shortened(parcel.text(), ARGUMENT_BYTES)),
             "delivery" => text.push_str(parcel.id()),
             "job" => text.push_str(job.map_or("", |job| job.id.as_str())),
-            "title" => text.push_str(parcel.text().lines().next().unwrap_or_default()),
+            // Not the first line of the text: that may be about the news, and not about the job.
+            "title" => match job.and_then(|job| job.outcome.as_ref()) {
+                Some(outcome) => text.push_str(&clean_line(&outcome.to_string())),
+                None => text.push_str(parcel.text().lines().next().unwrap_or_default()),
+            },
             "command" => {
                 let command = job.and_then(|job| job.command.as_ref()).map(command_text).unwrap_or_default();
                 text.push_str(&shortened(&clean_line(&command), ARGUMENT_BYTES / 8));
@@ -294,6 +298,9 @@ mod tests {
         assert_eq!(word("--id={session}"), "--id=s");
         assert_eq!(word("{unknown} {"), "{unknown} {");
         assert_eq!(word("{title}"), "done: exit code 0");
+        let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
+        let late = Parcel::from(Delivery::new(job, &excerpt, 1, true, 1));
+        assert_eq!(filled("{title}", &late), "done: exit code 0", "late or not");
     }
 
     #[test]

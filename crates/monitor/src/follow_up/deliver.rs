@@ -26,6 +26,8 @@ const LEASE_SLACK: Duration = Duration::from_secs(30);
 const RECEIPT_WITHIN: Duration = Duration::from_secs(60);
 const RECEIPT_PAUSE: Duration = Duration::from_millis(200);
 const RECEIPT_PAUSE_MOST: Duration = Duration::from_secs(5);
+/// Somebody else is at it, who may be dead long before its time is over.
+const OTHERS_LOOK: Duration = Duration::from_secs(2);
 /// Somebody else is just doing it.
 const OVERTAKEN: Duration = Duration::from_millis(50);
 
@@ -197,7 +199,7 @@ impl Deliverer<'_> {
             let pause = match attempt {
                 Ok(Attempt::Later(pause) | Attempt::Failed { next: Some(pause), .. }) => {
                     troubles = 0;
-                    pause
+                    if self.is_under_way(id) { pause.min(OTHERS_LOOK) } else { pause }
                 }
                 Ok(_) => return Ok(()),
                 Err(error) if error.is_gone() => return Err(error),
@@ -241,6 +243,11 @@ impl Deliverer<'_> {
         let Some(n) = seen.facts.leases.iter().map(|(n, _)| *n).max() else { return Ok(None) };
         let lock = self.ports.store.lock(&seen.id, JobLock::Lease(n), LockMode::Shared, Wait::Try)?;
         Ok(lock.is_none().then_some(n))
+    }
+
+    fn is_under_way(&self, id: &JobId) -> bool {
+        let seen = self.ports.store.observe(id).ok().flatten();
+        seen.is_some_and(|seen| self.under_way(&seen).is_ok_and(|n| n.is_some()))
     }
 
     fn is_monitored(&self) -> Result<bool, StoreError> {
@@ -680,6 +687,32 @@ mod tests {
         assert!(matches!(world.attempt(&sink), Attempt::Later(_)));
         drop(held);
         assert_eq!(world.attempt(&sink), Attempt::Delivered);
+    }
+
+    #[test]
+    fn whoever_waits_for_somebody_elses_attempt_hears_of_its_death() {
+        let world = world(&["a"]);
+        let stamp = hearback_core::port::clock::Clock::stamp(&world.clock);
+        let lease = Lease { attempts_used: 1, deadline_ms: 3_600_000, ..Lease::at(stamp) };
+        let _ = world.store.publish(&world.id, &Fact::Lease(1, lease), Default::default()).unwrap();
+        let lock = |lock| world.store.lock(&world.id, lock, LockMode::Exclusive, Wait::Try).unwrap();
+        let at_it = lock(JobLock::Lease(1));
+        let (ports, id) = (
+            Ports::new(world.store.clone(), FakeProcesses::default(), world.clock.clone()),
+            world.id.clone(),
+        );
+        let (sender, over) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let (sinks, retry, notice) = (&FakeSink::default(), Retry::default(), NoticeBytes::default());
+            let _ = sender.send(Deliverer { ports: &ports, sinks, retry, notice }.see_through(&id).is_ok());
+        });
+        while lock(JobLock::Deliverer).is_some() {
+            std::thread::yield_now();
+        }
+        assert!(over.recv_timeout(Duration::from_millis(200)).is_err(), "it waits");
+        drop(at_it);
+        assert_eq!(over.recv_timeout(Duration::from_secs(20)), Ok(true), "and not for an hour");
+        assert_eq!(world.state(), FollowUpState::Delivered);
     }
 
     #[test]

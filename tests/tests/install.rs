@@ -114,6 +114,10 @@ fn each_store_has_a_monitor_of_its_own_and_the_usual_one_needs_no_variable() {
     let home = user.world.home().to_str().unwrap();
     assert!(own["text"].as_str().unwrap().contains("HEARBACK_HOME"), "{own}");
     assert!(own["text"].as_str().unwrap().contains(home), "{own}");
+    let mut respelled = user.command(&["--print", "--json"]);
+    respelled.env("HEARBACK_HOME", user.world.home().join(".").join("..").join("home"));
+    let respelled: Value = serde_json::from_str(&run(respelled).ok()).unwrap();
+    assert_eq!(respelled["name"], own["name"], "it is the same store");
     let mut usual = user.command(&["--print", "--json"]);
     usual.env_remove("HEARBACK_HOME");
     let usual: Value = serde_json::from_str(&run(usual).ok()).unwrap();

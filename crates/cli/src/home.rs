@@ -31,11 +31,14 @@ fn usual_home() -> Option<PathBuf> {
 #[cfg(feature = "cli")]
 pub(crate) fn unusual(home: &Path) -> Option<PathBuf> {
     let is_moved = std::env::var_os("XDG_STATE_HOME").is_some();
-    if !is_moved && usual_home().is_some_and(|usual| is_same(&usual, home)) {
-        return None;
-    }
-    let named = named_home().and_then(|named| std::path::absolute(named).ok());
-    Some(named.unwrap_or_else(|| home.to_owned()))
+    let is_usual = !is_moved && usual_home().is_some_and(|usual| is_same(&usual, home));
+    (!is_usual).then(|| written(home))
+}
+
+/// The way to this store as somebody wrote it, since other programs may not know the one that the system prefers.
+#[cfg(feature = "cli")]
+pub(crate) fn written(home: &Path) -> PathBuf {
+    default_home().and_then(|named| std::path::absolute(named).ok()).unwrap_or_else(|| home.to_owned())
 }
 
 /// Whether two paths lead to the same file or folder.

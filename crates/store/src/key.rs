@@ -1,6 +1,6 @@
 //! Keys of repeatable launches: a small file a key, named by a hash, that names a job.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hearback_core::port::disk::{Disk, Flush, Publish};
 use hearback_core::port::record::{KeyClaim, StoreError};
@@ -77,8 +77,8 @@ pub(crate) fn session_name(session: &Session) -> String {
 }
 
 /// A short name for a store by where it is, for those who keep several apart.
-pub fn store_name(home: &str) -> String {
-    hash(home.bytes())[24..].to_owned()
+pub fn store_name(home: &Path) -> String {
+    hash(home.as_os_str().as_encoded_bytes().iter().copied())[24..].to_owned()
 }
 
 /// 128 bits of FNV-1a: enough to keep names apart.

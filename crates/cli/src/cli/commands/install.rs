@@ -51,20 +51,24 @@ impl Plan {
         let place = hearback_platform::service_place().ok_or(CliError::NoManager)?;
         let ServicePlace { manager, directory, user } = place;
         let unusual = home::unusual(hearback.home());
-        let home = unusual.as_deref().map(unicode).transpose()?;
+        let name = match unusual {
+            None => NAME.to_owned(),
+            // However somebody spells the way to it, it is one store.
+            Some(_) => format!("{NAME}-{}", hearback_store::store_name(hearback.home())),
+        };
+        let path = std::env::var_os("PATH").filter(|path| !path.is_empty());
         let service = Service {
-            name: home.as_deref().map_or_else(
-                || NAME.to_owned(),
-                |home| format!("{NAME}-{}", hearback_store::store_name(home)),
-            ),
+            name,
             program: unicode(&program()?)?,
-            home,
-            path: std::env::var("PATH").ok().filter(|path| !path.is_empty()),
+            home: unusual.as_deref().map(unicode).transpose()?,
+            path: path.map(|path| unicode(Path::new(&path))).transpose()?,
             user,
         };
         let file = match directory {
             Some(directory) => directory.join(manager.file_name(&service)),
-            None => hearback_store::service_path(hearback.home(), &manager.file_name(&service)),
+            None => {
+                hearback_store::service_path(&home::written(hearback.home()), &manager.file_name(&service))
+            }
         };
         let text = manager.text(&service)?;
         let is_new = fs_err::read(&file).ok() != Some(manager.encode(&text));
@@ -100,7 +104,7 @@ impl Plan {
             fs_err::write(&self.file, self.manager.encode(&self.text)).map_err(CliError::Install)?;
         }
         let failed = tell(hearback, &orders, output);
-        self.finish(true, &orders, &failed, output)?;
+        self.finish(&orders, &failed, output)?;
         if !output.is_json() {
             output.say("installed: a monitor runs now, at every login, and again when it ends too early");
             if self.manager == ServiceManager::Systemd {
@@ -130,7 +134,7 @@ impl Plan {
         let mut failed = tell(hearback, &before, output);
         fs_err::remove_file(&self.file).map_err(CliError::Install)?;
         failed.extend(tell(hearback, &after, output));
-        self.finish(true, &orders, &failed, output)?;
+        self.finish(&orders, &failed, output)?;
         if !output.is_json() {
             output.say("removed: no monitor is started at login any more");
         }
@@ -142,15 +146,9 @@ impl Plan {
     }
 
     /// Tells programs what was done, and everybody what was not.
-    fn finish(
-        &self,
-        done: bool,
-        orders: &[Order],
-        failed: &[Failed],
-        output: &Output,
-    ) -> Result<(), CliError> {
+    fn finish(&self, orders: &[Order], failed: &[Failed], output: &Output) -> Result<(), CliError> {
         if output.is_json() {
-            self.document(done, orders, failed, output)?;
+            self.document(true, orders, failed, output)?;
         }
         match failed.is_empty() {
             true => Ok(()),

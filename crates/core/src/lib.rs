@@ -17,6 +17,7 @@
 //! The types to know first: [`Spec`] is what was asked for, [`Facts`] is what the disk says, [`fold()`] is what it
 //! means, and [`JobView`] is how it is shown to programs.
 
+mod answer;
 mod clean;
 mod delivery;
 mod fact;
@@ -26,6 +27,7 @@ mod outcome;
 mod output;
 mod spec;
 mod time;
+mod transcript;
 mod view;
 
 pub mod finding;
@@ -34,6 +36,10 @@ pub mod port;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use answer::{
+    ANSWER_BYTES, ANSWER_LOOK_BYTES, Answer, AnswerRecord, AnswerSource, AnswerText, Remains, answer_is_due,
+    resolve_answer,
+};
 pub use delivery::{
     CloudEvent, Delivery, EVENT_TYPE, HEAD_BYTES, OutputExcerpt, TAIL_BYTES, delivery_id, job_of_delivery,
 };
@@ -50,7 +56,7 @@ pub use output::{Gap, GapReason, LogCap, Output};
 pub use port::process::{BootId, MachineId, ProcessIdentity};
 pub use spec::{
     CommandLine, Durability, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy, OsText, OverCap,
-    Session, Spec,
+    Reader, Session, Spec,
 };
 pub use time::{Stamp, Timestamp};
 pub use view::{DOCUMENT_FORMAT, FollowUpView, JobView, OutputView, StateWord};

@@ -43,6 +43,9 @@ pub struct Spec {
     /// How many follow-ups led to this launch: a woken agent launches jobs that wake it again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
+    /// It has an answer, which is worked out when it is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answer: bool,
     /// When and how it is ended.
     #[serde(default)]
     pub limits: Limits,
@@ -119,7 +122,7 @@ impl fmt::Display for OsText {
     }
 }
 
-/// Why a session or a key was refused.
+/// Why a session, a key or a reader was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Nothing was given.
@@ -179,6 +182,11 @@ name! {
 name! {
     /// Makes a launch repeatable: the same key of the same session names the same job.
     Key, "key"
+}
+
+name! {
+    /// Somebody who reads answers besides their parent, and keeps account of its own of what it has read.
+    Reader, "reader"
 }
 
 /// When the owner of a job is told that it is over.

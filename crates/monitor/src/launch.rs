@@ -42,6 +42,8 @@ pub struct Request {
     pub sinks: Vec<String>,
     /// How many follow-ups led to this launch.
     pub depth: u32,
+    /// It has an answer, which is worked out when it is over.
+    pub answer: bool,
     /// Names of variables that hold secrets, which the target does not inherit.
     pub withhold: Vec<String>,
     /// Changes to the environment that the target inherits.
@@ -64,6 +66,7 @@ impl Request {
             notify: NotifyPolicy::default(),
             sinks: Vec::new(),
             depth: 0,
+            answer: false,
             withhold: Vec::new(),
             env: Vec::new(),
             limits: Limits {
@@ -91,6 +94,7 @@ impl Request {
             sinks: self.sinks.clone(),
             withhold: self.withhold.clone(),
             depth: self.depth,
+            answer: self.answer,
             limits: self.limits,
             durability: self.durability.unwrap_or_default(),
             launched_at_ms: now,
@@ -157,7 +161,9 @@ pub enum LaunchError {
     #[error("the job could not be recorded, so nothing was run: {0}")]
     Refused(String),
     /// The key names a job that does something else.
-    #[error("key `{key}` already names job `{id}`, which runs another command or in another directory")]
+    #[error(
+        "key `{key}` already names job `{id}`, which is another command, elsewhere, or another kind of job"
+    )]
     KeyTaken {
         /// The key.
         key: Key,
@@ -310,7 +316,10 @@ fn reached(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Re
     let Some(seen) = ports.store.observe(id)? else { return Ok(Reached::Nothing) };
     match &seen.facts.spec {
         Read::Absent => Ok(Reached::Nothing),
-        Read::Present(spec) if (&spec.command, &spec.cwd) == (&request.command, &request.cwd) => {
+        Read::Present(spec)
+            if (&spec.command, &spec.cwd, spec.answer)
+                == (&request.command, &request.cwd, request.answer) =>
+        {
             // The launch lock may be ours, and says nothing then.
             let locks = LockView { launch: LockState::Free, ..seen.locks };
             let step = reconcile::plan(&Observed { locks, ..seen }, &ports.here);
@@ -474,6 +483,7 @@ mod tests {
             notify: NotifyPolicy::Auto,
             sinks: vec![],
             depth: 0,
+            answer: false,
             withhold: vec![],
             env: vec![],
             limits: Limits::default(),

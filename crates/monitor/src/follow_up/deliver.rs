@@ -11,7 +11,7 @@ use hearback_core::{
 };
 
 use super::due::{Claim, Due, Retry, age_of_end, due};
-use crate::{Ports, reconcile};
+use crate::{Ports, answer, reconcile};
 
 /// How long an owner who is waiting may take to say that it has seen the end.
 const READER_WITHIN: Duration = Duration::from_secs(2);
@@ -337,7 +337,8 @@ impl Deliverer<'_> {
         let log = self.ports.store.log_path(&seen.id);
         let log = OsText::from(log.to_string_lossy().as_ref());
         let job = JobView::new(seen, &self.ports.here, log);
-        let job = job.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
+        let mut job = job.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
+        answer::complete(self.ports, seen, &mut job)?;
         let output = self.ports.store.excerpt(seen, HEAD_BYTES, TAIL_BYTES)?;
         let late = age_of_end(&seen.facts, &self.ports.clock.stamp())
             .is_some_and(|age| age >= self.retry.late_after);

@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use hearback_core::port::executor::ANSWER_VARIABLE;
 use hearback_core::port::process::{SupervisorLink, SupervisorRequest};
 
 use super::signals;
@@ -14,6 +15,8 @@ use crate::{ERRAND_MARK, JOB_MARK, SUPERVISE_COMMAND, SUPERVISOR_MARK};
 pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
     let mut command = Command::new(&request.program);
     command.arg(SUPERVISE_COMMAND).arg(request.job.as_str());
+    // A job that launches another does not lend it the place of its own answer.
+    command.env_remove(ANSWER_VARIABLE);
     for (name, value) in &request.env {
         match value {
             Some(value) => command.env(name, value),

@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::windows::io::{IntoRawHandle, OwnedHandle};
 
-use hearback_core::port::executor::{BOUND_TO_CALLER, Detachment};
+use hearback_core::port::executor::{ANSWER_VARIABLE, BOUND_TO_CALLER, Detachment};
 use hearback_core::port::process::{SupervisorLink, SupervisorRequest};
 use windows_sys::Win32::Foundation::ERROR_ACCESS_DENIED;
 use windows_sys::Win32::System::Console::{
@@ -64,7 +64,9 @@ pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dy
         (JOB_MARK.as_ref(), None),
         (ERRAND_MARK.as_ref(), None),
     ];
-    let environment = environment::block(changes.chain(marks))?;
+    // A job that launches another does not lend it the place of its own answer.
+    let own = [(ANSWER_VARIABLE.as_ref(), None)];
+    let environment = environment::block(own.into_iter().chain(changes).chain(marks))?;
     let arguments = [SUPERVISE_COMMAND.into(), request.job.as_str().into()];
     let line = command_line::command_line(request.program.as_os_str(), &arguments)?;
     let creation = Creation {

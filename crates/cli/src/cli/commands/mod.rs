@@ -1,5 +1,6 @@
 //! One file a command. Each returns the code to exit with.
 
+pub(crate) mod ask;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod followups;
@@ -11,6 +12,7 @@ pub(crate) mod monitor;
 pub(crate) mod plugin;
 pub(crate) mod prune;
 pub(crate) mod reconcile;
+pub(crate) mod results;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod sink;
@@ -21,6 +23,7 @@ use hearback_core::{JobId, Session};
 
 use super::args::ScopeArgs;
 use super::documents::Problem;
+use super::error::CliError;
 use crate::SessionError;
 
 /// The session whose jobs a command may see; nothing for all.
@@ -29,6 +32,14 @@ fn scope(args: &ScopeArgs) -> Result<Option<Session>, SessionError> {
         _ if args.all_sessions => Ok(None),
         Some(session) => Ok(Some(session.clone())),
         None => crate::current_session(),
+    }
+}
+
+/// The session that asks, or has asked: an answer is for somebody.
+fn parent(named: Option<&Session>) -> Result<Session, CliError> {
+    match named {
+        Some(session) => Ok(session.clone()),
+        None => crate::current_session()?.ok_or(CliError::NoParent),
     }
 }
 

@@ -467,6 +467,8 @@ fn every_command_explains_itself() {
     same_as_stored!(&world, &[], "help", help(&["--help"]).ok());
     let commands = [
         "launch",
+        "ask",
+        "results",
         "list",
         "show",
         "logs",
@@ -578,7 +580,7 @@ fn errors_say_what_failed_and_what_to_try() {
     tip: for shell syntax such as pipes or built-ins, use `--shell 'TEXT'`
     ");
     insta::assert_snapshot!(told(&args!["launch", "--key", "k", "--", "other"]), @r"
-    error: key `k` already names job `[-------id-----]`, which runs another command or in another directory
+    error: key `k` already names job `[-------id-----]`, which is another command, elsewhere, or another kind of job
     tip: use another key, or look at that job: hearback show [-------id-----]
     ");
     let nameless = told(&args!["launch", "-e", "=1", "--", "x"]);

@@ -155,15 +155,19 @@ fn check(world: &World, launch: &Ran, point: usize) {
 }
 
 fn campaign(how: &[&str]) {
+    campaign_of(how, launch_args, check);
+}
+
+fn campaign_of(how: &[&str], args: fn(&World) -> Vec<String>, check: fn(&World, &Ran, usize)) {
     let match_supervisor = how.contains(&"--match");
     let counted: &[&str] = if match_supervisor { &["--match", "__supervise"] } else { &[] };
     let counted = if how.contains(&"--follow") { &["--only", "all"][..] } else { counted };
-    let last = points(counted, launch_args);
+    let last = points(counted, args);
     assert!(last > 50, "only {last} points");
     // The last few are for counts that differ from run to run.
     for point in (1..=last + 3).step_by(stride(last)) {
         let world = World::new();
-        let args = launch_args(&world);
+        let args = args(&world);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let at = point.to_string();
         let mut kill = vec!["kill", &at, "--wait-root"];
@@ -186,6 +190,57 @@ fn a_supervisor_killed_at_any_call_leaves_the_truth() {
 #[test]
 fn a_launch_killed_whole_at_any_call_leaves_the_truth() {
     campaign(&["--follow", "--whole"]);
+}
+
+fn ask_args(world: &World) -> Vec<String> {
+    let launch = launch_args(world);
+    // Nobody is to be told, so that it is settled as soon as it is over.
+    let ask = ["ask", "--session", "p", "--new", "--notify", "never"].map(str::to_owned);
+    ask.into_iter().chain(launch.into_iter().skip(1)).collect()
+}
+
+#[test]
+fn scenario_52_an_agent_whose_supervisor_is_killed_at_any_call_has_an_answer_or_a_reason() {
+    campaign_of(&["--match", "__supervise"], ask_args, |world, ran, point| {
+        check(world, ran, point);
+        for job in jobs(world) {
+            let (outcome, answer) = (&job["outcome"], &job["answer"]);
+            if outcome["kind"] == "exited" {
+                let words = serde_json::json!({"kind": "text", "text": "hello", "source": "output"});
+                assert_eq!(*answer, words, "point {point}: {job}");
+            } else {
+                assert_eq!(answer["kind"], "failed", "point {point}: {job}");
+            }
+            let folder = world.job_dir(job["id"].as_str().unwrap());
+            assert!(folder.join("answer.json").exists(), "point {point}: it is on disk");
+        }
+    });
+}
+
+#[test]
+fn scenario_48_a_reader_killed_at_any_call_has_read_it_or_reads_it_again() {
+    let template = World::new();
+    let ask = ["ask".into(), "--session".into(), "p".into(), "--new".into(), "--".into(), bin("exit-with")];
+    let id = template.run(ask.into_iter().chain(["0".into(), "--print".into(), "hello".into()])).ok();
+    template.leave_alone(&id);
+    for reader in [&[][..], &["--reader", "bob"]] {
+        let args = [&["results", "--session", "p", "--ack"], reader].concat();
+        let last = points(&[], |world| {
+            copy(template.home(), world.home());
+            args.iter().map(|arg| (*arg).to_owned()).collect()
+        });
+        for point in (1..=last).step_by(stride(2 * last)) {
+            let world = World::new();
+            copy(template.home(), world.home());
+            let killed = killat(&world, &["kill", &point.to_string()], &args);
+            let again = world.run(&args);
+            let (was_told, is_told) = (killed.stdout.contains("| hello"), again.stdout.contains("| hello"));
+            assert!(was_told || is_told, "point {point}: lost: {killed:?} {again:?}");
+            assert_eq!(again.code, Some(i32::from(!is_told)), "point {point}: {again:?}");
+            let last = world.run(&args);
+            assert_eq!((last.code, last.stdout.as_str()), (Some(1), ""), "point {point}: {last:?}");
+        }
+    }
 }
 
 /// A store with one job whose supervisor was killed, and one that is settled.

@@ -107,13 +107,14 @@ impl Hearback {
         self.ports.share(id, JobLock::Reader).ok().flatten()
     }
 
-    /// Notes that the owner of a job has seen its end. Does nothing for anybody else.
+    /// Notes that the owner of a job has seen its end. Does nothing for anybody else, and nothing for a job with an
+    /// answer: whoever saw that one end has not read it. See [`Hearback::acknowledge`].
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written.
     pub fn consume(&self, job: &Job, by: Option<&Session>) -> Result<(), StoreError> {
-        if by.is_some() && job.view.session.as_ref() == by && job.view.state.is_over() {
+        if by.is_some() && job.view.session.as_ref() == by && job.view.state.is_over() && !job.is_asked() {
             self.close_follow_up(&job.view.id, ReceiptHow::Consumed)?;
         }
         Ok(())

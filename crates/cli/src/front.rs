@@ -18,7 +18,7 @@ use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::launch::{self, LaunchError, Launched, Launcher, Request};
 use hearback_monitor::session::Running;
 use hearback_monitor::wait::{Until, WaitError, Waits};
-use hearback_monitor::{Ports, prune, reconcile};
+use hearback_monitor::{Ports, answer, prune, reconcile};
 use hearback_platform::Native;
 use hearback_store::{Log, Piece, Store};
 
@@ -61,6 +61,12 @@ pub enum RequestError {
     /// There is nothing to run.
     #[error("there is nothing to run")]
     Empty,
+    /// There is nothing to ask.
+    #[error("the prompt is blank: there is nothing to ask")]
+    BlankPrompt,
+    /// The agent's arguments have a place for a prompt, and there is none.
+    #[error("there is a place for the prompt, and no prompt")]
+    NoPrompt,
     /// The working directory is unknown.
     #[error("the working directory is gone")]
     NoDirectory(#[source] io::Error),
@@ -106,6 +112,11 @@ impl Job {
     /// What its end says about its output, once there is one.
     fn printed(&self) -> Option<&Output> {
         self.seen.facts.end.present().map(|end| &end.output)
+    }
+
+    /// Whether it is one that has an answer when it is over.
+    pub fn is_asked(&self) -> bool {
+        self.seen.facts.spec.present().is_some_and(|spec| spec.answer)
     }
 
     /// When it was asked for.
@@ -401,6 +412,9 @@ impl Hearback {
         }
         let log = hearback_platform::from_os(self.store.log_path(&seen.id).as_os_str());
         let mut view = JobView::new(&seen, &self.ports.here, log)?;
+        if let Err(error) = answer::complete(&self.ports, &seen, &mut view) {
+            view.notes.push(format!("its answer cannot be worked out: {error}"));
+        }
         view.stopped = view.state == StateWord::Running
             && seen.facts.target.present().is_some_and(|t| self.ports.processes.is_stopped(&t.process));
         if elsewhere {

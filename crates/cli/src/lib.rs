@@ -18,6 +18,7 @@
 //! The types to know: [`Hearback`] is a store and everything that can be done with it, [`Request`] is what to
 //! launch (made by [`argv`] or [`shell()`]), and [`Job`] is what is known of it.
 
+mod answers;
 mod doctor;
 mod follow_ups;
 mod front;
@@ -35,6 +36,7 @@ mod supervisor;
 #[cfg(feature = "cli")]
 pub mod cli;
 
+pub use answers::{Acknowledged, AskedBy, Results, ask};
 pub use doctor::{Diagnosis, DoctorError};
 pub use front::{
     FollowError, Hearback, Job, Killed, Listing, OpenError, Options, Printed, RequestError, Select, argv,

@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, FORMAT, Facts, Outcome, Output, ProcessIdentity, Session, Spec, Stamp, Timestamp};
+use crate::{
+    AnswerRecord, Extra, FORMAT, Facts, Outcome, Output, ProcessIdentity, Session, Spec, Stamp, Timestamp,
+};
 
 /// The job was taken up by a supervisor, or will never be. Whoever publishes first decides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -333,6 +335,7 @@ pub enum Fact {
     Target(Target),
     Kill(u32, Kill),
     End(Box<End>),
+    Answer(AnswerRecord),
     Lease(u32, Lease),
     LeaseResult(u32, LeaseResult),
     Receipt(Receipt),
@@ -348,6 +351,7 @@ pub enum FactKind {
     Target,
     Kill(u32),
     End,
+    Answer,
     Lease(u32),
     LeaseResult(u32),
     Receipt,
@@ -356,8 +360,8 @@ pub enum FactKind {
 
 impl FactKind {
     /// Those of which there is at most one.
-    pub const SINGLE: [Self; 6] =
-        [Self::Spec, Self::Begin, Self::Target, Self::End, Self::Receipt, Self::Settled];
+    pub const SINGLE: [Self; 7] =
+        [Self::Spec, Self::Begin, Self::Target, Self::End, Self::Answer, Self::Receipt, Self::Settled];
 }
 
 impl fmt::Display for FactKind {
@@ -368,6 +372,7 @@ impl fmt::Display for FactKind {
             Self::Target => f.write_str("target"),
             Self::Kill(n) => write!(f, "kill.{n}"),
             Self::End => f.write_str("end"),
+            Self::Answer => f.write_str("answer"),
             Self::Lease(n) => write!(f, "lease.{n}"),
             Self::LeaseResult(n) => write!(f, "result.{n}"),
             Self::Receipt => f.write_str("receipt"),
@@ -385,6 +390,7 @@ impl Fact {
             Self::Target(_) => FactKind::Target,
             Self::Kill(n, _) => FactKind::Kill(*n),
             Self::End(_) => FactKind::End,
+            Self::Answer(_) => FactKind::Answer,
             Self::Lease(n, _) => FactKind::Lease(*n),
             Self::LeaseResult(n, _) => FactKind::LeaseResult(*n),
             Self::Receipt(_) => FactKind::Receipt,
@@ -404,6 +410,7 @@ impl Fact {
             Self::Target(fact) => serde_json::to_vec(fact),
             Self::Kill(_, fact) => serde_json::to_vec(fact),
             Self::End(fact) => serde_json::to_vec(fact),
+            Self::Answer(fact) => serde_json::to_vec(fact),
             Self::Lease(_, fact) => serde_json::to_vec(fact),
             Self::LeaseResult(_, fact) => serde_json::to_vec(fact),
             Self::Receipt(fact) => serde_json::to_vec(fact),

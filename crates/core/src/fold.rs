@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::KilledBy;
 use crate::{
-    Begin, BegunBy, BootId, End, FactKind, JobId, Kill, Lease, LeaseResult, LostReason, MachineId,
-    NotifyPolicy, Outcome, Output, Receipt, ReceiptHow, Settled, Spec, Stamp, Target,
+    AnswerRecord, Begin, BegunBy, BootId, End, FactKind, JobId, Kill, Lease, LeaseResult, LostReason,
+    MachineId, NotifyPolicy, Outcome, Output, Receipt, ReceiptHow, Settled, Spec, Stamp, Target,
 };
 
 /// What one file of a job said.
@@ -62,6 +62,8 @@ pub struct Facts {
     pub kills: Vec<(u32, Read<Kill>)>,
     #[serde(default, skip_serializing_if = "Read::is_absent")]
     pub end: Read<End>,
+    #[serde(default, skip_serializing_if = "Read::is_absent")]
+    pub answer: Read<AnswerRecord>,
     /// In the order of their numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<(u32, Read<Lease>)>,
@@ -76,9 +78,10 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Whether any of them was written by a newer build.
+    /// Whether any of them was written by a newer build. An answer does not count: nothing else follows from it.
     pub fn any_newer(&self) -> bool {
-        self.flaws().iter().any(|(_, flaw)| matches!(flaw, Flaw::Newer(_)))
+        let newer = |(kind, flaw): &(_, _)| *kind != FactKind::Answer && matches!(flaw, Flaw::Newer(_));
+        self.flaws().iter().any(newer)
     }
 
     /// Those that are there and cannot be relied on, each with what is wrong with it.
@@ -94,6 +97,7 @@ impl Facts {
             (FactKind::Begin, self.begin.flaw()),
             (FactKind::Target, self.target.flaw()),
             (FactKind::End, self.end.flaw()),
+            (FactKind::Answer, self.answer.flaw()),
             (FactKind::Receipt, self.receipt.flaw()),
             (FactKind::Settled, self.settled.flaw()),
         ]
@@ -409,11 +413,12 @@ mod tests {
             any_read(sample::target()),
             prop::collection::vec(any_read(sample::kill()), 0..3),
             ends,
+            any_read(sample::answer("42")),
             prop::collection::vec(any_read(sample::lease()), 0..4),
             prop::collection::vec(any_read(sample::lease_result(false)), 0..4),
             any_read(sample::receipt(ReceiptHow::Delivered)),
         )
-            .prop_map(|(spec, begin, target, kills, end, leases, results, receipt)| {
+            .prop_map(|(spec, begin, target, kills, end, answer, leases, results, receipt)| {
                 let number = |n: usize| n as u32 + 1;
                 Facts {
                     spec,
@@ -421,6 +426,7 @@ mod tests {
                     target,
                     kills: kills.into_iter().enumerate().map(|(n, k)| (number(n), k)).collect(),
                     end,
+                    answer,
                     leases: leases.into_iter().enumerate().map(|(n, l)| (number(n), l)).collect(),
                     results: results.into_iter().enumerate().map(|(n, r)| (number(n), r)).collect(),
                     receipt,
@@ -547,5 +553,31 @@ mod tests {
         assert_eq!(state(NotifyPolicy::Failure, failed(), true), Owed);
         assert_eq!(state(NotifyPolicy::Success, failed(), true), NotWanted);
         assert_eq!(state(NotifyPolicy::Never, failed(), true), NotWanted);
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_used_costs_only_itself() {
+        let id = sample::id(1);
+        for answer in [Read::Newer(9), Read::Unreadable("torn".into())] {
+            let facts = Facts {
+                spec: Read::Present(Spec { answer: true, ..sample::unowned(&id) }),
+                end: Read::Present(sample::end(0)),
+                answer,
+                ..Facts::default()
+            };
+            let folded = fold(&facts, LockView::FREE);
+            assert!(!folded.frozen && folded.follow_up.state.is_closed());
+            assert!(!crate::answer_is_due(&facts, &folded.state), "it is there, and is not replaced");
+            assert_eq!(facts.flaws().len(), 1, "and it is named");
+            let seen = Observed {
+                id: id.clone(),
+                facts,
+                locks: LockView::FREE,
+                place: Place::Open,
+                output: Output::default(),
+            };
+            let view = crate::JobView::new(&seen, &Here::default(), "/log".into()).unwrap();
+            assert!(matches!(view.answer, Some(crate::Answer::Failed { .. })), "{view:?}");
+        }
     }
 }

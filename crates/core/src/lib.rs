@@ -17,6 +17,7 @@
 //! The types to know first: [`Spec`] is what was asked for, [`Facts`] is what the disk says, [`fold()`] is what it
 //! means, and [`JobView`] is how it is shown to programs.
 
+mod answer;
 mod clean;
 mod delivery;
 mod fact;
@@ -29,6 +30,7 @@ mod output;
 mod parcel;
 mod spec;
 mod time;
+mod transcript;
 mod view;
 
 pub mod finding;
@@ -40,6 +42,10 @@ pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use answer::{
+    ANSWER_BYTES, ANSWER_LOOK_BYTES, Answer, AnswerRecord, AnswerSource, AnswerText, Remains, answer_is_due,
+    resolve_answer,
+};
 pub use delivery::{CloudEvent, Delivery, EVENT_TYPE, OutputExcerpt, delivery_id, job_of_delivery};
 pub use fact::{
     Begin, BegunBy, End, EndAuthor, Fact, FactKind, Kill, KilledBy, Lease, LeaseResult, Receipt, ReceiptHow,
@@ -60,7 +66,7 @@ pub use parcel::{Letter, MESSAGE_EVENT_TYPE, NOTICE_EVENT_TYPE, Notice, Parcel};
 pub use port::process::{BootId, MachineId, ProcessIdentity};
 pub use spec::{
     Busy, CommandLine, Durability, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy, OsText, OverCap,
-    Session, Spec,
+    Reader, Session, Spec,
 };
 pub use time::{Stamp, Timestamp};
 pub use view::{DOCUMENT_FORMAT, FollowUpView, JobView, OutputView, StateWord};

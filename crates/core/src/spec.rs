@@ -46,6 +46,9 @@ pub struct Spec {
     /// Whether it ends with the host: a monitor that restarts or stops ends it first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bound: bool,
+    /// It has an answer, which is worked out when it is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answer: bool,
     /// When and how it is ended.
     #[serde(default)]
     pub limits: Limits,
@@ -122,7 +125,7 @@ impl fmt::Display for OsText {
     }
 }
 
-/// Why a session or a key was refused.
+/// Why a session, a key or a reader was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Nothing was given.
@@ -182,6 +185,11 @@ name! {
 name! {
     /// Makes a launch repeatable: the same key of the same session names the same job.
     Key, "key"
+}
+
+name! {
+    /// Somebody who reads answers besides their parent, and keeps account of its own of what it has read.
+    Reader, "reader"
 }
 
 /// When the owner of a job is told that it is over.

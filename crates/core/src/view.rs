@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::fold::{Flaw, Here};
 use crate::{
-    CommandLine, Facts, FollowUpState, Gap, JobId, JobState, NotifyPolicy, Observed, OsText, Outcome, Output,
-    Session, Usage, delivery_id, fold,
+    Answer, CommandLine, Facts, FollowUpState, Gap, JobId, JobState, NotifyPolicy, Observed, OsText, Outcome,
+    Output, Read, Session, Usage, delivery_id, fold,
 };
 
 /// The version of every JSON document that hearback prints. It changes for other reasons than the format on disk.
@@ -60,6 +60,9 @@ pub struct JobView {
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+    /// What came of it, if it is a job with an answer and is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
     /// What it used of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -209,6 +212,7 @@ impl JobView {
             timeout_ms: spec.and_then(|spec| spec.limits.timeout_ms),
             idle_timeout_ms: spec.and_then(|spec| spec.limits.idle_timeout_ms),
             outcome,
+            answer: answer(facts),
             usage: end.and_then(|end| end.usage),
             follow_up: FollowUpView {
                 policy: folded.follow_up.policy,
@@ -229,6 +233,16 @@ impl JobView {
 
 fn is_zero(n: &u32) -> bool {
     *n == 0
+}
+
+/// One that is there and cannot be used is told as what it is: whoever waits for it waits for nothing more.
+fn answer(facts: &Facts) -> Option<Answer> {
+    match (&facts.answer, facts.answer.flaw()) {
+        (Read::Present(record), _) => Some(record.answer.clone()),
+        (_, Some(Flaw::Unreadable(why))) => Some(Answer::unusable(why)),
+        (_, Some(Flaw::Newer(_))) => Some(Answer::unusable("a newer hearback wrote it")),
+        (_, None) => None,
+    }
 }
 
 /// How often a delivery was tried. A fresh start by hand takes a number and is no attempt.

@@ -44,6 +44,8 @@ pub struct Request {
     pub depth: u32,
     /// Whether it ends with the host: a monitor that restarts or stops ends it first.
     pub bound: bool,
+    /// It has an answer, which is worked out when it is over.
+    pub answer: bool,
     /// Names of variables that hold secrets, which the target does not inherit.
     pub withhold: Vec<String>,
     /// Changes to the environment that the target inherits.
@@ -67,6 +69,7 @@ impl Request {
             sinks: Vec::new(),
             depth: 0,
             bound: false,
+            answer: false,
             withhold: Vec::new(),
             env: Vec::new(),
             limits: Limits {
@@ -95,6 +98,7 @@ impl Request {
             withhold: self.withhold.clone(),
             depth: self.depth,
             bound: self.bound,
+            answer: self.answer,
             limits: self.limits,
             durability: self.durability.unwrap_or_default(),
             launched_at_ms: now,
@@ -161,7 +165,9 @@ pub enum LaunchError {
     #[error("the job could not be recorded, so nothing was run: {0}")]
     Refused(String),
     /// The key names a job that does something else.
-    #[error("key `{key}` already names job `{id}`, which runs another command or in another directory")]
+    #[error(
+        "key `{key}` already names job `{id}`, which is another command, elsewhere, or another kind of job"
+    )]
     KeyTaken {
         /// The key.
         key: Key,
@@ -314,7 +320,10 @@ fn reached(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Re
     let Some(seen) = ports.store.observe(id)? else { return Ok(Reached::Nothing) };
     match &seen.facts.spec {
         Read::Absent => Ok(Reached::Nothing),
-        Read::Present(spec) if (&spec.command, &spec.cwd) == (&request.command, &request.cwd) => {
+        Read::Present(spec)
+            if (&spec.command, &spec.cwd, spec.answer)
+                == (&request.command, &request.cwd, request.answer) =>
+        {
             // The launch lock may be ours, and says nothing then.
             let locks = LockView { launch: LockState::Free, ..seen.locks };
             let step = reconcile::plan(&Observed { locks, ..seen }, &ports.here);
@@ -479,6 +488,7 @@ mod tests {
             sinks: vec![],
             depth: 0,
             bound: false,
+            answer: false,
             withhold: vec![],
             env: vec![],
             limits: Limits::default(),

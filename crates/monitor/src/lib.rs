@@ -25,6 +25,7 @@
 
 mod ports;
 
+pub mod answer;
 pub mod doctor;
 pub mod follow_up;
 pub mod kill;

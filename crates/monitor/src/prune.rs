@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use hearback_core::port::disk::Wait;
 use hearback_core::port::record::StoreError;
+use hearback_core::session::{MessageFacts, SessionFacts};
 use hearback_core::{JobId, JobState, Observed, Place, Stamp, fold};
 
 use crate::{Ports, reconcile};
@@ -66,6 +68,27 @@ fn settled_at(seen: &Observed) -> Option<Stamp> {
     folded.settled.cloned().or_else(ended).or_else(launched)
 }
 
+/// Forgets sessions that were silent for too long. Best effort: the next prune does the rest.
+fn forget_sessions(ports: &Ports, retention: Retention) {
+    for session in ports.sessions.sessions().unwrap_or_default() {
+        // Whoever is in a turn of it, or is about to be, keeps it.
+        let Ok(Some(_turn)) = ports.lock_turn(&session, Wait::Try) else { continue };
+        let facts = ports.sessions.session(&session);
+        if facts.is_ok_and(|facts| is_silent(&facts, retention, &ports.clock.stamp())) {
+            let _ = ports.sessions.forget(&session, 0);
+        }
+    }
+}
+
+/// Whether nothing waits for a session, and nothing has happened in it for longer than jobs are kept.
+fn is_silent(facts: &SessionFacts, retention: Retention, now: &Stamp) -> bool {
+    let is_old = |at: &Stamp| Duration::from_millis(at.age_ms(now)) > retention.max_age;
+    let turns =
+        facts.turns.iter().all(|(_, turn)| turn.begin.present().is_some_and(|begin| is_old(&begin.at)));
+    let taken = |message: &MessageFacts| message.receipt.present().is_some_and(|receipt| is_old(&receipt.at));
+    turns && facts.messages.iter().all(|(_, message)| taken(message))
+}
+
 /// What a prune did.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -93,6 +116,7 @@ pub fn all(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
             Err(error) => report.failed.push((id, error.to_string())),
         }
     }
+    forget_sessions(ports, retention);
     report.tidied = ports.store.tidy(ports.clock.wall())?;
     Ok(report)
 }

@@ -8,10 +8,10 @@ use hearback_core::port::process::Presence;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{
     Begin, BegunBy, End, EndAuthor, Extra, FORMAT, Fact, Facts, Here, JobId, JobState, LostReason, Observed,
-    Outcome, Place, Read, Settled, fold,
+    Outcome, Place, Read, Settled, answer_is_due, fold,
 };
 
-use crate::Ports;
+use crate::{Ports, answer};
 
 /// How long a sweep may take before what is left is named as surviving; twice that for a tree that is still dying.
 pub const SWEEP_WITHIN: Duration = Duration::from_secs(2);
@@ -25,6 +25,8 @@ pub enum Step {
     Abandon,
     /// Its supervisor is gone and left no end: end what it left behind, then record the loss.
     Lose(LostReason),
+    /// It is over and has an answer that nobody has worked out yet: record it.
+    Answer,
     /// Nothing more is owed: write the whole fold down.
     Settle,
     /// It is settled: move it out of the way.
@@ -37,6 +39,7 @@ impl fmt::Display for Step {
             Self::Abandon => f.write_str("abandon: its launch was cut short"),
             Self::Lose(LostReason::Reboot) => f.write_str("lost: the machine was restarted"),
             Self::Lose(_) => f.write_str("lost: its supervisor is gone"),
+            Self::Answer => f.write_str("answer: work out what it said"),
             Self::Settle => f.write_str("settle: nothing more is owed"),
             Self::Archive => f.write_str("archive: move it to history"),
         }
@@ -55,6 +58,7 @@ pub fn plan(seen: &Observed, here: &Here) -> Option<Step> {
         JobState::Unclaimed if here.is_past_boot(&seen.facts) => Some(Step::Lose(LostReason::Reboot)),
         JobState::Unclaimed => Some(Step::Abandon),
         JobState::Orphaned => Some(Step::Lose(here.lost_reason(&seen.facts))),
+        JobState::Ended { .. } if answer_is_due(&seen.facts, &folded.state) => Some(Step::Answer),
         JobState::Ended { .. } if !folded.follow_up.state.is_closed() => None,
         // One that cannot be read is there all the same, and is not replaced: the facts beside it still fold.
         JobState::Ended { .. } if !seen.facts.settled.is_absent() => Some(Step::Archive),
@@ -170,6 +174,7 @@ fn apply(ports: &Ports, seen: &Observed, step: Step) -> Result<Applied, StoreErr
             Ok(publish(ports, seen, &Fact::Begin(begin))?.into())
         }
         Step::Lose(_) => lose(ports, &seen.id),
+        Step::Answer => Ok(answer::record(ports, &seen.id)?.into()),
         Step::Settle => {
             let facts = Facts { settled: Read::Absent, ..seen.facts.clone() };
             let settled = Settled {

@@ -270,6 +270,7 @@ mod tests {
                 log_cap: None,
                 bell: &path("bell"),
                 withhold: &[],
+                answer: None,
             })
             .unwrap();
         let detached = detached_on(stage.path());

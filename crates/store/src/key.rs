@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hearback_core::port::disk::{Disk, Flush, Publish};
 use hearback_core::port::record::{KeyClaim, StoreError};
-use hearback_core::{FORMAT, JobId, Key, Read, Session};
+use hearback_core::{FORMAT, JobId, Key, Read, Reader, Session};
 use serde::{Deserialize, Serialize};
 
 use crate::layout::Layout;
@@ -79,6 +79,12 @@ pub(crate) fn session_name(session: &Session) -> String {
 /// A short name for a store by where it is, for those who keep several apart.
 pub fn store_name(home: &Path) -> String {
     hash(home.as_os_str().as_encoded_bytes().iter().copied())[24..].to_owned()
+}
+
+/// The name of a reader in the names of files; without one it is the parent.
+pub(crate) fn reader_name(reader: Option<&Reader>) -> String {
+    let mark = u8::from(reader.is_some());
+    hash([mark].into_iter().chain(reader.map_or("", Reader::as_str).bytes()))
 }
 
 /// 128 bits of FNV-1a: enough to keep names apart.

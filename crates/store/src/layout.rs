@@ -66,7 +66,7 @@ impl Layout {
         self.home.join("keys")
     }
 
-    /// Everybody who owns anything.
+    /// What is known of sessions besides their jobs.
     pub(crate) fn sessions(&self) -> PathBuf {
         self.home.join("sessions")
     }
@@ -94,6 +94,7 @@ pub(crate) fn fact(folder: &Path, kind: FactKind) -> PathBuf {
         FactKind::Target => "target.json".to_owned(),
         FactKind::Kill(n) => format!("kill.{n}.json"),
         FactKind::End => "end.json".to_owned(),
+        FactKind::Answer => "answer.json".to_owned(),
         FactKind::Lease(n) => format!("lease.{n}"),
         FactKind::LeaseResult(n) => format!("result.{n}"),
         FactKind::Receipt => "receipt.json".to_owned(),
@@ -239,6 +240,31 @@ pub(crate) fn end_reserve(folder: &Path) -> PathBuf {
 /// The text of a shell command. Some shells run a file only if its name ends as they expect.
 pub(crate) fn script(folder: &Path, extension: &str) -> PathBuf {
     folder.join("script").with_extension(extension)
+}
+
+/// Where a job that has an answer may write it.
+pub(crate) fn answer(folder: &Path) -> PathBuf {
+    folder.join("answer")
+}
+
+/// Recognises what is of no use once a job is settled: what its answer was worked out from, the text of its shell
+/// command, the bell of a supervisor that died, and what crashes left unfinished.
+pub(crate) fn is_spent(folder: &Path, name: &str) -> bool {
+    let path = folder.join(name);
+    unfinished_since(name).is_some()
+        || path == answer(folder)
+        || path == bell(folder)
+        || path.with_extension("") == script(folder, "")
+}
+
+/// Says that a reader, known by a hash of its name, has the answer of a job.
+pub(crate) fn reader_note(folder: &Path, reader: &str) -> PathBuf {
+    folder.join(format!("read.{reader}.json"))
+}
+
+/// Held by whoever hands the answer of a job to a reader.
+pub(crate) fn reader_lock(folder: &Path, reader: &str) -> PathBuf {
+    folder.join(format!("read.{reader}.lock"))
 }
 
 /// Recognises a file that was never finished, and tells when it was begun, in milliseconds since 1970.

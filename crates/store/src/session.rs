@@ -82,10 +82,8 @@ impl<D: Disk> Store<D> {
     fn keep_newest(&self, found: &[(u32, Kind, PathBuf)], keep: usize) -> Result<(), StoreError> {
         let mut numbers: Vec<_> = found.iter().map(|(n, ..)| *n).collect();
         numbers.dedup();
-        let Some(first) = numbers.len().checked_sub(keep).and_then(|at| numbers.get(at)) else {
-            return Ok(());
-        };
-        self.remove_whole(found.iter().filter(|(n, ..)| n < first))
+        let Some(gone) = numbers.len().checked_sub(keep).map(|gone| &numbers[..gone]) else { return Ok(()) };
+        self.remove_whole(found.iter().filter(|(n, ..)| gone.contains(n)))
     }
 
     /// Removes everything about turns, messages or requests; what makes them goes first, so that whoever is cut short
@@ -239,7 +237,7 @@ impl<D: Disk> SessionStore for Store<D> {
         let inbox = layout::inbox(&folder);
         let found = self.numbered(&inbox)?;
         let facts = self.session(session)?;
-        let newest = facts.messages.last().map(|(n, _)| *n);
+        let newest = facts.messages.last().map(|(n, _)| *n).filter(|_| keep > 0);
         for (n, _) in facts.messages.iter().filter(|(n, it)| Some(*n) != newest && !it.receipt.is_absent()) {
             self.remove_whole(found.iter().filter(|(other, ..)| other == n))?;
         }

@@ -1,15 +1,19 @@
 //! The records of all jobs over a disk.
 
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, Wait, Watch};
 use hearback_core::port::executor::Script;
 use hearback_core::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
+use hearback_core::port::session::SessionLock;
 use hearback_core::{
-    Durability, Fact, FactKind, Facts, JobId, Key, Kill, LockView, Observed, Output, Place, Read, Session,
-    Settled, Spec, Timestamp,
+    Durability, FORMAT, Fact, FactKind, Facts, JobId, Key, Kill, LockView, Observed, Output, Place, Read,
+    Reader, Remains, Session, Settled, Spec, Stamp, Timestamp,
 };
+
+use serde::{Deserialize, Serialize};
 
 use crate::layout::{self, Layout, Numbered};
 use crate::log::Log;
@@ -175,6 +179,7 @@ impl<D: Disk> Store<D> {
             begin,
             target: read::fact(&self.disk, &fact(FactKind::Target))?,
             end: read::fact(&self.disk, &fact(FactKind::End))?,
+            answer: read::fact(&self.disk, &fact(FactKind::Answer))?,
             receipt: read::fact(&self.disk, &fact(FactKind::Receipt))?,
             settled,
             ..Facts::default()
@@ -217,6 +222,40 @@ impl<D: Disk> Store<D> {
         Ok(!self.disk.list(folder)?.iter().any(is_fact))
     }
 
+    /// Does something in the folder of a job, wherever that is, and again if it moves away meanwhile.
+    fn wherever<T>(&self, id: &JobId, act: impl Fn(&Path) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        for _ in 0..MOVES {
+            let Some((folder, _)) = self.locate(id)? else { break };
+            match act(&folder) {
+                Err(error) if error.is_gone() => {}
+                done => return done,
+            }
+        }
+        Err(gone())
+    }
+
+    /// Removes the folder of a session in which nothing is but locks that nobody holds; tells whether it is gone.
+    ///
+    /// Whoever takes a lock, or sends a message, meanwhile finds that its file or its folder is gone, and makes both
+    /// again.
+    fn forget_session(&self, folder: &Path) -> Result<bool, StoreError> {
+        let locks = SessionLock::ALL.map(|lock| layout::session_lock(folder, lock));
+        let mut held = Vec::new();
+        for lock in &locks {
+            let Some(lock) = self.disk.lock(lock, LockMode::Exclusive, Wait::Try)? else { return Ok(false) };
+            held.push(lock);
+        }
+        self.disk.remove_if_empty(&layout::inbox(folder))?;
+        if self.disk.list(folder)?.iter().any(|name| !locks.contains(&folder.join(name))) {
+            return Ok(false);
+        }
+        locks.iter().try_for_each(|lock| self.disk.remove(lock))?;
+        // Where a file that is open keeps its name until it is closed, the folder is empty only now.
+        drop(held);
+        self.disk.remove_if_empty(folder)?;
+        Ok(!self.disk.is_dir(folder)?)
+    }
+
     fn to_trash(&self, folder: &Path, id: &JobId) -> Result<(), StoreError> {
         let trash = self.layout.trash().join(layout::trash_name(id, self.disk.nonce()));
         if self.disk.move_dir(folder, &trash)? == Publish::New {
@@ -254,6 +293,29 @@ impl<D: Disk> Store<D> {
     }
 }
 
+/// Says that a reader has the answer of a job.
+#[derive(Debug, Serialize, Deserialize)]
+struct ReaderNote {
+    format: u32,
+    /// Nobody for the parent itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reader: Option<Reader>,
+    at: Stamp,
+}
+
+fn gone() -> StoreError {
+    std::io::Error::from(ErrorKind::NotFound).into()
+}
+
+/// What was opened; nothing when it is none of ours, or not to be read: a job may put anything into its folder.
+fn usable<T>(opened: Result<Option<T>, ReadError>) -> Result<Option<T>, StoreError> {
+    match opened {
+        Err(ReadError::Io(error)) if error.kind() != ErrorKind::PermissionDenied => Err(error.into()),
+        Err(_) => Ok(None),
+        Ok(opened) => Ok(opened),
+    }
+}
+
 fn io_error(error: StoreError) -> ReadError {
     match error {
         StoreError::Io(error) => error.into(),
@@ -285,7 +347,9 @@ impl<D: Disk> RecordStore for Store<D> {
         let folder = self.layout.job(id);
         let path = layout::fact(&folder, fact.kind());
         let flush = match (fact, durability) {
-            (Fact::Spec(_) | Fact::End(_) | Fact::Receipt(_), Durability::Power) => Flush::Power,
+            (Fact::Spec(_) | Fact::End(_) | Fact::Answer(_) | Fact::Receipt(_), Durability::Power) => {
+                Flush::Power
+            }
             _ => Flush::No,
         };
         let published = match fact {
@@ -336,6 +400,75 @@ impl<D: Disk> RecordStore for Store<D> {
 
     fn log_tail_path(&self, id: &JobId) -> PathBuf {
         layout::log_tail(&self.layout.job(id))
+    }
+
+    fn answer_path(&self, id: &JobId) -> PathBuf {
+        layout::answer(&self.layout.job(id))
+    }
+
+    fn remains(&self, seen: &Observed, most: u64) -> Result<Remains, StoreError> {
+        let recorded = seen.facts.end.present().map(|end| end.output.clone());
+        let log = usable(self.open_log(&seen.id, recorded))?;
+        let excerpt = log.map(|mut log| log.excerpt(0, most)).transpose()?;
+        let (output, cut) = excerpt.map_or((Vec::new(), false), |excerpt| {
+            // Without a gap the head is everything.
+            ([excerpt.head, excerpt.tail].concat(), excerpt.omitted > 0)
+        });
+        let mut file = Vec::new();
+        if let Some((folder, _)) = self.locate(&seen.id)?
+            && let Some(answer) = usable(self.disk.open(&layout::answer(&folder)))?
+        {
+            answer.take(most).read_to_end(&mut file)?;
+        }
+        Ok(Remains { file, output, cut })
+    }
+
+    fn acknowledge(
+        &self,
+        id: &JobId,
+        reader: Option<&Reader>,
+        at: &Stamp,
+        durability: Durability,
+    ) -> Result<Publish, StoreError> {
+        let name = key::reader_name(reader);
+        let note = ReaderNote { format: FORMAT, reader: reader.cloned(), at: at.clone() };
+        let flush = if durability == Durability::Power { Flush::Power } else { Flush::No };
+        self.wherever(id, |folder| {
+            let path = layout::reader_note(folder, &name);
+            let published = self.disk.publish_new(&path, &serde_json::to_vec(&note)?, flush)?;
+            if published == Publish::Exists && flush == Flush::Power {
+                self.disk.flush(folder)?;
+            }
+            Ok(published)
+        })
+    }
+
+    fn is_acknowledged(&self, id: &JobId, reader: Option<&Reader>) -> Result<bool, StoreError> {
+        let name = key::reader_name(reader);
+        let noted = self.wherever(id, |folder| {
+            let note: Read<ReaderNote> = read::fact(&self.disk, &layout::reader_note(folder, &name))?;
+            // What is not there while its folder moves away may be there in the next place.
+            match note {
+                Read::Absent if !self.disk.is_dir(folder)? => Err(gone()),
+                // One that cannot be read is there.
+                note => Ok(!note.is_absent()),
+            }
+        });
+        match noted {
+            Err(error) if error.is_gone() => Ok(false),
+            noted => noted,
+        }
+    }
+
+    fn lock_reader(&self, id: &JobId, reader: Option<&Reader>) -> Result<Option<Lock>, StoreError> {
+        let name = key::reader_name(reader);
+        self.wherever(id, |folder| {
+            Ok(self.disk.lock(&layout::reader_lock(folder, &name), LockMode::Exclusive, Wait::Try)?)
+        })
+    }
+
+    fn has_session(&self, session: &Session) -> Result<bool, StoreError> {
+        Ok(self.disk.is_dir(&self.layout.session(&key::session_name(session)))?)
     }
 
     fn bell_path(&self, id: &JobId) -> PathBuf {
@@ -426,12 +559,11 @@ impl<D: Disk> RecordStore for Store<D> {
         if !self.is_quiet(&folder)? {
             return Ok(false);
         }
-        for name in self.disk.list(&folder)? {
-            let path = folder.join(&name);
-            // What crashes left unfinished, and the bell of a supervisor that died.
-            if layout::unfinished_since(&name).is_some() || path == layout::bell(&folder) {
-                self.disk.remove(&path)?;
-            }
+        let spent = self.disk.list(&folder)?.into_iter().filter(|name| layout::is_spent(&folder, name));
+        let kept = spent.filter(|name| self.disk.remove(&folder.join(name)).is_err()).count();
+        if kept > 0 {
+            // Somebody has it open, or the disk would not: among the open jobs the next look finds it.
+            return Ok(false);
         }
         for _ in 0..MOVES {
             let _ = self.disk.make_dir(&self.layout.era(id.era()))?;
@@ -517,6 +649,12 @@ impl<D: Disk> RecordStore for Store<D> {
                     removed += usize::from(self.disk.remove(&folder.join(name)).is_ok());
                 }
             }
+        }
+        for name in self.disk.list(&self.layout.sessions())? {
+            let folder = self.layout.sessions().join(name);
+            // One that somebody is in, or that cannot be looked at, stays.
+            removed +=
+                usize::from(self.disk.is_dir(&folder)? && self.forget_session(&folder).unwrap_or(false));
         }
         for id in self.open_jobs()? {
             if matches!(self.spec(&id), Ok(Read::Absent)) && self.disk.is_dir(&self.layout.job(&id))? {
@@ -714,5 +852,66 @@ mod tests {
         drop(held);
         let seen = store.observe(&id).unwrap().unwrap();
         assert_eq!(fold(&seen.facts, seen.locks).state, JobState::Orphaned);
+    }
+
+    #[test]
+    fn what_a_job_left_behind_is_read_within_bounds_and_never_through_a_stranger() {
+        let (disk, store) = store();
+        let id = launched(&store, Durability::Process);
+        let seen = store.observe(&id).unwrap().unwrap();
+        assert_eq!(store.remains(&seen, 100).unwrap(), Remains::default());
+        let folder = store.layout.job(&id);
+        disk.plant(&layout::answer(&folder), "x".repeat(500).as_bytes());
+        disk.plant(&layout::log(&folder), "line\n".repeat(100).as_bytes());
+        let remains = store.remains(&seen, 100).unwrap();
+        assert_eq!((remains.file.len(), remains.output.len(), remains.cut), (100, 100, true));
+        let remains = store.remains(&seen, 1000).unwrap();
+        assert_eq!((remains.file.len(), remains.output.len(), remains.cut), (500, 500, false));
+    }
+
+    #[test]
+    fn scenario_55_what_is_spent_goes_with_the_settlement_or_with_a_later_look() {
+        let (disk, store) = store();
+        let id = launched(&store, Durability::Process);
+        let folder = store.layout.job(&id);
+        let spent = [layout::answer(&folder), layout::script(&folder, ""), layout::script(&folder, "ps1")];
+        for path in &spent {
+            disk.plant(path, b"spent");
+        }
+        // However far the removal gets at first.
+        for n in 0..=spent.len() as u32 {
+            disk.fail_after(n.min(1));
+            assert!(
+                !store.archive(&id).is_ok_and(|archived| archived),
+                "it stays where a later look finds it"
+            );
+            disk.heal();
+            assert!(disk.image().contains_key(&layout::fact(&folder, FactKind::Spec)));
+        }
+        assert!(store.archive(&id).unwrap());
+        let past = store.layout.past_job(&id);
+        let left: Vec<_> = disk.image().into_keys().filter(|path| path.starts_with(&past)).collect();
+        assert_eq!(left, [past.clone(), layout::fact(&past, FactKind::Spec)]);
+    }
+
+    #[test]
+    fn scenario_46_a_session_of_which_nothing_is_left_leaves_no_shell() {
+        let (disk, store) = store();
+        let (mine, yours) = (Session::parse("mine").unwrap(), Session::parse("yours").unwrap());
+        let turn = store.lock_turn(&mine, Wait::Try).unwrap().unwrap();
+        drop(store.lock_turn(&yours, Wait::Try).unwrap().unwrap());
+        let kept = store.layout.session(&key::session_name(&yours)).join("something");
+        disk.plant(&kept, b"said");
+        assert_eq!(
+            store.tidy(sample::at()).unwrap(),
+            0,
+            "one is in a turn, and of the other something is left"
+        );
+        assert!(store.has_session(&mine).unwrap() && store.has_session(&yours).unwrap());
+        drop(turn);
+        disk.remove(&kept).unwrap();
+        assert_eq!(store.tidy(sample::at()).unwrap(), 2);
+        assert!(!store.has_session(&mine).unwrap() && !store.has_session(&yours).unwrap());
+        assert!(store.lock_turn(&mine, Wait::Try).unwrap().is_some(), "whoever comes back finds a new one");
     }
 }

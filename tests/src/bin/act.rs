@@ -3,8 +3,9 @@
 //! `spawn PROG ARG… ;` starts a program that shares the output, and goes on. `run FILE PROG ARG… ;` runs one to its
 //! end, with its output in `FILE`. `detach PROG ARG… ;` is `spawn` into a session of its own or, on Windows, without
 //! a console. `until N FILE` waits until `FILE` has `N` lines, `hold FILE` until it exists. `print TEXT` and
-//! `exit CODE` do what they say; `witness FILE` appends `start <pid>`; `env NAME=VALUE` sets a variable for what is
-//! started later. Waiting ends after 120 s with code 99.
+//! `exit CODE` do what they say; `witness FILE` appends `start <pid>`; `answer TEXT` writes to the file that
+//! `HEARBACK_ANSWER` names; `env NAME=VALUE` sets a variable for what is started later. Waiting ends after 120 s with
+//! code 99.
 #![allow(clippy::disallowed_methods, clippy::zombie_processes, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -27,6 +28,10 @@ fn main() {
             Some("print") => println!("{}", value().display()),
             Some("exit") => process::exit(number(&value()) as i32),
             Some("witness") => hearback_tests::witness(value(), format_args!("start {}", process::id())),
+            Some("answer") => {
+                let file = env::var_os("HEARBACK_ANSWER").expect("there is a place for the answer");
+                fs_err::write(file, value().as_encoded_bytes()).expect("it can be written");
+            }
             Some("env") => variables.push(value()),
             Some("hold") => {
                 let file = value();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hearback_core::note::HistoryEnd;
-use hearback_core::{Key, Leftovers, LogCap, NotifyPolicy, OverCap, Session, StateWord};
+use hearback_core::{Key, Leftovers, LogCap, NotifyPolicy, OverCap, Reader, Session, StateWord};
 
 use crate::Predecessor;
 use crate::settings::parse_size;
@@ -14,10 +14,10 @@ use crate::settings::parse_size;
 const AFTER_HELP: &str = "\
 A job may be named by its id, or by at least four characters of either end of it.
 
-Exit codes of `wait` and `launch --wait`: the job's own code; 124 its time limit; 75 the wait's own deadline (the job \
-runs on); 125 hearback failed or the outcome is lost; 126 not executable; 127 not found; 128+n signal n. Elsewhere: \
-0 fine; 1 no such job, a kill that left somebody, or a check of `doctor` that failed; 2 usage; 125 hearback failed. \
-With --json the cause is stated.";
+Exit codes of `wait`, `launch --wait` and `ask --wait`: the job's own code; 124 its time limit; 75 the wait's own \
+deadline (the job runs on); 125 hearback failed or the outcome is lost; 126 not executable; 127 not found; 128+n \
+signal n. Elsewhere: 0 fine; 1 no such job, a kill that left somebody, or a check of `doctor` that failed; 2 usage; \
+125 hearback failed. With --json the cause is stated.";
 
 /// Run it in the background. Always hear back.
 #[derive(Debug, Parser)]
@@ -46,6 +46,10 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     /// Start a job that outlives this terminal, and print its id.
     Launch(Box<LaunchArgs>),
+    /// Run an agent in the background that has something to answer, and print the id of its job.
+    Ask(Box<AskArgs>),
+    /// Print the answers that have come in, the oldest first. Reading takes nothing away; exits 1 if there is none.
+    Results(ResultsArgs),
     /// List jobs, newest first.
     #[command(visible_alias = "ls")]
     List(ListArgs),
@@ -113,6 +117,76 @@ pub(crate) struct LaunchArgs {
     #[arg(short, long, value_name = "S", value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 
+    #[command(flatten)]
+    pub(crate) options: LaunchOptions,
+
+    /// Wait until it is over, and exit with its code.
+    #[arg(short, long)]
+    pub(crate) wait: bool,
+
+    /// Print the id and nothing else.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(override_usage = "hearback ask [OPTIONS] [--prompt TEXT] [--] AGENT [ARG…]")]
+pub(crate) struct AskArgs {
+    /// The agent and its arguments, run as given, without a shell.
+    #[arg(trailing_var_arg = true, value_name = "AGENT [ARG…]")]
+    pub(crate) argv: Vec<OsString>,
+
+    /// What to ask; `-` reads it from standard input. It takes the place of `{prompt}` in the agent's arguments, or
+    /// comes after them.
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) prompt: Option<String>,
+
+    /// Who asks: the session that the answer is for [default: $HEARBACK_SESSION, else the agent's own variable].
+    #[arg(short, long, value_name = "PARENT", value_parser = parse_session)]
+    pub(crate) session: Option<Session>,
+
+    /// The parent is one of which nothing is known here yet.
+    #[arg(long)]
+    pub(crate) new: bool,
+
+    #[command(flatten)]
+    pub(crate) options: LaunchOptions,
+
+    /// Wait until it is over, print the answer and exit with its code, or with 1 if it ended well and answered nothing.
+    #[arg(short, long)]
+    pub(crate) wait: bool,
+
+    /// Print the id, or the answer, and nothing else.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResultsArgs {
+    /// Only of these jobs.
+    #[arg(value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+
+    /// Who asked [default: $HEARBACK_SESSION, else the agent's own variable].
+    #[arg(short, long, value_name = "PARENT", value_parser = parse_session)]
+    pub(crate) session: Option<Session>,
+
+    /// Say that what was printed was read, so that it is not printed again; for the parent this settles the job.
+    #[arg(long)]
+    pub(crate) ack: bool,
+
+    /// Read as somebody else than the parent, with an account of its own of what was read.
+    #[arg(long, value_name = "NAME", value_parser = parse_reader)]
+    pub(crate) reader: Option<Reader>,
+
+    /// Wait for an answer at most this long, such as `30s`.
+    #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) wait: Option<Duration>,
+}
+
+/// What can be chosen about a job, whatever it runs.
+#[derive(Debug, Args)]
+pub(crate) struct LaunchOptions {
     /// The longest it may run, such as `90m`, or `none`. Time asleep does not count.
     #[arg(short, long, value_name = "TIME", default_value = "1h", allow_hyphen_values = true)]
     #[arg(value_parser = parse_limit)]
@@ -167,14 +241,6 @@ pub(crate) struct LaunchArgs {
     /// Set a variable for the job; without a value, remove it. Values are never stored.
     #[arg(short, long, value_name = "K[=V]")]
     pub(crate) env: Vec<OsString>,
-
-    /// Wait until it is over, and exit with its code.
-    #[arg(short, long)]
-    pub(crate) wait: bool,
-
-    /// Print the id and nothing else.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -699,6 +765,10 @@ fn parse_predecessor(text: &str) -> Result<Predecessor, String> {
 
 fn parse_session(text: &str) -> Result<Session, hearback_core::NameError> {
     Session::parse(text)
+}
+
+fn parse_reader(text: &str) -> Result<Reader, hearback_core::NameError> {
+    Reader::parse(text)
 }
 
 fn parse_key(text: &str) -> Result<Key, hearback_core::NameError> {

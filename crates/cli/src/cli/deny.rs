@@ -28,16 +28,18 @@ pub(super) fn check(command: &Command) -> Result<(), CliError> {
 
 fn needs(command: &Command) -> Vec<&'static str> {
     match command {
-        Command::Launch(args) if args.notify == Notify::Never => vec!["launch"],
+        Command::Launch(args) if args.options.notify == Notify::Never => vec!["launch"],
+        Command::Ask(args) if args.options.notify == Notify::Never => vec!["launch"],
         // Without a session and without a sink nobody is told, and that is allowed.
         Command::Launch(args)
-            if args.sinks.is_empty()
+            if args.options.sinks.is_empty()
                 && args.session.is_none()
                 && crate::current_session().is_ok_and(|session| session.is_none()) =>
         {
             vec!["launch"]
         }
-        Command::Launch(_) => vec!["launch", "notify"],
+        Command::Launch(_) | Command::Ask(_) => vec!["launch", "notify"],
+        Command::Results(args) if args.ack => vec!["ack"],
         Command::Kill(_) => vec!["kill"],
         Command::Followups(args) => match &args.command {
             Some(FollowupsCommand::Ack(_) | FollowupsCommand::Discard(_)) => vec!["ack"],

@@ -74,6 +74,27 @@ pub(crate) struct ClosedDocument {
     pub(crate) reason: Option<String>,
 }
 
+/// What `results --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ResultsDocument {
+    /// The version of this document.
+    pub(crate) format: u32,
+    /// The jobs that have ended and whose answer was not read yet, the first that ended first.
+    pub(crate) results: Vec<JobView>,
+    /// Those that have not ended.
+    pub(crate) running: Vec<JobId>,
+    /// Those that were asked for by name and had been read before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) read: Vec<JobId>,
+    /// How many more have ended than are acknowledged at once.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) more: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
 /// What `sink test --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SinkTestDocument {
@@ -146,7 +167,7 @@ pub(crate) struct ReconcileDocument {
 pub(crate) struct StepDocument {
     /// The job.
     pub(crate) id: JobId,
-    /// `abandon`, `lose`, `settle` or `archive`.
+    /// `abandon`, `lose`, `answer`, `settle` or `archive`.
     pub(crate) step: String,
 }
 
@@ -380,7 +401,7 @@ pub(crate) struct CheckDocument {
 #[schemars(title = "hearback")]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct Documents {
-    /// `show`, `launch`, and each line of `wait`.
+    /// `show`, `launch`, `ask`, and each line of `wait`.
     pub(crate) job: JobView,
     /// `list`.
     pub(crate) list: ListDocument,
@@ -388,6 +409,8 @@ pub(crate) struct Documents {
     pub(crate) logs: LogDocument,
     /// What a sink is given, and `followups next` prints.
     pub(crate) event: hearback_core::CloudEvent,
+    /// `results`.
+    pub(crate) results: ResultsDocument,
     /// `followups`.
     pub(crate) followups: FollowUpsDocument,
     /// Each line of `followups ack`, `retry` and `discard`.

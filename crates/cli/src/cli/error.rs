@@ -37,6 +37,12 @@ pub(crate) enum CliError {
     Follow(#[from] FollowError),
     #[error(transparent)]
     Doctor(#[from] DoctorError),
+    #[error("nobody asks: no session is named, and the answer would be for nobody")]
+    NoParent,
+    #[error("nothing is known here of a session `{0}`: it has no job, and never had a turn")]
+    UnknownParent(Session),
+    #[error("job `{0}` has no answer to give: it was launched, and not asked")]
+    NotAsked(JobId),
     #[error("this caller may not `{0}`: HEARBACK_DENY says so")]
     Denied(&'static str),
     #[error(transparent)]
@@ -98,7 +104,9 @@ impl CliError {
             Self::Find(FindError::Store(_)) => 125,
             Self::Find(_) | Self::Kill(_) => 1,
             Self::Wait(WaitError::Gone(_)) | Self::Follow(FollowError::Gone(_)) => 1,
-            Self::Session(_) | Self::Usage(_) | Self::Request(RequestError::Empty) => 2,
+            Self::Session(_) | Self::Usage(_) | Self::NoParent | Self::UnknownParent(_) => 2,
+            Self::Request(RequestError::Empty | RequestError::BlankPrompt | RequestError::NoPrompt) => 2,
+            Self::NotAsked(_) => 1,
             Self::Denied(_) | Self::Sink(SinkError::Missing(_)) => 2,
             Self::Launch(LaunchError::KeyTaken { .. }) => 2,
             // Another time it may work.
@@ -185,6 +193,19 @@ impl CliError {
                 "start `hearback monitor run` from whatever starts programs at your login".into()
             }
             Self::Manager(failed) => format!("run by hand what failed: {}", failed.join("; ")),
+            Self::NoParent => "name it with `--session PARENT`, or set HEARBACK_SESSION".into(),
+            Self::UnknownParent(_) => {
+                "look for a slip in the name; if this session is meant, add `--new`".into()
+            }
+            Self::NotAsked(id) => format!("hearback show {id}"),
+            Self::Request(RequestError::Empty) => {
+                "name the agent after two dashes: hearback ask --session PARENT --prompt TEXT -- AGENT ARG…"
+                    .into()
+            }
+            Self::Request(RequestError::BlankPrompt) => {
+                "give it as `--prompt TEXT`, or with `--prompt -` on standard input".into()
+            }
+            Self::Request(RequestError::NoPrompt) => "say what to ask with `--prompt TEXT`".into(),
             Self::Denied(_) => "ask whoever started you for the capability".into(),
             Self::Untold { id, .. } => format!("hearback show {id}"),
             Self::Find(FindError::Ambiguous { .. }) => "give more characters of the id".into(),

@@ -46,6 +46,8 @@ fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
     }
     match command {
         Command::Launch(args) => commands::launch::run(&hearback, *args, output),
+        Command::Ask(args) => commands::ask::run(&hearback, *args, output),
+        Command::Results(args) => commands::results::run(&hearback, &args, output),
         Command::List(args) => commands::list::run(&hearback, &args, output),
         Command::Show(args) => commands::show::run(&hearback, &args, output),
         Command::Logs(args) => commands::logs::run(&hearback, &args, output),

@@ -16,6 +16,8 @@ pub struct StartRequest<'a> {
     pub cwd: &'a OsText,
     /// Variables that it does not inherit.
     pub withhold: &'a [String],
+    /// Where it may write its answer, if it has one: told in [`ANSWER_VARIABLE`], which nobody else inherits.
+    pub answer: Option<&'a Path>,
     /// Where its output goes.
     pub log: &'a Path,
     /// Where the text of a shell command has been written.
@@ -27,6 +29,9 @@ pub struct StartRequest<'a> {
     /// What others ring when they have something to say; made here.
     pub bell: &'a Path,
 }
+
+/// Names the file of its answer to a job that has one.
+pub const ANSWER_VARIABLE: &str = "HEARBACK_ANSWER";
 
 /// Said of a job among what it survives, where it lives no longer than its launcher's surroundings let it.
 pub const BOUND_TO_CALLER: &str = "bound to the caller's job";

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use super::disk::{Lock, LockMode, Publish, Wait};
 use super::executor::Script;
 use crate::message::Excerpt;
-use crate::{Durability, Fact, JobId, Key, Kill, Observed, Read, Session, Spec, Timestamp};
+use crate::{
+    Durability, Fact, JobId, Key, Kill, Observed, Read, Reader, Remains, Session, Spec, Stamp, Timestamp,
+};
 
 /// Why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +100,31 @@ pub trait RecordStore: Send + Sync {
     /// Where the end of that goes if its middle cannot be given up.
     fn log_tail_path(&self, id: &JobId) -> PathBuf;
 
+    /// Where a job that has an answer may write it.
+    fn answer_path(&self, id: &JobId) -> PathBuf;
+
+    /// What a job left behind that its answer can be worked out from: at most so many bytes of each.
+    fn remains(&self, seen: &Observed, most: u64) -> Result<Remains, StoreError>;
+
+    /// Notes that a reader has the answer of a job, in history as well: nothing else follows from it. Without a name
+    /// the reader is the parent, which needs this only where no follow-up is owed to it. The first time counts.
+    fn acknowledge(
+        &self,
+        id: &JobId,
+        reader: Option<&Reader>,
+        at: &Stamp,
+        durability: Durability,
+    ) -> Result<Publish, StoreError>;
+
+    /// Whether a reader has the answer of a job.
+    fn is_acknowledged(&self, id: &JobId, reader: Option<&Reader>) -> Result<bool, StoreError>;
+
+    /// Takes the lock under which a reader is handed the answer of a job; nothing when somebody has it.
+    fn lock_reader(&self, id: &JobId, reader: Option<&Reader>) -> Result<Option<Lock>, StoreError>;
+
+    /// Whether anything is kept about a session besides its jobs.
+    fn has_session(&self, session: &Session) -> Result<bool, StoreError>;
+
     /// Where the bell of a job is.
     fn bell_path(&self, id: &JobId) -> PathBuf;
 
@@ -135,6 +162,7 @@ pub trait RecordStore: Send + Sync {
     /// Removes a folder that never became a job; tells whether it is gone now.
     fn discard(&self, id: &JobId) -> Result<bool, StoreError>;
 
-    /// Removes what interrupted prunes and crashed writers left behind; tells how much that was.
+    /// Removes what interrupted prunes and crashed writers left behind, and sessions of which nothing is left; tells
+    /// how much that was.
     fn tidy(&self, now: Timestamp) -> Result<usize, StoreError>;
 }

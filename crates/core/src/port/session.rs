@@ -14,6 +14,11 @@ pub enum SessionLock {
     Messenger,
 }
 
+impl SessionLock {
+    /// Each of them.
+    pub const ALL: [Self; 2] = [Self::Turn, Self::Messenger];
+}
+
 /// The records of all sessions, and of whoever looks after them.
 pub trait SessionStore: Send + Sync {
     /// Every session of which anything is recorded, in no order. One whose records cannot be read is left out.
@@ -44,7 +49,7 @@ pub trait SessionStore: Send + Sync {
     ) -> Result<Publish, StoreError>;
 
     /// Removes turns but for the newest `keep`, and messages of which nothing more is to be said. The newest message
-    /// stays, so that no number is given twice.
+    /// stays, so that no number is given twice; unless nothing is to be kept.
     fn forget(&self, session: &Session, keep: usize) -> Result<(), StoreError>;
 
     /// Makes a name that nobody else has, for the processes of a turn.

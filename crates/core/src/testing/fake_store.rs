@@ -1,6 +1,6 @@
 //! Records in memory, for tests of decisions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -12,7 +12,7 @@ use crate::port::session::{SessionLock, SessionStore};
 use crate::session::{Message, MessageFact, SessionFacts, TurnFact};
 use crate::{
     Durability, Fact, Facts, HostFact, HostFacts, JobId, Key, Kill, LockState, LockView, Observed, Output,
-    Place, Read, Session, Spec, Timestamp,
+    Place, Read, Reader, Remains, Session, Spec, Stamp, Timestamp,
 };
 
 /// Jobs by id.
@@ -25,6 +25,8 @@ struct Records {
     keys: BTreeMap<(Option<Session>, Key), JobId>,
     /// How many hold it shared; less than none for one who holds it alone.
     held: BTreeMap<LockName, i32>,
+    remains: BTreeMap<JobId, Remains>,
+    acknowledged: BTreeSet<(JobId, Option<Reader>)>,
     minted: u64,
     sessions: BTreeMap<Session, SessionFacts>,
     host: HostFacts,
@@ -47,6 +49,11 @@ impl FakeStore {
     /// The facts of a job.
     pub fn facts(&self, id: &JobId) -> Facts {
         self.records().jobs.get(id).map(|job| job.facts.clone()).unwrap_or_default()
+    }
+
+    /// Puts what a job left behind where its answer is looked for.
+    pub fn leave(&self, id: &JobId, remains: Remains) {
+        self.records().remains.insert(id.clone(), remains);
     }
 
     /// Lets every write fail, as on a full disk, or succeed again.
@@ -85,6 +92,7 @@ impl FakeStore {
 enum LockName {
     Job(JobId, JobLock),
     Session(Session, SessionLock),
+    Reader(JobId, Option<Reader>),
     Monitor,
 }
 
@@ -149,6 +157,7 @@ impl RecordStore for FakeStore {
             Fact::Target(fact) => put(&mut facts.target, fact),
             Fact::Kill(n, fact) => put_numbered(&mut facts.kills, *n, fact),
             Fact::End(fact) => put(&mut facts.end, fact),
+            Fact::Answer(fact) => put(&mut facts.answer, fact),
             Fact::Lease(n, fact) => put_numbered(&mut facts.leases, *n, fact),
             Fact::LeaseResult(n, fact) => put_numbered(&mut facts.results, *n, fact),
             Fact::Receipt(fact) => put(&mut facts.receipt, fact),
@@ -175,6 +184,42 @@ impl RecordStore for FakeStore {
 
     fn log_tail_path(&self, id: &JobId) -> PathBuf {
         PathBuf::from(format!("/fake/{id}/output.tail"))
+    }
+
+    fn answer_path(&self, id: &JobId) -> PathBuf {
+        PathBuf::from(format!("/fake/{id}/answer"))
+    }
+
+    fn remains(&self, seen: &Observed, _most: u64) -> Result<Remains, StoreError> {
+        Ok(self.records().remains.get(&seen.id).cloned().unwrap_or_default())
+    }
+
+    fn acknowledge(
+        &self,
+        id: &JobId,
+        reader: Option<&Reader>,
+        _at: &Stamp,
+        _durability: Durability,
+    ) -> Result<Publish, StoreError> {
+        let mut records = self.records();
+        records.writable()?;
+        if !records.jobs.contains_key(id) {
+            return Err(gone());
+        }
+        let first = records.acknowledged.insert((id.clone(), reader.cloned()));
+        Ok(if first { Publish::New } else { Publish::Exists })
+    }
+
+    fn is_acknowledged(&self, id: &JobId, reader: Option<&Reader>) -> Result<bool, StoreError> {
+        Ok(self.records().acknowledged.contains(&(id.clone(), reader.cloned())))
+    }
+
+    fn lock_reader(&self, id: &JobId, reader: Option<&Reader>) -> Result<Option<Lock>, StoreError> {
+        Ok(self.take(LockName::Reader(id.clone(), reader.cloned()), LockMode::Exclusive, Wait::Try))
+    }
+
+    fn has_session(&self, _session: &Session) -> Result<bool, StoreError> {
+        Ok(false)
     }
 
     fn bell_path(&self, id: &JobId) -> PathBuf {
@@ -252,6 +297,7 @@ impl RecordStore for FakeStore {
         let mut records = self.records();
         records.writable()?;
         records.keys.retain(|_, owner| owner != id);
+        records.acknowledged.retain(|(job, _)| job != id);
         Ok(records.jobs.remove(id).is_some())
     }
 
@@ -328,7 +374,7 @@ impl SessionStore for FakeStore {
     fn forget(&self, session: &Session, keep: usize) -> Result<(), StoreError> {
         if let Some(facts) = self.records().sessions.get_mut(session) {
             facts.turns.drain(..facts.turns.len().saturating_sub(keep));
-            let newest = facts.messages.last().map(|(n, _)| *n);
+            let newest = facts.messages.last().map(|(n, _)| *n).filter(|_| keep > 0);
             facts.messages.retain(|(n, message)| Some(*n) == newest || message.receipt.is_absent());
         }
         Ok(())

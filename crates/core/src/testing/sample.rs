@@ -3,9 +3,10 @@
 use crate::fold::Here;
 use crate::session::{Message, TurnBegin, TurnCause};
 use crate::{
-    Begin, BegunBy, BootId, CommandLine, Durability, End, Extra, FORMAT, Facts, JobId, JobView, Kill,
-    KilledBy, Lease, LeaseResult, Limits, LockView, NotifyPolicy, Observed, Outcome, Output, Place,
-    ProcessIdentity, Read, Receipt, ReceiptHow, Session, Spec, Stamp, Target, Timestamp,
+    Answer, AnswerRecord, AnswerSource, AnswerText, Begin, BegunBy, BootId, CommandLine, Durability, End,
+    Extra, FORMAT, Facts, JobId, JobView, Kill, KilledBy, Lease, LeaseResult, Limits, LockView, NotifyPolicy,
+    Observed, Outcome, Output, Place, ProcessIdentity, Read, Receipt, ReceiptHow, Session, Spec, Stamp,
+    Target, Timestamp,
 };
 
 /// The `n`-th of a row of ids.
@@ -28,6 +29,7 @@ pub fn spec(session: &str) -> Spec {
         withhold: Vec::new(),
         depth: 0,
         bound: false,
+        answer: false,
         limits: Limits::default(),
         durability: Durability::Power,
         launched_at_ms: at(),
@@ -114,6 +116,12 @@ pub fn target() -> Target {
 /// An exit with `code`.
 pub fn end(code: u32) -> End {
     End::new(Outcome::Exited { code }, at())
+}
+
+/// An answer in these words.
+pub fn answer(text: &str) -> AnswerRecord {
+    let words = AnswerText { text: text.to_owned(), source: AnswerSource::Output, truncated: false };
+    AnswerRecord::new(Answer::Text(words))
 }
 
 /// Asked for by a person.

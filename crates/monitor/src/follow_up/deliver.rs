@@ -15,7 +15,7 @@ use hearback_core::{
 use super::due::{Claim, Due, Retry, age_of_end, due};
 use super::printed::printed;
 use crate::session::{Beginning, Turns};
-use crate::{Ports, reconcile};
+use crate::{Ports, answer, reconcile};
 
 /// How long an owner who is waiting may take to say that it has seen the end.
 const READER_WITHIN: Duration = Duration::from_secs(2);
@@ -441,6 +441,7 @@ impl Deliverer<'_> {
         let log = OsText::from(log.to_string_lossy().as_ref());
         let job = JobView::new(seen, &self.ports.here, log);
         let mut job = job.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
+        answer::complete(self.ports, seen, &mut job)?;
         let output = printed(self.ports, seen, self.notice, &mut job);
         let late = age_of_end(&seen.facts, &self.ports.clock.stamp())
             .is_some_and(|age| age >= self.retry.late_after);

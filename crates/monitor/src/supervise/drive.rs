@@ -16,7 +16,7 @@ use hearback_core::{
 
 use super::step::{Action, Cause, Ending, Event, Seen, State, step};
 use crate::reconcile::SWEEP_WITHIN;
-use crate::{Ports, reconcile};
+use crate::{Ports, answer, reconcile};
 
 /// Between tries to record an end that the disk would not take.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
@@ -185,6 +185,7 @@ impl<'a> Supervisor<'a> {
             }
             Action::End(ending) => {
                 self.record_end(ending, None);
+                self.record_answer();
                 None
             }
             Action::Keep => {
@@ -288,11 +289,13 @@ impl<'a> Supervisor<'a> {
             }
         };
         let log = self.ports.store.log_path(&self.id);
+        let answer = spec.answer.then(|| self.ports.store.answer_path(&self.id));
         let running = self.executor.start(&StartRequest {
             job: &self.id,
             command: &spec.command,
             cwd: &spec.cwd,
             withhold: &spec.withhold,
+            answer: answer.as_deref(),
             log: &log,
             log_tail: &self.ports.store.log_tail_path(&self.id),
             log_cap: spec.limits.log_cap,
@@ -360,6 +363,16 @@ impl<'a> Supervisor<'a> {
         }
     }
 
+    /// Works the answer out, if there is to be one, before anybody learns that there is nothing more to come. Best
+    /// effort: whoever looks at the job after us does it as well.
+    fn record_answer(&self) {
+        if self.spec.as_ref().is_some_and(|spec| spec.answer)
+            && let Err(error) = answer::record(self.ports, &self.id)
+        {
+            self.note(&format!("the answer could not be recorded: {error}"));
+        }
+    }
+
     fn end(&self, ending: Ending, output: Output, note: Option<String>) -> End {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let what_became = match self.limits().leftovers {
@@ -402,6 +415,7 @@ impl<'a> Supervisor<'a> {
         let unseen = || Ending::of(Outcome::Lost { reason: LostReason::SupervisorDied });
         let ending = self.state.known_ending().unwrap_or_else(unseen);
         self.record_end(Ending { survivors, ..ending }, Some(why));
+        self.record_answer();
     }
 
     /// Settles the job and moves it out of the way, so that nobody else has to.

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use hearback_core::port::executor::ANSWER_VARIABLE;
 use hearback_core::port::process::{DetachedRequest, SupervisorLink, SupervisorRequest};
 
 use super::signals;
@@ -34,6 +35,8 @@ pub(crate) fn spawn_detached(request: &DetachedRequest) -> io::Result<()> {
 fn command(request: &DetachedRequest, mark: &OsStr) -> Command {
     let mut command = Command::new(&request.program);
     command.args(&request.args).current_dir(&request.home);
+    // A job that launches another does not lend it the place of its own answer.
+    command.env_remove(ANSWER_VARIABLE);
     for (name, value) in &request.env {
         match value {
             Some(value) => command.env(name, value),

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use hearback_core::port::executor::ANSWER_VARIABLE;
 use hearback_core::port::process::{Errand, ErrandReport};
 use hearback_core::{CommandLine, Exit, ProcessIdentity, StartError, StartErrorKind};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -58,6 +59,7 @@ fn spawn(errand: &Errand, what: &Invocation, cwd: &Path) -> io::Result<Child> {
     let mut command = Command::new(&what.program);
     command.arg0(&what.name).args(&what.arguments).current_dir(cwd);
     // What is woken belongs to no job, and what it launches is its own.
+    command.env_remove(ANSWER_VARIABLE);
     command.env_remove(JOB_MARK).env_remove(SUPERVISOR_MARK).env(ERRAND_MARK, errand.mark.as_str());
     for (name, value) in &errand.env {
         match value {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use hearback_core::port::executor::{Detachment, RunEvent, Running, StartRequest};
+use hearback_core::port::executor::{ANSWER_VARIABLE, Detachment, RunEvent, Running, StartRequest};
 use hearback_core::{Exit, JobId, Output, ProcessIdentity, StartError, StartErrorKind, Usage};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -114,6 +114,9 @@ fn spawn(
     command.env(JOB_MARK, request.job.as_str()).env_remove(SUPERVISOR_MARK);
     for name in request.withhold {
         command.env_remove(name);
+    }
+    if let Some(answer) = request.answer {
+        command.env(ANSWER_VARIABLE, answer);
     }
     command.stdin(Stdio::null()).stdout(stream()?).stderr(stream()?);
     let supervisor = std::process::id();

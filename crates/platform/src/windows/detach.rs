@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::windows::io::{IntoRawHandle, OwnedHandle};
 
-use hearback_core::port::executor::{BOUND_TO_CALLER, Detachment};
+use hearback_core::port::executor::{ANSWER_VARIABLE, BOUND_TO_CALLER, Detachment};
 use hearback_core::port::process::{DetachedRequest, SupervisorLink, SupervisorRequest};
 use windows_sys::Win32::Foundation::ERROR_ACCESS_DENIED;
 use windows_sys::Win32::System::Console::{
@@ -74,7 +74,9 @@ fn create(request: &DetachedRequest, mark: &OsStr, streams: Streams) -> io::Resu
     let changes = request.env.iter().map(|(name, value)| (name.as_os_str(), value.as_deref()));
     let marks =
         [(SUPERVISOR_MARK.as_ref(), Some(mark)), (JOB_MARK.as_ref(), None), (ERRAND_MARK.as_ref(), None)];
-    let environment = environment::block(changes.chain(marks))?;
+    // A job that launches another does not lend it the place of its own answer.
+    let own = [(ANSWER_VARIABLE.as_ref(), None)];
+    let environment = environment::block(own.into_iter().chain(changes).chain(marks))?;
     let line = command_line::command_line(request.program.as_os_str(), &request.args)?;
     let creation = Creation {
         program: &request.program,

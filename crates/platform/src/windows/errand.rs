@@ -6,6 +6,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use hearback_core::port::executor::ANSWER_VARIABLE;
 use hearback_core::port::process::{Errand, ErrandReport};
 use hearback_core::{CommandLine, Exit, StartError, StartErrorKind};
 
@@ -65,6 +66,7 @@ pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
 fn changes(errand: &Errand) -> Vec<(&OsStr, Option<&OsStr>)> {
     // What is woken belongs to no job, and what it launches is its own.
     let marks = [
+        (ANSWER_VARIABLE.as_ref(), None),
         (JOB_MARK.as_ref(), None),
         (SUPERVISOR_MARK.as_ref(), None),
         (ERRAND_MARK.as_ref(), Some(errand.mark.as_str().as_ref())),

@@ -6,7 +6,7 @@ use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hearback_core::port::executor::{Detachment, RunEvent, Running, StartRequest};
+use hearback_core::port::executor::{ANSWER_VARIABLE, Detachment, RunEvent, Running, StartRequest};
 use hearback_core::{Exit, JobId, Output, ProcessIdentity, StartError, StartErrorKind, Usage};
 use windows_sys::Win32::Foundation::{ERROR_BAD_EXE_FORMAT, ERROR_DIRECTORY, ERROR_ELEVATION_REQUIRED};
 use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
@@ -46,7 +46,8 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     let input = detach::null().map_err(cannot)?;
     // Whoever writes last to the pipe closes it, and that must not be us: ours goes as soon as the target has its own.
     let streams = Streams { input, output: writer, error: None };
-    let created = create(&program, &line, &cwd, changes(request), streams)
+    let answer = request.answer.map(plain);
+    let created = create(&program, &line, &cwd, changes(request, answer.as_deref()), streams)
         .map_err(|error| cannot_execute(&invocation.program, &error))?;
     if let Err(error) = begin(&job, &created) {
         // SAFETY: the handle is ours and borrowed for the call.
@@ -92,9 +93,11 @@ pub(super) fn told(what: &Invocation) -> io::Result<(PathBuf, Vec<u16>)> {
 }
 
 /// How the environment of a target differs from ours.
-fn changes<'a>(request: &StartRequest<'a>) -> Vec<(&'a OsStr, Option<&'a OsStr>)> {
+fn changes<'a>(request: &StartRequest<'a>, answer: Option<&'a Path>) -> Vec<(&'a OsStr, Option<&'a OsStr>)> {
     let marks = [(JOB_MARK.as_ref(), Some(request.job.as_str().as_ref())), (SUPERVISOR_MARK.as_ref(), None)];
-    marks.into_iter().chain(request.withhold.iter().map(|name| (name.as_ref(), None))).collect()
+    let withheld = request.withhold.iter().map(|name| (name.as_ref(), None));
+    let answer = answer.map(|path| (ANSWER_VARIABLE.as_ref(), Some(path.as_os_str())));
+    marks.into_iter().chain(withheld).chain(answer).collect()
 }
 
 /// Creates the target, held before its first instruction.
@@ -394,6 +397,7 @@ mod tests {
             withhold: &[],
             command,
             cwd: &cwd,
+            answer: None,
             log: &log,
             log_tail: &dir.join("tail"),
             log_cap: None,

@@ -5,10 +5,11 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use hearback_core::message::clean_line;
+use hearback_core::port::disk::Lock;
 use hearback_core::port::sink::SinkError;
-use hearback_core::{CommandLine, FollowUpState, JobId, Limits, NotifyPolicy};
+use hearback_core::{CommandLine, FollowUpState, JobId, Limits, NotifyPolicy, Session};
 
-use crate::cli::args::LaunchArgs;
+use crate::cli::args::{LaunchArgs, LaunchOptions};
 use crate::cli::error::CliError;
 use crate::cli::output::{Output, unless_closed};
 use crate::{FindError, Hearback, LaunchError, Launched, Request, RequestError};
@@ -16,12 +17,33 @@ use crate::{FindError, Hearback, LaunchError, Launched, Request, RequestError};
 pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Result<u32, CliError> {
     let (wait, quiet) = (args.wait, args.quiet);
     let request = request(args)?;
-    check_route(hearback, &request)?;
+    let (launched, _reading) = start(hearback, &request, wait, quiet, output)?;
+    let id = launched.id();
+    if wait {
+        if !output.is_json() {
+            // Nobody listens any more, but the code still says how it went.
+            unless_closed(output.line(id.as_str())).map_err(|error| error.about(id))?;
+        }
+        return super::wait::one(hearback, id, quiet, output);
+    }
+    tell(hearback, &launched, quiet, output)?;
+    Ok(0)
+}
+
+/// Launches a job, for an owner who is going to wait for it or not.
+pub(super) fn start(
+    hearback: &Hearback,
+    request: &Request,
+    wait: bool,
+    quiet: bool,
+    output: &Output,
+) -> Result<(Launched, Option<Lock>), CliError> {
+    check_route(hearback, request)?;
     let launched = match wait {
-        true => hearback.launch_to_wait(&request),
-        false => hearback.launch(&request).map(|launched| (launched, None)),
+        true => hearback.launch_to_wait(request),
+        false => hearback.launch(request).map(|launched| (launched, None)),
     };
-    let (launched, _reading) = match launched {
+    let (launched, reading) = match launched {
         Ok(launched) => launched,
         // The job is recorded, so its id is worth having whatever became of it. That it cannot be printed must not
         // hide what became of it.
@@ -32,24 +54,26 @@ pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Res
             return Err(error.into());
         }
     };
-    let id = launched.id();
     if let Launched::Started { bound_to: Some(place), .. } = &launched
         && !quiet
     {
         tell_what_it_ends_with(place, output);
     }
-    if wait {
-        if !output.is_json() {
-            // Nobody listens any more, but the code still says how it went.
-            unless_closed(output.line(id.as_str())).map_err(|error| error.about(id))?;
-        }
-        return super::wait::one(hearback, id, quiet, output);
-    }
-    print_id(hearback, id, output).map_err(|error| error.about(id))?;
+    Ok((launched, reading))
+}
+
+/// Prints the id of a job that was launched, and to people what comes next.
+pub(super) fn tell(
+    hearback: &Hearback,
+    launched: &Launched,
+    quiet: bool,
+    output: &Output,
+) -> Result<(), CliError> {
+    print_id(hearback, launched.id(), output).map_err(|error| error.about(launched.id()))?;
     if !quiet && output.is_guided() {
-        tell_what_is_next(hearback, &launched, output);
+        tell_what_is_next(hearback, launched, output);
     }
-    Ok(0)
+    Ok(())
 }
 
 fn request(args: LaunchArgs) -> Result<Request, CliError> {
@@ -62,28 +86,38 @@ fn request(args: LaunchArgs) -> Result<Request, CliError> {
         }
         Some(text) => CommandLine::Shell { shell: text, program: args.shell_program },
     };
-    let directory = directory(args.cwd)?;
-    let mut request = Request::new(command, hearback_platform::from_os(directory.as_os_str()));
-    for setting in args.env {
-        request.env.push(variable(&setting)?);
-    }
-    request.session = match args.session {
+    let session = match args.session {
         Some(session) => Some(session),
         None => crate::current_session()?,
     };
-    request.label = args.label;
-    request.key = args.key;
-    request.notify = args.notify.into();
-    request.sinks = args.sinks;
-    request.bound = args.bound;
+    with_options(command, session, args.options)
+}
+
+/// What to launch, with everything that was chosen about it.
+pub(super) fn with_options(
+    command: CommandLine,
+    session: Option<Session>,
+    options: LaunchOptions,
+) -> Result<Request, CliError> {
+    let directory = directory(options.cwd)?;
+    let mut request = Request::new(command, hearback_platform::from_os(directory.as_os_str()));
+    for setting in options.env {
+        request.env.push(variable(&setting)?);
+    }
+    request.session = session;
+    request.label = options.label;
+    request.key = options.key;
+    request.notify = options.notify.into();
+    request.sinks = options.sinks;
+    request.bound = options.bound;
     request.depth = crate::session::current_depth();
     request.limits = Limits {
-        timeout_ms: args.timeout.millis(),
-        idle_timeout_ms: args.idle_timeout.millis(),
-        grace_ms: u64::try_from(args.grace.as_millis()).unwrap_or(u64::MAX),
-        leftovers: args.leftovers.into(),
-        log_cap: args.log_cap.0,
-        over_cap: args.over_cap.into(),
+        timeout_ms: options.timeout.millis(),
+        idle_timeout_ms: options.idle_timeout.millis(),
+        grace_ms: u64::try_from(options.grace.as_millis()).unwrap_or(u64::MAX),
+        leftovers: options.leftovers.into(),
+        log_cap: options.log_cap.0,
+        over_cap: options.over_cap.into(),
     };
     Ok(request)
 }
@@ -178,9 +212,12 @@ fn tell_what_is_next(hearback: &Hearback, launched: &Launched, output: &Output) 
         }
         Some(job) => {
             let sinks = job.seen.facts.spec.present().map(|spec| spec.sinks.join(", ")).unwrap_or_default();
-            if sinks.is_empty() {
+            if job.is_asked() {
+                output.hint("its answer is kept for its session: hearback results --wait 1h");
+            } else if sinks.is_empty() {
                 output.hint("its session is owed a follow-up when it ends: hearback followups next");
-            } else {
+            }
+            if !sinks.is_empty() {
                 output.hint(&format!("when it ends, its session is told through {}", clean_line(&sinks)));
                 if !hearback.is_monitored() {
                     output.hint(

@@ -1,5 +1,6 @@
 //! One file a command. Each returns the code to exit with.
 
+pub(crate) mod ask;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod followups;
@@ -13,6 +14,7 @@ pub(crate) mod monitor;
 pub(crate) mod plugin;
 pub(crate) mod prune;
 pub(crate) mod reconcile;
+pub(crate) mod results;
 pub(crate) mod schema;
 pub(crate) mod send;
 pub(crate) mod sessions;
@@ -45,6 +47,14 @@ fn session(named: Option<&Session>, what: &str) -> Result<Session, CliError> {
         None => crate::current_session()?,
     };
     session.ok_or_else(|| CliError::Usage(format!("{what} belongs to a session: name it with --session")))
+}
+
+/// The session that asks, or has asked: an answer is for somebody.
+fn parent(named: Option<&Session>) -> Result<Session, CliError> {
+    match named {
+        Some(session) => Ok(session.clone()),
+        None => crate::current_session()?.ok_or(CliError::NoParent),
+    }
 }
 
 fn problems<E: std::fmt::Display>(failed: Vec<(JobId, E)>) -> Vec<Problem> {

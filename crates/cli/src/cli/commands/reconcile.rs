@@ -42,6 +42,7 @@ fn word(step: Step) -> &'static str {
     match step {
         Step::Abandon => "abandon",
         Step::Lose(_) => "lose",
+        Step::Answer => "answer",
         Step::Settle => "settle",
         Step::Archive => "archive",
     }

@@ -76,7 +76,13 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
     for note in &view.notes {
         row("note", clean_line(note));
     }
-    row("output", table::output(&view.output));
+    if let Some(answer) = &view.answer {
+        row("answer", clean_line(&answer.to_string()));
+        for line in answer.words().into_iter().flat_map(|words| words.text.lines()) {
+            let _ = writeln!(text, "{FAINT}│{FAINT:#} {line}");
+        }
+    }
+    let _ = writeln!(text, "{FAINT}{:>10}{FAINT:#}  {}", "output", table::output(&view.output));
     push_log(&mut text, log, omitted);
     let next = if view.state.is_over() { "logs" } else { "wait" };
     let _ = writeln!(text, "{FAINT}next: hearback {next} {}{FAINT:#}", view.id.short());

@@ -28,6 +28,7 @@ pub fn executor(executor: &dyn Executor, commands: &Commands, log: &Path) {
         command,
         cwd,
         withhold: &[],
+        answer: None,
         log,
         log_tail: &tail,
         log_cap: None,

@@ -3,7 +3,7 @@
 use crate::port::disk::{LockMode, Publish, Wait};
 use crate::port::record::{JobLock, KeyClaim, RecordStore};
 use crate::testing::sample;
-use crate::{Durability, Fact, Facts, Key, LockState, Place, ReceiptHow, Session, Settled, Spec};
+use crate::{Durability, Fact, Facts, Key, LockState, Place, Reader, ReceiptHow, Session, Settled, Spec};
 
 /// Holds an empty store to its promises.
 pub fn record(store: &dyn RecordStore) {
@@ -11,6 +11,7 @@ pub fn record(store: &dyn RecordStore) {
     assert!(store.observe(&sample::id(9)).unwrap().is_none(), "no folder, no job");
     facts(store);
     locks(store);
+    readers(store);
     keys(store);
     history(store);
 }
@@ -30,6 +31,7 @@ fn facts(store: &dyn RecordStore) {
         Fact::Kill(1, sample::kill()),
         Fact::Kill(2, sample::kill()),
         Fact::End(Box::new(sample::end(3))),
+        Fact::Answer(sample::answer("42")),
         Fact::Lease(1, sample::lease()),
         Fact::LeaseResult(1, sample::lease_result(false)),
         Fact::Receipt(sample::receipt(ReceiptHow::Consumed)),
@@ -50,6 +52,7 @@ fn facts(store: &dyn RecordStore) {
     assert_eq!(seen.facts.target.present(), Some(&sample::target()));
     assert_eq!(seen.facts.kills.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(seen.facts.end.present(), Some(&sample::end(3)));
+    assert_eq!(seen.facts.answer.present(), Some(&sample::answer("42")));
     assert_eq!(seen.facts.leases.len(), 1);
     assert_eq!(seen.facts.results.len(), 1);
     assert!(seen.facts.receipt.present().is_some());
@@ -73,6 +76,30 @@ fn locks(store: &dyn RecordStore) {
     drop((held, launching));
     assert!(store.observe(&id).unwrap().unwrap().locks.all_free());
     assert!(store.discard(&id).unwrap());
+}
+
+fn readers(store: &dyn RecordStore) {
+    let id = settled_job(store);
+    let (a, b) = (Reader::parse("a").unwrap(), Reader::parse("b").unwrap());
+    let readers = [None, Some(&a), Some(&b)];
+    let note = |reader| store.acknowledge(&id, reader, &sample::stamp(), Durability::Power).unwrap();
+    for (n, reader) in readers.into_iter().enumerate() {
+        // The job moves meanwhile, and takes along what was noted.
+        if n == 1 {
+            assert!(store.archive(&id).unwrap());
+        }
+        assert!(!store.is_acknowledged(&id, reader).unwrap(), "each reader has an account of its own");
+        let held = store.lock_reader(&id, reader).unwrap().unwrap();
+        assert!(store.lock_reader(&id, reader).unwrap().is_none(), "one at a time");
+        assert_eq!((note(reader), note(reader)), (Publish::New, Publish::Exists));
+        drop(held);
+        assert!(store.is_acknowledged(&id, reader).unwrap());
+        assert!(store.lock_reader(&id, reader).unwrap().is_some());
+    }
+    assert!(readers.into_iter().all(|reader| store.is_acknowledged(&id, reader).unwrap()));
+    store.prune(&id).unwrap();
+    assert!(store.acknowledge(&id, None, &sample::stamp(), Durability::Power).unwrap_err().is_gone());
+    assert!(!store.is_acknowledged(&id, None).unwrap());
 }
 
 fn keys(store: &dyn RecordStore) {

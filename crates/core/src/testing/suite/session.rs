@@ -73,6 +73,9 @@ fn messages(store: &dyn SessionStore) {
     let numbers: Vec<_> = kept.messages.iter().map(|(n, _)| *n).collect();
     assert_eq!(numbers, [1, 3], "what nobody took, and the newest");
     assert_eq!(store.queue(&sample::message("messages", "four"), POWER).unwrap(), 4, "no number twice");
+    store.forget(&session, 0).unwrap();
+    let numbers: Vec<_> = store.session(&session).unwrap().messages.iter().map(|(n, _)| *n).collect();
+    assert_eq!(numbers, [1, 4], "what waits, or was given up, is never forgotten");
 }
 
 fn locks(store: &dyn SessionStore) {

@@ -356,6 +356,32 @@ pub fn kill_hard(pid: u32) {
     }
 }
 
+/// Lets everybody write a folder.
+#[track_caller]
+pub fn open_to_others(folder: &Path) {
+    #[cfg(unix)]
+    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    #[cfg(windows)]
+    {
+        let mut open = Command::new(if is_real_windows() { "icacls" } else { "start" });
+        match is_real_windows() {
+            true => open.arg(folder).args(["/grant", "*S-1-1-0:(OI)(CI)M"]),
+            // Wine makes the modes of its host into access rights.
+            false => open.args(["/wait", "/unix", "/bin/chmod", "0777", &unix_path(folder)]),
+        };
+        run(open);
+    }
+}
+
+/// A path as the host of Wine has it.
+#[cfg(windows)]
+#[track_caller]
+pub fn unix_path(path: &Path) -> String {
+    let mut command = Command::new("winepath");
+    command.arg("-u").arg(path);
+    run(command).ok()
+}
+
 /// What is seen of a process that was asked to end, and had nothing against it.
 pub fn asked() -> Value {
     match () {
@@ -506,17 +532,27 @@ pub fn with_private_mounts(test: &str, body: impl FnOnce()) {
     );
 }
 
-/// The processes that have `NAME=value` in their environment; a zombie has none.
-#[cfg(target_os = "linux")]
+/// The processes that have `NAME=value` in their environment; one that has ended has none.
+#[cfg(any(target_os = "linux", windows))]
 pub fn carrying(entry: &str) -> Vec<u32> {
-    linux::carrying(entry)
+    #[cfg(target_os = "linux")]
+    return linux::carrying(entry);
+    #[cfg(windows)]
+    return hearback_platform::carrying(entry).expect("processes can be listed");
 }
 
-/// When a process was started, in the kernel's ticks since boot: with this, a pid names one process and no other.
-/// Nothing if there is no such process; one that has ended or is about to is none.
-#[cfg(target_os = "linux")]
+/// When a process was started, in ticks of the system: with this, a pid names one process and no other. Nothing if
+/// there is no such process; one that has ended or is about to is none.
+#[cfg(any(target_os = "linux", windows))]
 pub fn start_ticks(pid: u32) -> Option<u64> {
-    linux::start_ticks(pid)
+    #[cfg(target_os = "linux")]
+    return linux::start_ticks(pid);
+    #[cfg(windows)]
+    return {
+        use hearback_core::port::process::ProcessControl;
+        let found = hearback_platform::Native::default().identify(pid);
+        found.ok().flatten().map(|who| who.started)
+    };
 }
 
 /// A terminal with a shell in it, such as a window that a person can close.

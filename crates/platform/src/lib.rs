@@ -33,7 +33,7 @@ pub use mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
 pub use native::Native;
 pub use program::{SUPERVISE_COMMAND, exit_code};
 pub use sys::files::local_data;
-#[cfg(windows)]
-pub use sys::system::is_wine;
 pub use sys::text::{from_os, split_variable, to_os};
+#[cfg(windows)]
+pub use sys::{job::confine_myself, snapshot::carrying, system::is_wine};
 pub use wire::StdioWire;

@@ -41,7 +41,6 @@ const STRAY_VARIABLES: [&str; 9] = [
     "CI",
 ];
 
-const EVENTUALLY: Duration = Duration::from_secs(20);
 const RUN_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
 
@@ -149,6 +148,16 @@ impl World {
         let begin: Value = serde_json::from_slice(&begin).unwrap();
         let pid = begin["by"]["supervisor"]["pid"].as_u64().and_then(|pid| pid.try_into().ok());
         pid.unwrap_or_else(|| panic!("nobody supervises job `{id}`: {begin}"))
+    }
+
+    /// Ends the supervisor of a job at once, if it is still there.
+    #[track_caller]
+    pub fn end_supervisor(&self, id: &str) {
+        #[cfg(unix)]
+        let _ = kill_if_there(self.supervisor(id));
+        // Pids are soon somebody else's there.
+        #[cfg(windows)]
+        windows::end_supervisor(&self.job_dir(id));
     }
 
     /// Waits until an open job has ended and its supervisor is gone, so that nobody else touches its records.
@@ -275,19 +284,20 @@ pub fn bin(name: &str) -> PathBuf {
     path
 }
 
-/// Looks until there is something to return, every 5 ms for at most 20 s.
+/// Looks until there is something to return, every 5 ms for at most 20 s; under Wine, for a minute.
 ///
 /// # Panics
 ///
 /// With `what`, when the time is over.
 #[track_caller]
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + EVENTUALLY;
+    let most = Duration::from_secs(scaled(20, 60));
+    let deadline = Instant::now() + most;
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < deadline, "not within {EVENTUALLY:?}: {what}");
+        assert!(Instant::now() < deadline, "not within {most:?}: {what}");
         thread::sleep(POLL);
     }
 }
@@ -342,17 +352,27 @@ pub fn alive(pid: u32) -> bool {
 /// If there is none.
 #[track_caller]
 pub fn kill_hard(pid: u32) {
+    kill_if_there(pid).unwrap();
+}
+
+/// Does what [`kill_hard`] does. That there is nobody is an error that says little: it may have ended by itself.
+///
+/// # Errors
+///
+/// When nobody was ended.
+pub fn kill_if_there(pid: u32) -> io::Result<()> {
     #[cfg(unix)]
     {
         use nix::sys::signal::{Signal, kill};
-        kill(nix::unistd::Pid::from_raw(pid.try_into().unwrap()), Signal::SIGKILL).unwrap();
+        let pid = nix::unistd::Pid::from_raw(pid.try_into().map_err(io::Error::other)?);
+        Ok(kill(pid, Signal::SIGKILL)?)
     }
     #[cfg(windows)]
     {
         use hearback_core::port::process::ProcessControl;
         let native = hearback_platform::Native::default();
-        let who = native.identify(pid).unwrap().expect("there is such a process");
-        native.end_by_force(&who).unwrap();
+        let who = native.identify(pid)?.ok_or(io::ErrorKind::NotFound)?;
+        native.end_by_force(&who)
     }
 }
 
@@ -746,6 +766,11 @@ mod windows {
         }
     }
 
+    pub(super) fn end_supervisor(job: &Path) {
+        let who = fact(job, "begin.json", "/by/supervisor").expect("somebody supervises it");
+        let _ = Native::default().end_by_force(&who);
+    }
+
     pub(super) fn supervisors(home: &Path) -> Vec<ProcessIdentity> {
         named(home, "begin.json", "/by/supervisor")
     }
@@ -754,9 +779,13 @@ mod windows {
         let mut places = folders_in(&home.join("history"));
         places.push(home.join("jobs"));
         let jobs = places.iter().flat_map(|folder| folders_in(folder));
-        let facts = jobs.filter_map(|job| fs::read(job.join(fact)).ok());
-        let values = facts.filter_map(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-        values.filter_map(|value| serde_json::from_value(value.pointer(place)?.clone()).ok()).collect()
+        jobs.filter_map(|job| self::fact(&job, fact, place)).collect()
+    }
+
+    /// Who stands at this place of a fact.
+    fn fact(job: &Path, fact: &str, place: &str) -> Option<ProcessIdentity> {
+        let value: Value = serde_json::from_slice(&fs::read(job.join(fact)).ok()?).ok()?;
+        serde_json::from_value(value.pointer(place)?.clone()).ok()
     }
 
     fn folders_in(folder: &Path) -> Vec<std::path::PathBuf> {

@@ -1,4 +1,5 @@
 //! `doctor` finds out by trying, says what it found wherever the store is, and leaves nothing behind.
+#![cfg(any(target_os = "linux", windows))]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
 use std::path::PathBuf;

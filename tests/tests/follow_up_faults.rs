@@ -1,7 +1,7 @@
 //! Whatever dies, hangs or lies on the way: a follow-up arrives, under one identity, and never after its receipt.
 //!
-//! By default a tenth of each campaign is run, and less under Wine; with `HEARBACK_TEST_FULL=1` all of it. A campaign by chance prints its
-//! seed, and `HEARBACK_TEST_SEED` repeats it.
+//! By default a tenth of each campaign is run, and less under Wine; with `HEARBACK_TEST_FULL=1` all of it. A campaign by
+//! chance prints its seed, and `HEARBACK_TEST_SEED` repeats it.
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
-use hearback_tests::{KillOnDrop, Outbox, alive, bin, eventually, kill_if_there, lines, scaled};
+use hearback_tests::{Chance, KillOnDrop, Outbox, alive, bin, eventually, kill_if_there, lines, scaled};
 use serde_json::{Value, json};
 
 fn is_full() -> bool {
@@ -248,26 +248,6 @@ fn whoever_launches_and_waits_is_not_woken() {
     });
     outbox.world.run(["monitor", "run", "--once"]).ok();
     assert_eq!(outbox.calls(), []);
-}
-
-/// Chance that can be had again.
-struct Chance(u64);
-
-impl Chance {
-    fn new(campaign: &str) -> Chance {
-        let seed = std::env::var("HEARBACK_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-        let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 | 1;
-        let seed = seed.unwrap_or_else(now);
-        eprintln!("{campaign}: HEARBACK_TEST_SEED={seed}");
-        Chance(seed)
-    }
-
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % most
-    }
 }
 
 /// Kills somebody at some moment of a delivery.

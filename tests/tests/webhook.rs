@@ -186,15 +186,15 @@ mod signature {
     /// What the other implementation makes of a request: `ok`, or why it was refused.
     fn judged(python: &Path, package: &Path, posted: &Posted) -> String {
         const JUDGE: &str = "
-    import json, sys
-    from standardwebhooks.webhooks import Webhook, WebhookVerificationError
-    asked = json.load(sys.stdin)
-    try:
-        Webhook(asked['secret']).verify(asked['body'], asked['headers'])
-        print('ok')
-    except WebhookVerificationError as error:
-        print(error)
-    ";
+import json, sys
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+asked = json.load(sys.stdin)
+try:
+    Webhook(asked['secret']).verify(asked['body'], asked['headers'])
+    print('ok')
+except WebhookVerificationError as error:
+    print(error)
+";
         let body = str::from_utf8(&posted.body).unwrap();
         let asked = json!({ "secret": SECRET, "body": body, "headers": posted.headers }).to_string();
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 //! A sink plugin that does what the file beside it says (its own path with `.steps` added), one step a line.
 //!
-//! `say TEXT` and `complain TEXT` print a line, `read` reads one, `drain` all, `exit CODE` ends. `answer HOW` answers each line of
-//! input, `answer-once HOW` the first: `rightly`, `strictly` (by ending where there is nothing to answer), `always` as
-//! delivered, or `singing`.
+//! `say TEXT` and `complain TEXT` print a line, `read` reads one, `drain` all, `exit CODE` ends. `answer HOW` answers
+//! each line of input, `answer-once HOW` the first: `rightly`, `strictly` (by ending where there is nothing to answer),
+//! `always` as delivered, or `singing`.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;

@@ -172,8 +172,8 @@ impl Job {
     }
 }
 
-/// Puts this process, and whatever it starts from now on, into a Job Object of its own that ends with it. So a terminal or
-/// an agent may confine what it runs; only our tests do it.
+/// Puts this process, and whatever it starts from now on, into a Job Object of its own that ends with it. So a
+/// terminal or an agent may confine what it runs; only our tests do it.
 ///
 /// # Errors
 ///

@@ -41,6 +41,8 @@ const STRAY_VARIABLES: [&str; 9] = [
     "CI",
 ];
 
+/// From the list of errors of Windows; no other system has one of this number.
+const ERROR_INTERNAL_ERROR: i32 = 1359;
 const RUN_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
 
@@ -233,7 +235,7 @@ impl Ran {
 #[track_caller]
 pub fn run(mut command: Command) -> Ran {
     let shown = format!("{command:?}");
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
     let mut child = KillOnDrop(child.unwrap_or_else(|error| panic!("cannot start {shown}: {error}")));
     let stdout = collect(child.0.stdout.take().expect("stdout is piped"));
     let stderr = collect(child.0.stderr.take().expect("stderr is piped"));
@@ -247,6 +249,21 @@ pub fn run(mut command: Command) -> Ran {
     };
     let code = child.0.wait().expect("nobody else waits for this child").code();
     Ran { code, stdout, stderr }
+}
+
+/// Starts a program. Wine loses one in some thousands before it is there, and calls that an internal error; hearback
+/// tries again as well when it starts anybody.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    let mut tried = 1;
+    loop {
+        match command.spawn() {
+            Err(error) if error.raw_os_error() == Some(ERROR_INTERNAL_ERROR) && tried < 5 => {
+                eprintln!("started again: {error}");
+                tried += 1;
+            }
+            other => return other,
+        }
+    }
 }
 
 // Both streams are read at once, or a program that fills one of them would block for ever.

@@ -1,7 +1,7 @@
 //! Whatever dies, hangs or lies on the way: a follow-up arrives, under one identity, and never after its receipt.
 //!
-//! By default a tenth of each campaign is run, and less under Wine; with `HEARBACK_TEST_FULL=1` all of it. A campaign by
-//! chance prints its seed, and `HEARBACK_TEST_SEED` repeats it.
+//! By default a tenth of each campaign is run, and less under Wine; with `HEARBACK_TEST_FULL=1` all of it. A campaign
+//! by chance prints its seed, and `HEARBACK_TEST_SEED` repeats it.
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
 use std::path::Path;

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use hearback_tests::{
-    KillOnDrop, Ran, World, alive, bin, carrying, eventually, is_real_windows, lines, open_to_others, run,
-    unix_path as unix,
+    KillOnDrop, Ran, World, alive, bin, carrying, eventually, is_real_windows, lines, run, unix_path as unix,
 };
 use serde_json::{Value, json};
 
@@ -210,18 +209,6 @@ fn codes_keep_all_their_bits() {
 }
 
 #[test]
-fn a_store_that_others_may_write_is_refused_by_its_access_rights() {
-    let world = World::new();
-    world.run(["list"]).ok();
-    open_to_others(world.home());
-    for command in [&["list"][..], &["prune"], &["launch", "--", "cmd", "/c", "exit 0"]] {
-        let ran = world.run(command);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
-        assert!(ran.stderr.contains("may be written by others") && ran.stderr.contains("\ntip: "), "{ran:?}");
-    }
-}
-
-#[test]
 fn jobs_are_kept_where_nothing_roams() {
     let world = World::new();
     let local = world.scratch("local");
@@ -336,7 +323,7 @@ fn launched_confined(world: &World, options: &[&str], go: &Path) -> (String, Ran
 }
 
 #[test]
-fn a_job_leaves_the_callers_job_object_where_that_lets_go() {
+fn scenario_82_a_job_leaves_the_callers_job_object_where_that_lets_go() {
     let world = World::new();
     let go = world.scratch("go");
     let (id, ran) = launched_confined(&world, &["--lets-go"], &go);
@@ -350,7 +337,7 @@ fn a_job_leaves_the_callers_job_object_where_that_lets_go() {
 }
 
 #[test]
-fn a_job_that_is_bound_to_the_callers_job_object_says_so_and_is_lost_with_it() {
+fn scenario_82_a_job_bound_to_the_callers_job_object_says_so_and_is_lost_with_it() {
     let world = World::new();
     let never = world.scratch("never");
     let (id, ran) = launched_confined(&world, &[], &never);

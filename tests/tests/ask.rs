@@ -489,8 +489,9 @@ fn an_answer_is_not_read_through_a_link_or_a_pipe() {
 /// Whoever takes the lock of a session while its empty folder is removed has it all the same, and alone.
 #[test]
 fn scenario_46_a_turn_is_one_at_a_time_while_shells_are_removed() {
-    use hearback_core::port::disk::Wait;
+    use hearback_core::port::disk::{LockMode, Wait};
     use hearback_core::port::record::RecordStore;
+    use hearback_core::port::session::{SessionLock, SessionStore};
     let world = hearback_tests::World::new();
     let native = hearback_platform::Native::default();
     let store = hearback_store::Store::open(native, world.home()).unwrap();
@@ -500,7 +501,9 @@ fn scenario_46_a_turn_is_one_at_a_time_while_shells_are_removed() {
         for _ in 0..3 {
             scope.spawn(|| {
                 for _ in 0..rounds {
-                    let turn = store.lock_turn(&session, Wait::Block).unwrap();
+                    let turn = store
+                        .lock_session(&session, SessionLock::Turn, LockMode::Exclusive, Wait::Block)
+                        .unwrap();
                     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two at a time");
                     std::thread::yield_now();
                     inside.fetch_sub(1, Ordering::SeqCst);

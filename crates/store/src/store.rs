@@ -673,6 +673,7 @@ impl<D: Disk> RecordStore for Store<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::port::session::SessionStore;
     use hearback_core::testing::{FakeDisk, sample, suite};
     use hearback_core::{JobState, LockState, Outcome, fold};
 
@@ -898,8 +899,10 @@ mod tests {
     fn scenario_46_a_session_of_which_nothing_is_left_leaves_no_shell() {
         let (disk, store) = store();
         let (mine, yours) = (Session::parse("mine").unwrap(), Session::parse("yours").unwrap());
-        let turn = store.lock_turn(&mine, Wait::Try).unwrap().unwrap();
-        drop(store.lock_turn(&yours, Wait::Try).unwrap().unwrap());
+        let turn_of =
+            |session| store.lock_session(session, SessionLock::Turn, LockMode::Exclusive, Wait::Try);
+        let turn = turn_of(&mine).unwrap().unwrap();
+        drop(turn_of(&yours).unwrap().unwrap());
         let kept = store.layout.session(&key::session_name(&yours)).join("something");
         disk.plant(&kept, b"said");
         assert_eq!(
@@ -912,6 +915,6 @@ mod tests {
         disk.remove(&kept).unwrap();
         assert_eq!(store.tidy(sample::at()).unwrap(), 2);
         assert!(!store.has_session(&mine).unwrap() && !store.has_session(&yours).unwrap());
-        assert!(store.lock_turn(&mine, Wait::Try).unwrap().is_some(), "whoever comes back finds a new one");
+        assert!(turn_of(&mine).unwrap().is_some(), "whoever comes back finds a new one");
     }
 }

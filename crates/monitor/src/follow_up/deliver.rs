@@ -441,7 +441,7 @@ impl Deliverer<'_> {
         let log = OsText::from(log.to_string_lossy().as_ref());
         let job = JobView::new(seen, &self.ports.here, log);
         let mut job = job.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
-        answer::complete(self.ports, seen, &mut job)?;
+        answer::complete(self.ports, seen, &mut job);
         let output = printed(self.ports, seen, self.notice, &mut job);
         let late = age_of_end(&seen.facts, &self.ports.clock.stamp())
             .is_some_and(|age| age >= self.retry.late_after);
@@ -705,7 +705,9 @@ mod tests {
         let (sender, over) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let (sinks, retry, notice) = (&FakeSink::default(), Retry::default(), NoticeBytes::default());
-            let _ = sender.send(Deliverer { ports: &ports, sinks, retry, notice }.see_through(&id).is_ok());
+            let (ports, running, window) = (&ports, &Running::default(), Duration::ZERO);
+            let turns = Turns { ports, running, window, durability: Default::default() };
+            let _ = sender.send(Deliverer { ports, sinks, retry, notice, turns }.see_through(&id).is_ok());
         });
         while lock(JobLock::Deliverer).is_some() {
             std::thread::yield_now();

@@ -96,13 +96,13 @@ pub enum Acknowledged {
 }
 
 impl Hearback {
-    /// Whether anything is known of a session: a job, or a turn.
+    /// Whether anything is known of a session: a job, a turn or a message.
     ///
     /// # Errors
     ///
     /// When the store cannot be read.
     pub fn knows(&self, session: &Session) -> Result<bool, StoreError> {
-        if self.store.has_session(session)? {
+        if self.ports.sessions.sessions()?.contains(session) {
             return Ok(true);
         }
         let jobs = self.store.open_jobs()?.into_iter().chain(self.store.past_jobs(usize::MAX)?);

@@ -412,9 +412,7 @@ impl Hearback {
         }
         let log = hearback_platform::from_os(self.store.log_path(&seen.id).as_os_str());
         let mut view = JobView::new(&seen, &self.ports.here, log)?;
-        if let Err(error) = answer::complete(&self.ports, &seen, &mut view) {
-            view.notes.push(format!("its answer cannot be worked out: {error}"));
-        }
+        answer::complete(&self.ports, &seen, &mut view);
         view.stopped = view.state == StateWord::Running
             && seen.facts.target.present().is_some_and(|t| self.ports.processes.is_stopped(&t.process));
         if elsewhere {

@@ -27,18 +27,16 @@ pub fn record(ports: &Ports, id: &JobId) -> Result<Publish, StoreError> {
 }
 
 /// Puts the answer into the view of a job that is over, where it could not be recorded: what a disk that cannot be
-/// written holds is true all the same.
-///
-/// # Errors
-///
-/// When what the job left behind cannot be read.
-pub fn complete(ports: &Ports, seen: &Observed, view: &mut JobView) -> Result<(), StoreError> {
+/// written holds is true all the same. That it cannot be worked out now keeps nobody from hearing the rest: a note says
+/// so.
+pub fn complete(ports: &Ports, seen: &Observed, view: &mut JobView) {
     let has_one = seen.facts.spec.present().is_some_and(|spec| spec.answer);
     if let (true, None, Some(outcome)) = (has_one && view.state.is_over(), &view.answer, &view.outcome) {
-        let remains = ports.store.remains(seen, ANSWER_LOOK_BYTES)?;
-        view.answer = Some(resolve_answer(outcome, &remains));
+        match ports.store.remains(seen, ANSWER_LOOK_BYTES) {
+            Ok(remains) => view.answer = Some(resolve_answer(outcome, &remains)),
+            Err(error) => view.notes.push(format!("its answer cannot be worked out: {error}")),
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -127,7 +125,7 @@ mod tests {
         assert!(reconcile::job(&ports, &id).unwrap_err().is_unwritable());
         let seen = ports.store.observe(&id).unwrap().unwrap();
         let mut view = JobView::new(&seen, &ports.here, "/log".into()).unwrap();
-        complete(&ports, &seen, &mut view).unwrap();
+        complete(&ports, &seen, &mut view);
         assert_eq!(view.answer, Some(sample::answer("Paris").answer));
     }
 }

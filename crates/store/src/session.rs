@@ -198,7 +198,10 @@ impl<D: Disk> SessionStore for Store<D> {
     fn queue(&self, message: &Message, durability: Durability) -> Result<u32, StoreError> {
         let folder = self.session_folder(&message.session);
         loop {
-            let inbox = self.make_session(&folder, durability)?;
+            let inbox = match self.make_session(&folder, durability) {
+                Err(error) if error.is_gone() => continue,
+                inbox => inbox?,
+            };
             let last = self.numbered(&inbox)?.last().map_or(0, |(n, ..)| *n);
             let path = layout::session_fact(&inbox, last + 1, Kind::Message);
             match self.publish_numbered(&path, message, durability) {

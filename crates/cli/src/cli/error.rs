@@ -39,7 +39,7 @@ pub(crate) enum CliError {
     Doctor(#[from] DoctorError),
     #[error("nobody asks: no session is named, and the answer would be for nobody")]
     NoParent,
-    #[error("nothing is known here of a session `{0}`: it has no job, and never had a turn")]
+    #[error("nothing is known here of a session `{0}`: it has no job, no turn and no message")]
     UnknownParent(Session),
     #[error("job `{0}` has no answer to give: it was launched, and not asked")]
     NotAsked(JobId),

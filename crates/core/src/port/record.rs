@@ -122,9 +122,6 @@ pub trait RecordStore: Send + Sync {
     /// Takes the lock under which a reader is handed the answer of a job; nothing when somebody has it.
     fn lock_reader(&self, id: &JobId, reader: Option<&Reader>) -> Result<Option<Lock>, StoreError>;
 
-    /// Whether anything is kept about a session besides its jobs.
-    fn has_session(&self, session: &Session) -> Result<bool, StoreError>;
-
     /// Where the bell of a job is.
     fn bell_path(&self, id: &JobId) -> PathBuf;
 

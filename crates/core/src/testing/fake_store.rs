@@ -218,10 +218,6 @@ impl RecordStore for FakeStore {
         Ok(self.take(LockName::Reader(id.clone(), reader.cloned()), LockMode::Exclusive, Wait::Try))
     }
 
-    fn has_session(&self, _session: &Session) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
     fn bell_path(&self, id: &JobId) -> PathBuf {
         PathBuf::from(format!("/fake/{id}/bell"))
     }

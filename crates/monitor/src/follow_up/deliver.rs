@@ -441,7 +441,7 @@ impl Deliverer<'_> {
         let log = OsText::from(log.to_string_lossy().as_ref());
         let job = JobView::new(seen, &self.ports.here, log);
         let mut job = job.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
-        answer::complete(self.ports, seen, &mut job)?;
+        answer::complete(self.ports, seen, &mut job);
         let output = printed(self.ports, seen, self.notice, &mut job);
         let late = age_of_end(&seen.facts, &self.ports.clock.stamp())
             .is_some_and(|age| age >= self.retry.late_after);

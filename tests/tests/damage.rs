@@ -57,7 +57,11 @@ impl Damage {
     fn inflict(self, path: &Path) {
         let fallback = if path.ends_with("settled.json") { SETTLED } else { RECEIPT };
         let before = fs::read(path).unwrap_or_else(|_| fallback.into());
-        let _ = fs::remove_file(path);
+        // On Windows it stays for as long as somebody, its supervisor mostly, has it open.
+        eventually("it is out of the way", || {
+            let _ = fs::remove_file(path);
+            fs::symlink_metadata(path).is_err().then_some(())
+        });
         match self {
             Damage::Garbage => fs::write(path, b"\x00\xff\xfe{]garbage").unwrap(),
             Damage::Empty => fs::write(path, "").unwrap(),

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use fs_err as fs;
-use hearback_tests::{KillOnDrop, Outbox, Snapshot, bin, eventually, lines, run};
+use hearback_tests::{KillOnDrop, Outbox, Snapshot, bin, eventually, lines, run, scaled};
 use serde_json::{Value, json};
 
 fn text(path: &Path) -> String {
@@ -619,7 +619,11 @@ fn scenario_59_who_refuses_for_good_is_asked_ever_less_often_and_resumes_when_it
 
 #[test]
 fn scenario_60_late_news_is_marked_as_late() {
-    let outbox = Outbox::with("late_after = \"300ms\"\nretry_first = \"600ms\"", "", &["1", "0"]);
+    let settings = scaled(
+        "late_after = \"300ms\"\nretry_first = \"600ms\"",
+        "late_after = \"5s\"\nretry_first = \"8s\"",
+    );
+    let outbox = Outbox::with(settings, "", &["1", "0"]);
     let id = outbox.launch(&[], "exit-with", &["0"]);
     assert_eq!(outbox.sent(&id, 1)["data"]["late"], false);
     outbox.receipt(&id);

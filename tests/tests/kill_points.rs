@@ -30,7 +30,9 @@ while [ ! -e stop ] && [ $turn -lt 180000 ]; do
   for ask in *.ask; do
     [ -e "$ask" ] || continue
     name=${ask%.ask}
-    { read -r delay; read -r pattern; } < "$ask"
+    end=
+    { read -r delay; read -r pattern; read -r end; } < "$ask"
+    [ "$end" = end ] || continue
     rm "$ask"
     (
       look() { grep -l -s -a -e "$pattern" /proc/[0-9]*/cmdline | cut -d/ -f3; }
@@ -77,9 +79,8 @@ impl Scene {
         let world = self.outbox.world.home().parent().unwrap().file_name().unwrap().to_str().unwrap();
         // Spelled so that it does not match itself.
         let pattern = format!("[{}]{}.*victim.exe.*{part}", &world[..1], &world[1..]);
-        let draft = self.kills.join(format!("{n}.draft"));
-        fs::write(&draft, format!("0.{after_ms:03}\n{pattern}\n")).unwrap();
-        fs::rename(draft, self.kills.join(format!("{n}.ask"))).unwrap();
+        // Nobody takes it before its last line is there.
+        fs::write(self.kills.join(format!("{n}.ask")), format!("0.{after_ms:03}\n{pattern}\nend\n")).unwrap();
         Doom(self.kills.join(format!("{n}.done")))
     }
 

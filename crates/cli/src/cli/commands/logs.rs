@@ -14,7 +14,8 @@ use crate::{FindError, Hearback, Job, Printed};
 
 /// The most text that one JSON document holds; the rest is read on from its `end`.
 const DOCUMENT_MAX: usize = 1024 * 1024;
-const BLOCK: usize = 64 * 1024;
+/// Not more: Wine hands each write to its server as one message, and ends whoever sends one of 64 KiB in a bad moment.
+const BLOCK: usize = 32 * 1024;
 
 pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
     let id = hearback.find(&args.job, super::scope(&args.scope)?.as_ref())?;

@@ -25,7 +25,7 @@ const ERROR_INTERNAL_ERROR: i32 = 1359;
 const KILLER: &str = r#"
 cd "$1" || exit 1
 turn=0
-while [ ! -e stop ] && [ $turn -lt 180000 ]; do
+while [ -d "$1" ] && [ ! -e stop ] && [ $turn -lt 180000 ]; do
   turn=$((turn + 1))
   for ask in *.ask; do
     [ -e "$ask" ] || continue

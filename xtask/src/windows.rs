@@ -144,6 +144,20 @@ impl<'a> Wine<'a> {
         Ok(running)
     }
 
+    /// Ends whoever was ended by Wine before it had begun. Its server has forgotten about it, and it waits for ever.
+    fn end_the_stuck(&self) {
+        let ours = format!("WINEPREFIX={}", self.shown);
+        // Where there is no `/proc`, nobody can be told by the prefix.
+        for entry in fs_err::read_dir("/proc").into_iter().flatten().flatten() {
+            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environment.split(|byte| *byte == 0).any(|variable| variable == ours.as_bytes())
+                && let Some(pid) = entry.file_name().to_str().filter(|pid| pid.parse::<u32>().is_ok())
+            {
+                self.workspace.works("kill", &["-9", pid]);
+            }
+        }
+    }
+
     /// Runs something without streams: what it starts may stay, and would hold them.
     fn run(&self, program: &str, args: &[&str]) -> Result<()> {
         self.workspace.run_without_streams(program, args, &self.env())
@@ -187,6 +201,7 @@ struct Running<'a>(&'a Wine<'a>);
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         let _ = self.0.run("wineserver", &["-k"]);
+        self.0.end_the_stuck();
     }
 }
 

@@ -289,12 +289,15 @@ impl Hearback {
                     }
                     continue;
                 }
+                // Asked first: who is done with it in between is found to be by the wait that follows. The other way
+                // round the pause would be that of an attempt which is over, and nobody would be waited for.
+                let under_way = self.deliverer().under_way(&job.seen)?;
                 match self.deliverer().due(&job.seen)? {
                     Due::In(pause) => {
                         next = next.min(pause);
                         // Whoever is at it leaves the next attempt to us, and may be done, or dead, any moment.
                         if !once
-                            && let Some(n) = self.deliverer().under_way(&job.seen)?
+                            && let Some(n) = under_way
                             && awaited.insert(id.clone())
                         {
                             self.await_attempt(id, n, sender.clone());

@@ -12,7 +12,7 @@ pub const JOB_MARK: &str = "HEARBACK_JOB";
 pub const ERRAND_MARK: &str = "HEARBACK_ERRAND";
 
 /// Set in the environment of a supervisor, and not of its target: where a job's tree ends, however it grew. Another
-/// detached program has one as well, with [its command line](detached) in the place of a job.
+/// detached program has one as well, with its command line in the place of a job.
 pub const SUPERVISOR_MARK: &str = "HEARBACK_SUPERVISOR";
 
 /// What [`SUPERVISOR_MARK`] holds in a detached program that supervises nothing: its command line, with a space

@@ -41,7 +41,8 @@ const STRAY_VARIABLES: [&str; 9] = [
     "CI",
 ];
 
-const EVENTUALLY: Duration = Duration::from_secs(20);
+/// From the list of errors of Windows; no other system has one of this number.
+const ERROR_INTERNAL_ERROR: i32 = 1359;
 const RUN_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
 
@@ -151,6 +152,16 @@ impl World {
         pid.unwrap_or_else(|| panic!("nobody supervises job `{id}`: {begin}"))
     }
 
+    /// Ends the supervisor of a job at once, if it is still there.
+    #[track_caller]
+    pub fn end_supervisor(&self, id: &str) {
+        #[cfg(unix)]
+        let _ = kill_if_there(self.supervisor(id));
+        // Pids are soon somebody else's there.
+        #[cfg(windows)]
+        windows::end_supervisor(&self.job_dir(id));
+    }
+
     /// Waits until an open job has ended and its supervisor is gone, so that nobody else touches its records.
     #[track_caller]
     pub fn leave_alone(&self, id: &str) {
@@ -224,7 +235,7 @@ impl Ran {
 #[track_caller]
 pub fn run(mut command: Command) -> Ran {
     let shown = format!("{command:?}");
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
     let mut child = KillOnDrop(child.unwrap_or_else(|error| panic!("cannot start {shown}: {error}")));
     let stdout = collect(child.0.stdout.take().expect("stdout is piped"));
     let stderr = collect(child.0.stderr.take().expect("stderr is piped"));
@@ -238,6 +249,21 @@ pub fn run(mut command: Command) -> Ran {
     };
     let code = child.0.wait().expect("nobody else waits for this child").code();
     Ran { code, stdout, stderr }
+}
+
+/// Starts a program. Wine loses one in some thousands before it is there, and calls that an internal error; hearback
+/// tries again as well when it starts anybody.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    let mut tried = 1;
+    loop {
+        match command.spawn() {
+            Err(error) if error.raw_os_error() == Some(ERROR_INTERNAL_ERROR) && tried < 5 => {
+                eprintln!("started again: {error}");
+                tried += 1;
+            }
+            other => return other,
+        }
+    }
 }
 
 // Both streams are read at once, or a program that fills one of them would block for ever.
@@ -275,19 +301,20 @@ pub fn bin(name: &str) -> PathBuf {
     path
 }
 
-/// Looks until there is something to return, every 5 ms for at most 20 s.
+/// Looks until there is something to return, every 5 ms for at most 20 s; under Wine, for a minute.
 ///
 /// # Panics
 ///
 /// With `what`, when the time is over.
 #[track_caller]
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + EVENTUALLY;
+    let most = Duration::from_secs(scaled(20, 60));
+    let deadline = Instant::now() + most;
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < deadline, "not within {EVENTUALLY:?}: {what}");
+        assert!(Instant::now() < deadline, "not within {most:?}: {what}");
         thread::sleep(POLL);
     }
 }
@@ -342,18 +369,54 @@ pub fn alive(pid: u32) -> bool {
 /// If there is none.
 #[track_caller]
 pub fn kill_hard(pid: u32) {
+    kill_if_there(pid).unwrap();
+}
+
+/// Does what [`kill_hard`] does. That there is nobody is an error that says little: it may have ended by itself.
+///
+/// # Errors
+///
+/// When nobody was ended.
+pub fn kill_if_there(pid: u32) -> io::Result<()> {
     #[cfg(unix)]
     {
         use nix::sys::signal::{Signal, kill};
-        kill(nix::unistd::Pid::from_raw(pid.try_into().unwrap()), Signal::SIGKILL).unwrap();
+        let pid = nix::unistd::Pid::from_raw(pid.try_into().map_err(io::Error::other)?);
+        Ok(kill(pid, Signal::SIGKILL)?)
     }
     #[cfg(windows)]
     {
         use hearback_core::port::process::ProcessControl;
         let native = hearback_platform::Native::default();
-        let who = native.identify(pid).unwrap().expect("there is such a process");
-        native.end_by_force(&who).unwrap();
+        let who = native.identify(pid)?.ok_or(io::ErrorKind::NotFound)?;
+        native.end_by_force(&who)
     }
+}
+
+/// Lets everybody write a folder.
+#[track_caller]
+pub fn open_to_others(folder: &Path) {
+    #[cfg(unix)]
+    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    #[cfg(windows)]
+    {
+        let mut open = Command::new(if is_real_windows() { "icacls" } else { "start" });
+        match is_real_windows() {
+            true => open.arg(folder).args(["/grant", "*S-1-1-0:(OI)(CI)M"]),
+            // Wine makes the modes of its host into access rights.
+            false => open.args(["/wait", "/unix", "/bin/chmod", "0777", &unix_path(folder)]),
+        };
+        run(open);
+    }
+}
+
+/// A path as the host of Wine has it.
+#[cfg(windows)]
+#[track_caller]
+pub fn unix_path(path: &Path) -> String {
+    let mut command = Command::new("winepath");
+    command.arg("-u").arg(path);
+    run(command).ok()
 }
 
 /// What is seen of a process that was asked to end, and had nothing against it.
@@ -386,6 +449,35 @@ pub fn is_real_windows() -> bool {
 /// A number for where a process costs little, and one for Wine, where it costs a fifth of a second.
 pub fn scaled<T>(usual: T, under_wine: T) -> T {
     if cfg!(windows) && !is_real_windows() { under_wine } else { usual }
+}
+
+/// Chance that can be had again.
+#[derive(Debug)]
+pub struct Chance(u64);
+
+impl Chance {
+    /// That of `HEARBACK_TEST_SEED`, else a new one. Prints how to have it again.
+    pub fn new(campaign: &str) -> Chance {
+        let seed = env::var("HEARBACK_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+        let now = || std::time::UNIX_EPOCH.elapsed().expect("it is later than 1970").as_nanos() as u64;
+        let seed = seed.unwrap_or_else(now);
+        eprintln!("{campaign}: HEARBACK_TEST_SEED={seed}");
+        Chance::from_seed(seed)
+    }
+
+    /// The same for the same number.
+    pub fn from_seed(seed: u64) -> Chance {
+        // Nothing comes of zero.
+        Chance(seed | 1)
+    }
+
+    /// A number that is less than this.
+    pub fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
 }
 
 /// From the documentation of `CreateProcess`: no console, a group of its own, out of the Job Object.
@@ -506,17 +598,27 @@ pub fn with_private_mounts(test: &str, body: impl FnOnce()) {
     );
 }
 
-/// The processes that have `NAME=value` in their environment; a zombie has none.
-#[cfg(target_os = "linux")]
+/// The processes that have `NAME=value` in their environment; one that has ended has none.
+#[cfg(any(target_os = "linux", windows))]
 pub fn carrying(entry: &str) -> Vec<u32> {
-    linux::carrying(entry)
+    #[cfg(target_os = "linux")]
+    return linux::carrying(entry);
+    #[cfg(windows)]
+    return hearback_platform::carrying(entry).expect("processes can be listed");
 }
 
-/// When a process was started, in the kernel's ticks since boot: with this, a pid names one process and no other.
-/// Nothing if there is no such process; one that has ended or is about to is none.
-#[cfg(target_os = "linux")]
+/// When a process was started, in ticks of the system: with this, a pid names one process and no other. Nothing if
+/// there is no such process; one that has ended or is about to is none.
+#[cfg(any(target_os = "linux", windows))]
 pub fn start_ticks(pid: u32) -> Option<u64> {
-    linux::start_ticks(pid)
+    #[cfg(target_os = "linux")]
+    return linux::start_ticks(pid);
+    #[cfg(windows)]
+    return {
+        use hearback_core::port::process::ProcessControl;
+        let found = hearback_platform::Native::default().identify(pid);
+        found.ok().flatten().map(|who| who.started)
+    };
 }
 
 /// A terminal with a shell in it, such as a window that a person can close.
@@ -715,6 +817,11 @@ mod windows {
         }
     }
 
+    pub(super) fn end_supervisor(job: &Path) {
+        let who = fact(job, "begin.json", "/by/supervisor").expect("somebody supervises it");
+        let _ = Native::default().end_by_force(&who);
+    }
+
     pub(super) fn supervisors(home: &Path) -> Vec<ProcessIdentity> {
         named(home, "begin.json", "/by/supervisor")
     }
@@ -723,9 +830,13 @@ mod windows {
         let mut places = folders_in(&home.join("history"));
         places.push(home.join("jobs"));
         let jobs = places.iter().flat_map(|folder| folders_in(folder));
-        let facts = jobs.filter_map(|job| fs::read(job.join(fact)).ok());
-        let values = facts.filter_map(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-        values.filter_map(|value| serde_json::from_value(value.pointer(place)?.clone()).ok()).collect()
+        jobs.filter_map(|job| self::fact(&job, fact, place)).collect()
+    }
+
+    /// Who stands at this place of a fact.
+    fn fact(job: &Path, fact: &str, place: &str) -> Option<ProcessIdentity> {
+        let value: Value = serde_json::from_slice(&fs::read(job.join(fact)).ok()?).ok()?;
+        serde_json::from_value(value.pointer(place)?.clone()).ok()
     }
 
     fn folders_in(folder: &Path) -> Vec<std::path::PathBuf> {

@@ -37,6 +37,16 @@ pub struct Call {
     pub session: String,
 }
 
+impl Call {
+    /// Whether this invocation still runs. A pid alone may be somebody else's by now.
+    pub fn is_running(&self) -> bool {
+        #[cfg(any(target_os = "linux", windows))]
+        return crate::carrying(&format!("HEARBACK_DELIVERY={}", self.delivery)).contains(&self.pid);
+        #[cfg(not(any(target_os = "linux", windows)))]
+        return crate::alive(self.pid);
+    }
+}
+
 impl Outbox {
     /// A world in which every follow-up goes to `sink` with these answers, and attempts follow each other quickly.
     pub fn new(answers: &[&str]) -> Outbox {

@@ -23,7 +23,7 @@ fn an_agent_is_woken_in_a_session_that_is_named_or_not_at_all() {
     told_the_session(&outbox);
     let exit_with = text(&bin("exit-with"));
     for (options, why) in [
-        (&["--sink", "agent"][..], "belongs to no session"),
+        (&["--sink", "agent"][..], "no session that could be woken"),
         (&["--sink", "agent", "--session=--dangerously-do-anything"], "would be taken for an option"),
     ] {
         let id = outbox.world.launch([options, &["--", &exit_with, "0"]].concat());
@@ -134,4 +134,27 @@ fn whoever_sends_somebody_out_lends_it_no_session_of_its_own() {
         let environment = outbox.said("agent");
         assert_eq!(environment, Vec::<String>::new(), "no variable of an agent is left");
     }
+}
+
+// Not on Windows: a program cannot be replaced there while it runs.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_monitor_that_is_restarted_after_an_upgrade_is_the_new_program() {
+    let outbox = Outbox::pull();
+    let (program, new) = (outbox.world.scratch("hearback"), outbox.world.scratch("new"));
+    fs::copy(bin("hearback"), &program).unwrap();
+    let mut monitor = std::process::Command::new(&program);
+    outbox.world.settle(&mut monitor);
+    monitor.args(["monitor", "run"]).stdout(std::process::Stdio::null());
+    let mut monitor = hearback_tests::KillOnDrop(monitor.spawn().unwrap());
+    let status = || outbox.world.json(["monitor", "status", "--json"]);
+    eventually("the monitor runs", || (status()["pid"] == monitor.0.id()).then_some(()));
+    fs::copy(bin("hearback"), &new).unwrap();
+    fs::rename(&new, &program).unwrap();
+    outbox.world.run(["monitor", "restart", "--wait"]).ok();
+    monitor.0.wait().unwrap();
+    let successor = status()["pid"].as_u64().unwrap();
+    assert_eq!(fs::read_link(format!("/proc/{successor}/exe")).unwrap(), program);
+    outbox.world.run(["monitor", "stop"]).ok();
+    eventually("it is gone", || (!hearback_tests::alive(u32::try_from(successor).unwrap())).then_some(()));
 }

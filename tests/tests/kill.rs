@@ -115,7 +115,7 @@ fn all_dead(id: &str, pids: &[u32], what: &str) {
 /// Nobody has the mark of this job, where that can be seen from outside.
 #[track_caller]
 fn nobody_carries(id: &str, what: &str) {
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     assert_eq!(hearback_tests::carrying(&format!("HEARBACK_JOB={id}")), [0; 0], "{what}");
     let _ = (id, what);
 }

@@ -1,21 +1,20 @@
 //! The conformance check of plugins, against programs that do not keep to the protocol.
-// Not on Windows: the plugins of the test are scripts of a Unix shell.
-#![cfg(unix)]
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use fs_err as fs;
-use hearback_tests::World;
+use hearback_tests::{World, bin};
 use serde_json::Value;
 
-const HELLO: &str = r#"echo '{"hearback_sink":{"versions":[1]}}'"#;
-const DELIVERED: &str = r#"echo '{"kind":"delivered"}'"#;
+const HELLO: &str = r#"say {"hearback_sink":{"versions":[1]}}"#;
 
-fn plugin(world: &World, body: &str) -> PathBuf {
-    let path = world.scratch("plugin");
-    fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+/// A plugin that takes these steps.
+fn plugin(world: &World, steps: &str) -> PathBuf {
+    let path = world.scratch(format!("plugin{}", std::env::consts::EXE_SUFFIX));
+    fs::copy(bin("plugin"), &path).unwrap();
+    let mut beside = path.clone().into_os_string();
+    beside.push(".steps");
+    fs::write(PathBuf::from(beside), steps).unwrap();
     path
 }
 
@@ -49,43 +48,34 @@ fn assert_failed(body: &str, expected: &[(&str, &str)]) {
     }
 }
 
-/// A plugin that is right: a program in a few words, so that what is wrong elsewhere is one word.
-const KNOWS: &str = r#"case $line in *'"kind":"deliver"'*"version":1*) echo '{"kind":"delivered"}' ;;
-  *) echo '{"kind":"failed","reason":"unknown"}' ;; esac"#;
-
 #[test]
 fn a_plugin_that_keeps_to_the_protocol_passes() {
-    assert_failed(&format!("{HELLO}\nwhile IFS= read -r line; do {KNOWS}; done"), &[]);
+    assert_failed(&format!("{HELLO}\nanswer rightly"), &[]);
     // An error exit is as good as an answer, where there is nothing to answer.
-    let strict = "case $line in *deliver*) echo '{\"kind\":\"delivered\"}' ;; *) exit 1 ;; esac";
-    assert_failed(&format!("{HELLO}\nwhile IFS= read -r line; do {strict}; done"), &[]);
+    assert_failed(&format!("{HELLO}\nanswer strictly"), &[]);
 }
 
 #[test]
 fn whoever_does_not_say_hello_is_asked_nothing_more() {
     assert_failed("exit 3", &[("hello", "ended without a word")]);
-    assert_failed("echo nonsense >&2; exit 3", &[("hello", "nonsense")]);
-    assert_failed("echo hi; cat >/dev/null", &[("hello", "did not say hello")]);
-    assert_failed(
-        "echo '{\"hearback_sink\":{\"versions\":[7]}}'",
-        &[("hello", "speaks versions [7], and not 1")],
-    );
+    assert_failed("complain nonsense\nexit 3", &[("hello", "nonsense")]);
+    assert_failed("say hi\ndrain", &[("hello", "did not say hello")]);
+    let newer = r#"say {"hearback_sink":{"versions":[7]}}"#;
+    assert_failed(newer, &[("hello", "speaks versions [7], and not 1")]);
     // It waits to be asked first.
-    let shy = format!("read -r line; {HELLO}; {DELIVERED}");
+    let shy = format!("read\n{HELLO}\nsay {{\"kind\":\"delivered\"}}");
     assert_failed(&shy, &[("hello", "it said nothing within 10 s")]);
 }
 
 #[test]
 fn what_a_plugin_does_wrong_is_named() {
-    let believes = format!("{HELLO}\nwhile IFS= read -r line; do {DELIVERED}; done");
+    let believes = format!("{HELLO}\nanswer always");
     assert_failed(&believes, &[("unknown_request", "took this for a delivery"), ("garbage", "took this")]);
-    let chats = format!("{HELLO}\necho working\nwhile IFS= read -r line; do {KNOWS}; done");
-    let found = failed(&chats);
+    let found = failed(&format!("{HELLO}\nsay working\nanswer rightly"));
     assert!(found.iter().any(|(name, seen)| name == "stdout" && seen.contains("working")), "{found:?}");
-    let sings = format!("{HELLO}\nwhile IFS= read -r line; do echo '{{\"kind\":\"sung\"}}'; done");
-    let found = failed(&sings);
+    let found = failed(&format!("{HELLO}\nanswer singing"));
     assert!(found.iter().any(|(name, seen)| name == "deliver" && seen.contains("sung")), "{found:?}");
-    let once = format!("{HELLO}\nif IFS= read -r line; then {KNOWS}; fi");
+    let once = format!("{HELLO}\nanswer-once rightly");
     assert_failed(&once, &[("two_requests", "answered 1 times to 2")]);
 }
 

@@ -206,7 +206,6 @@ fn a_name_that_is_no_id_reads_nothing() {
 #[cfg(unix)]
 const NOBODY: u32 = 65534;
 
-#[cfg(unix)]
 #[track_caller]
 fn refused(ran: &hearback_tests::Ran, why: &str) {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
@@ -214,12 +213,9 @@ fn refused(ran: &hearback_tests::Ran, why: &str) {
     assert!(ran.stderr.contains("\ntip: ") && ran.stderr.contains("HEARBACK_HOME"), "{ran:?}");
 }
 
-// Not on Windows: modes of directories; `windows.rs` has access rights.
-#[cfg(unix)]
-#[test]
-fn a_store_that_others_may_write_is_refused() {
-    let world = World::new();
-    fs::create_dir(world.home()).unwrap();
+/// Whatever is asked of a store that others may write is refused, and nothing is made in there.
+#[track_caller]
+fn is_refused_for_others(world: &World) {
     let program = program("exit-with");
     let commands: [&[&str]; 5] = [
         &["list"],
@@ -228,16 +224,33 @@ fn a_store_that_others_may_write_is_refused() {
         &["prune"],
         &["launch", "--", &program, "0"],
     ];
-    for mode in [0o777, 0o770, 0o702, 0o720, 0o1777] {
-        set_mode(world.home(), mode);
-        for command in commands {
-            refused(&world.run(command), "may be written by others");
-        }
+    for command in commands {
+        refused(&world.run(command), "may be written by others");
     }
     assert_eq!(fs::read_dir(world.home()).unwrap().count(), 0, "nothing was made in there");
+}
+
+#[test]
+fn a_store_that_others_may_write_is_refused() {
+    let world = World::new();
+    fs::create_dir(world.home()).unwrap();
+    hearback_tests::open_to_others(world.home());
+    is_refused_for_others(&world);
+}
+
+// Not on Windows: modes of directories.
+#[cfg(unix)]
+#[test]
+fn it_is_enough_that_some_others_may_write_a_store() {
+    let world = World::new();
+    fs::create_dir(world.home()).unwrap();
+    for mode in [0o770, 0o702, 0o720, 0o1777] {
+        set_mode(world.home(), mode);
+        is_refused_for_others(&world);
+    }
     // That others may look at its name is no danger: what is inside is closed to them.
     set_mode(world.home(), 0o755);
-    let id = world.launch(["--", &program, "0"]);
+    let id = world.launch(["--", &program("exit-with"), "0"]);
     assert_eq!(world.run(["wait", &id]).code, Some(0));
 }
 

@@ -7,7 +7,9 @@ use std::os::windows::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hearback_tests::{KillOnDrop, World, alive, bin, eventually, is_real_windows, lines, run};
+use hearback_tests::{
+    KillOnDrop, Ran, World, alive, bin, carrying, eventually, is_real_windows, lines, run, unix_path as unix,
+};
 use serde_json::{Value, json};
 
 macro_rules! args {
@@ -207,24 +209,6 @@ fn codes_keep_all_their_bits() {
 }
 
 #[test]
-fn a_store_that_others_may_write_is_refused_by_its_access_rights() {
-    let world = World::new();
-    world.run(["list"]).ok();
-    let mut open = Command::new(if is_real_windows() { "icacls" } else { "start" });
-    match is_real_windows() {
-        true => open.arg(world.home()).args(["/grant", "*S-1-1-0:(OI)(CI)M"]),
-        // Wine makes the modes of its host into access rights.
-        false => open.args(["/wait", "/unix", "/bin/chmod", "0777", &unix(world.home())]),
-    };
-    run(open);
-    for command in [&["list"][..], &["prune"], &["launch", "--", "cmd", "/c", "exit 0"]] {
-        let ran = world.run(command);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
-        assert!(ran.stderr.contains("may be written by others") && ran.stderr.contains("\ntip: "), "{ran:?}");
-    }
-}
-
-#[test]
 fn jobs_are_kept_where_nothing_roams() {
     let world = World::new();
     let local = world.scratch("local");
@@ -232,13 +216,6 @@ fn jobs_are_kept_where_nothing_roams() {
     command.env_remove("HEARBACK_HOME").env("LOCALAPPDATA", &local).env("APPDATA", world.scratch("roaming"));
     run(command).ok();
     assert!(local.join("hearback").join("jobs").is_dir());
-}
-
-/// A path as the host of Wine has it.
-fn unix(path: &Path) -> String {
-    let mut command = Command::new("winepath");
-    command.arg("-u").arg(path);
-    run(command).ok()
 }
 
 /// A tree of seven, and who they are.
@@ -332,4 +309,45 @@ fn a_supervisor_that_is_stopped_from_outside_is_an_error_and_can_be_forced() {
     world.run(["kill", "--force", &id]).ok();
     assert_eq!(world.show(&id)["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}));
     eventually("nothing of the tree is left", || (!pids.iter().any(|pid| alive(*pid))).then_some(()));
+}
+
+/// Launches a held job from inside a Job Object that is gone when this returns. Tells its id and what was said.
+#[track_caller]
+fn launched_confined(world: &World, options: &[&str], go: &Path) -> (String, Ran) {
+    let mut command = Command::new(bin("confine"));
+    world.settle(&mut command);
+    command.args(options).arg(bin("hearback")).args(["launch", "--"]).arg(bin("hold")).arg(go);
+    command.args(["--code", "4"]);
+    let ran = run(command);
+    (ran.ok(), ran)
+}
+
+#[test]
+fn scenario_82_a_job_leaves_the_callers_job_object_where_that_lets_go() {
+    let world = World::new();
+    let go = world.scratch("go");
+    let (id, ran) = launched_confined(&world, &["--lets-go"], &go);
+    assert!(!ran.stderr.contains("warning"), "{ran:?}");
+    let job = world.show(&id);
+    assert_eq!(job["state"], "running", "{job}");
+    assert_eq!(job["survives"], json!(["parent", "terminal", "process_group"]), "{job}");
+    assert_eq!(job.get("bound_to"), None, "{job}");
+    fs_err::write(&go, "").unwrap();
+    assert_eq!(world.run(["wait", &id]).code, Some(4));
+}
+
+#[test]
+fn scenario_82_a_job_bound_to_the_callers_job_object_says_so_and_is_lost_with_it() {
+    let world = World::new();
+    let never = world.scratch("never");
+    let (id, ran) = launched_confined(&world, &[], &never);
+    let warned = "warning: it was launched inside the caller's Job Object, and ends when that is stopped";
+    assert!(ran.stderr.contains(warned), "{ran:?}");
+    // Whoever is in there ended with it, with the code 0 of a kill on close. That is no success.
+    assert_eq!(world.run(["wait", &id]).code, Some(125));
+    let job = world.show(&id);
+    assert_eq!(job["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}), "{job}");
+    assert_eq!(job["survives"], json!(["process_group", "bound to the caller's job"]), "{job}");
+    assert_eq!(job["bound_to"], "the caller's Job Object", "{job}");
+    assert_eq!(carrying(&format!("HEARBACK_JOB={id}")), [0; 0]);
 }

@@ -2,7 +2,7 @@
 //!
 //! On Windows itself there is nothing to prepare: there the step is the same as `test`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
@@ -17,10 +17,8 @@ const PACKAGES: [&str; 3] = ["wine64", "wine", "gcc-mingw-w64-x86-64"];
 const PREFIX_VERSION: &str = "1";
 /// Wine's server does its work for all of them in one thread, so more at once only wait for each other.
 const THREADS: &str = "4";
-
-/// Wine ends a program now and then whose write it should have finished, and keeps dead processes for a moment. What
-/// fails is run again, and named as flaky if it passes then. Nowhere else is anything run twice.
-const RETRIES: &str = "2";
+/// How long Wine's server stays without anybody: longer than a test takes, and not for ever if we are interrupted.
+const SERVER_STAYS: &str = "-p600";
 
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     let Asked { install, extra } = Asked::parse(args)?;
@@ -29,18 +27,21 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     }
     ensure_tools(workspace, install)?;
     targets::ensure_installed(workspace, TARGET)?;
-    let wine = Wine::prepare(workspace)?;
+    let wine = Wine::new(workspace)?;
     // xtask is left out: it is the program that runs on the developer's own machine.
     let what = ["--workspace", "--exclude", "xtask", "--all-features", "--target", TARGET];
     let env = wine.env();
     workspace.cargo_with_env(&[&["build", "--bins"], &what[..]].concat(), &env)?;
+    workspace.cargo_with_env(&[&["test", "--no-run"], &what[..]].concat(), &env)?;
     let nextest = workspace.works("cargo", &["nextest", "--version"]);
     let runner: &[&str] = match nextest {
-        true => &["nextest", "run", "--no-fail-fast", "--test-threads", THREADS, "--retries", RETRIES],
+        true => &["nextest", "run", "--no-fail-fast", "--test-threads", THREADS],
         false => &["test", "--no-fail-fast", "--lib", "--bins", "--tests"],
     };
+    let running = wine.start()?;
     let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
     let tested = workspace.cargo_with_env(&[runner, &what, &extra].concat(), &env);
+    drop(running);
     tell_what_is_absent(workspace)?;
     tested
 }
@@ -65,80 +66,105 @@ impl<'a> Asked<'a> {
     }
 }
 
-fn ensure_tools(workspace: &Workspace, install: bool) -> Result<()> {
-    let tools = ["wine", "wineserver", LINKER];
-    let missing = || tools.into_iter().find(|tool| !workspace.works(tool, &["--version"]));
-    let Some(tool) = missing() else { return Ok(()) };
+/// What is in the way of running anything here, with what to do about it.
+pub(crate) fn obstacle(workspace: &Workspace) -> Option<String> {
+    let tool = if cfg!(windows) { None } else { missing(workspace) }?;
     let packages = PACKAGES.join(" ");
+    Some(format!(
+        "`{tool}` is missing, and without it nothing can be said about Windows\n\
+         tip: `cargo xtask windows --install`, or install {packages}"
+    ))
+}
+
+fn missing(workspace: &Workspace) -> Option<&'static str> {
+    ["wine", "wineserver", LINKER].into_iter().find(|tool| !workspace.works(tool, &["--version"]))
+}
+
+fn ensure_tools(workspace: &Workspace, install: bool) -> Result<()> {
+    let Some(obstacle) = obstacle(workspace) else { return Ok(()) };
     if !install {
-        bail!(
-            "`{tool}` is missing, and without it nothing can be said about Windows\n\
-             tip: `cargo xtask windows --install`, or install {packages}"
-        );
+        bail!(obstacle);
     }
+    let packages = PACKAGES.join(" ");
     if !workspace.works("apt-get", &["--version"]) {
-        bail!(
-            "`{tool}` is missing, and there is no apt-get to install it\ntip: install {packages} or the like"
-        );
+        bail!("there is no apt-get to install what is missing\ntip: install {packages} or the like");
     }
     let quietly = [("DEBIAN_FRONTEND", "noninteractive")];
     workspace.run_with_env("apt-get", &["update", "-qq"], &quietly)?;
     let args = [&["install", "-y", "-qq", "--no-install-recommends"][..], &PACKAGES].concat();
     workspace.run_with_env("apt-get", &args, &quietly)?;
-    match missing() {
+    match missing(workspace) {
         None => Ok(()),
         Some(tool) => bail!("{packages} are installed, and `{tool}` is still missing"),
     }
 }
 
-/// A Windows of our own, in the target directory. Its server ends with it.
+/// A Windows of our own, in the target directory.
 struct Wine<'a> {
     workspace: &'a Workspace,
-    prefix: String,
+    prefix: PathBuf,
+    /// The same as text, for variables.
+    shown: String,
     /// Where the sources are, as Wine names it.
     sources: String,
 }
 
 impl<'a> Wine<'a> {
-    fn prepare(workspace: &'a Workspace) -> Result<Self> {
+    fn new(workspace: &'a Workspace) -> Result<Self> {
         let prefix = workspace.target_directory()?.join("wine");
-        let shown = prefix.to_str().context("the target directory has a name that is not Unicode")?;
+        let shown =
+            prefix.to_str().context("the target directory has a name that is not Unicode")?.to_owned();
         let sources = format!("Z:{}", workspace.root().display()).replace('/', "\\");
-        let wine = Self { workspace, prefix: shown.to_owned(), sources };
-        let complete = prefix.join("hearback-prefix");
-        if fs_err::read_to_string(&complete).is_ok_and(|version| version == PREFIX_VERSION) {
-            return Ok(wine);
-        }
-        if prefix.exists() {
-            fs_err::remove_dir_all(&prefix)?;
-        }
-        wine.run("wineboot", &["-i"])?;
-        // Wine 8 claims to be Windows 7 unless it is told otherwise.
-        wine.run("wine", &["winecfg", "-v", "win10"])?;
-        wine.add_library(&prefix)?;
-        fs_err::write(complete, PREFIX_VERSION)?;
-        Ok(wine)
+        Ok(Self { workspace, prefix, shown, sources })
     }
 
+    /// Starts the server and whatever Wine runs beside every program, in a prefix that is made if there is none.
+    ///
+    /// A server that goes by itself after its last client resets one that comes just then, so this one stays. And the
+    /// first program of all brings Wine's services up, which have its streams for as long as they live: were it a test,
+    /// its runner would wait for their end. So the first is one of ours, and has no streams.
+    fn start(&self) -> Result<Running<'_>> {
+        let complete = self.prefix.join("hearback-prefix");
+        let is_complete = fs_err::read_to_string(&complete).is_ok_and(|version| version == PREFIX_VERSION);
+        // Somebody who was interrupted has left one behind; there mostly is none.
+        let _ = self.run("wineserver", &["-k"]);
+        if !is_complete && self.prefix.exists() {
+            fs_err::remove_dir_all(&self.prefix)?;
+        }
+        fs_err::create_dir_all(&self.prefix)?;
+        self.run("wineserver", &[SERVER_STAYS])?;
+        let running = Running(self);
+        self.run("wine", &["cmd", "/c", "exit"])?;
+        if !is_complete {
+            // Wine 8 claims to be Windows 7 unless it is told otherwise.
+            self.run("wine", &["winecfg", "-v", "win10"])?;
+            self.add_library()?;
+            fs_err::write(complete, PREFIX_VERSION)?;
+        }
+        Ok(running)
+    }
+
+    /// Runs something without streams: what it starts may stay, and would hold them.
     fn run(&self, program: &str, args: &[&str]) -> Result<()> {
-        self.workspace.run_with_env(program, args, &self.env())
+        self.workspace.run_without_streams(program, args, &self.env())
     }
 
     /// Adds what this Wine may lack, and the standard library of Rust asks for.
-    fn add_library(&self, prefix: &Path) -> Result<()> {
-        let system: PathBuf = prefix.join("drive_c").join("windows").join("system32");
+    fn add_library(&self) -> Result<()> {
+        let system = self.prefix.join("drive_c").join("windows").join("system32");
         let library = system.join("bcryptprimitives.dll");
         if library.exists() {
             return Ok(());
         }
         let source = self.workspace.root().join("xtask").join("wine").join("process_prng.c");
         let (source, library) = (source.display().to_string(), library.display().to_string());
-        self.run(LINKER, &["-shared", "-O2", "-o", &library, &source, "-ladvapi32"])
+        let args = ["-shared", "-O2", "-o", &library, &source, "-ladvapi32"];
+        self.workspace.run_with_env(LINKER, &args, &[])
     }
 
     fn env(&self) -> [(&str, &str); 9] {
         [
-            ("WINEPREFIX", &self.prefix),
+            ("WINEPREFIX", &self.shown),
             ("WINEDEBUG", "-all"),
             // Neither a browser engine nor a second runtime is wanted, nor asked for.
             ("WINEDLLOVERRIDES", "mscoree,mshtml="),
@@ -155,10 +181,12 @@ impl<'a> Wine<'a> {
     }
 }
 
-impl Drop for Wine<'_> {
+/// A prefix whose server runs. It ends with this, and with it what runs in the prefix and nothing else.
+struct Running<'a>(&'a Wine<'a>);
+
+impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // Ends what runs in this prefix, and nothing else.
-        let _ = self.run("wineserver", &["-k"]);
+        let _ = self.0.run("wineserver", &["-k"]);
     }
 }
 

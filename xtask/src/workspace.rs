@@ -60,13 +60,32 @@ impl Workspace {
 
     /// Runs a program with more environment variables and its output passed through.
     pub(crate) fn run_with_env(&self, program: &str, args: &[&str], env: &[(&str, &str)]) -> Result<()> {
+        self.run_changed(program, args, env, |command| command)
+    }
+
+    /// Runs a program like [`Self::run_with_env`], but what it says is heard by nobody.
+    pub(crate) fn run_without_streams(
+        &self,
+        program: &str,
+        args: &[&str],
+        env: &[(&str, &str)],
+    ) -> Result<()> {
+        self.run_changed(program, args, env, |command| command.stdout(Stdio::null()).stderr(Stdio::null()))
+    }
+
+    fn run_changed(
+        &self,
+        program: &str,
+        args: &[&str],
+        env: &[(&str, &str)],
+        change: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Result<()> {
         let mut shown: String = env.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
         shown += &format!("{program} {}", args.join(" "));
         eprintln!("$ {shown}");
         let program = if program == "cargo" { cargo() } else { program.into() };
-        let status = self
-            .command(&program, args)
-            .envs(env.iter().copied())
+        let mut command = self.command(&program, args);
+        let status = change(command.envs(env.iter().copied()))
             .status()
             .with_context(|| format!("could not start `{shown}`"))?;
         if !status.success() {

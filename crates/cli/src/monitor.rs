@@ -104,6 +104,9 @@ pub enum Asked {
     Redelivered,
 }
 
+/// A way to hear of changes in the store.
+type WatchOf = fn(&Store<Native>) -> Result<Box<dyn Watch>, StoreError>;
+
 /// What a monitor hears.
 enum News {
     Attempted(JobId),
@@ -439,7 +442,7 @@ impl Monitor<'_> {
 
     /// Hears of jobs and of requests. What came before there was a watch is not heard of; so there is a look as soon
     /// as there is one.
-    fn watch(&self, watch: fn(&Store<Native>) -> Result<Box<dyn Watch>, StoreError>) {
+    fn watch(&self, watch: WatchOf) {
         let (hearback, news) = (Arc::clone(self.hearback), self.sender.clone());
         std::thread::spawn(move || {
             let Ok(mut watch) = watch(&hearback.store) else { return };

@@ -304,9 +304,10 @@ fn survives(blow: Blow, tried: &Tried<Outcome>) -> Check {
 }
 
 /// Whether a job was there to be asked to end, after the blow, and ended for that reason. A signal of the blow that
-/// was still under way would have ended it in another way.
+/// was still under way would have ended it in another way; where there are no signals, a code is all there is.
 fn outlived(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Killed { exit: Some(Exit::Signaled { signal: ASKED, .. }), .. })
+    let Outcome::Killed { exit: Some(exit), .. } = outcome else { return false };
+    matches!(exit, Exit::Signaled { signal: ASKED, .. } | Exit::Exited { .. })
 }
 
 fn service(units: &[String]) -> Check {

@@ -3,19 +3,29 @@
 //! A folder to try things in belongs to whoever asks, and so does what is left in it.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hearback_core::finding::{Blow, FileSystem, Home, Logout, NamedBy, Room, Tried};
 
 use crate::sys;
+use crate::sys::bell::{Bell, ring};
 
 /// Looks at the place of a store, and makes nothing.
 pub fn home(path: &Path) -> Home {
     // A link that leads nowhere is there, and is no place to make a store in.
     match fs_err::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Home::Missing(path.to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Not every system says that a name is below a file, and so can never be.
+            return match path.ancestors().skip(1).find(|above| above.exists()) {
+                Some(above) if !above.is_dir() => {
+                    let why = format!("`{}` is not a directory", above.display());
+                    Home::Refused(path.to_owned(), io::Error::new(io::ErrorKind::NotADirectory, why))
+                }
+                _ => Home::Missing(path.to_owned()),
+            };
+        }
         _ => {}
     }
     match sys::files::check_home(path) {
@@ -41,12 +51,43 @@ pub fn naming(folder: &Path) -> Tried<NamedBy> {
 
 /// Tries to give the middle of a file back to the disk.
 pub fn holes(folder: &Path) -> Tried {
-    sys::probe::holes(folder)
+    let path = folder.join("holes");
+    let tried = punch(&path);
+    let _ = fs_err::remove_file(path); // Whoever made the folder removes it with all that is in it.
+    tried.into()
+}
+
+fn punch(path: &Path) -> io::Result<()> {
+    const PIECE: usize = 64 * 1024;
+    // No zeroes, which some file systems never store in the first place.
+    let piece = [0x5a; PIECE];
+    let mut file = fs_err::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    (0..3).try_for_each(|_| file.write_all(&piece))?;
+    file.sync_all()?;
+    let before = (file.metadata()?.len(), sys::probe::allocated(&file)?);
+    sys::files::punch(&file, PIECE as u64..2 * PIECE as u64)?;
+    file.sync_all()?;
+    let after = (file.metadata()?.len(), sys::probe::allocated(&file)?);
+    let mut middle = [1; PIECE];
+    file.seek(SeekFrom::Start(PIECE as u64))?;
+    file.read_exact(&mut middle)?;
+    if after.0 != before.0 || middle != [0; PIECE] {
+        return Err(io::Error::other("a hole changed more than what it was made in"));
+    }
+    if after.1 >= before.1 {
+        return Err(io::Error::other("a hole gave no room back"));
+    }
+    Ok(())
 }
 
 /// Tries to wake a sleeper through a file.
 pub fn bell(folder: &Path) -> Tried {
-    sys::probe::bell(folder)
+    let path = folder.join("bell");
+    let tried = Bell::hang(&path).and_then(|_bell| match ring(&path)? {
+        true => Ok(()),
+        false => Err(io::Error::other("a bell was hung up, and nobody heard it rung")),
+    });
+    tried.into()
 }
 
 /// Tries whether a process may offer itself to the system when memory runs out. Nothing stays changed.

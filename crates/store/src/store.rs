@@ -680,6 +680,7 @@ impl<D: Disk> RecordStore for Store<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::port::session::SessionStore;
     use hearback_core::testing::{FakeDisk, sample, suite};
     use hearback_core::{JobState, LockState, Outcome, fold};
 
@@ -903,7 +904,6 @@ mod tests {
 
     #[test]
     fn scenario_46_a_session_of_which_nothing_is_left_leaves_no_shell() {
-        use hearback_core::port::session::SessionStore;
         let (disk, store) = store();
         let [mine, yours, sent] = ["mine", "yours", "sent"].map(|name| Session::parse(name).unwrap());
         let enter =

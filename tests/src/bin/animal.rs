@@ -1,9 +1,10 @@
-//! `animal KIND --witness FILE [--life-ms N]`: processes that are hard to get rid of (Linux).
+//! `animal KIND --witness FILE [--life-ms N]`: processes that are hard to get rid of (Linux, Windows).
 //!
 //! Most kinds are seven processes in three generations, each of which escapes or resists in the way of its kind and
-//! then sleeps: `double-fork` (an orphan at once), `session` and `group` (one of its own), `deaf` (SIGTERM is blocked),
-//! `stopped` (SIGSTOP), `closed` (no standard stream is open), `bare` (an empty environment) and `shells` (each
-//! generation is started by a shell that is started by a shell).
+//! then sleeps: `double-fork` (an orphan at once), `session` and `group` (one of its own; on Windows no console, and a
+//! console group of its own), `closed` (no standard stream is open; on Windows they lead nowhere), `bare` (an empty
+//! environment) and `shells` (each generation is started by a shell that is started by a shell). Linux has `deaf`
+//! (SIGTERM is blocked) and `stopped` (SIGSTOP), Windows `breakaway` (out of the Job Object).
 //!
 //! The storms are processes that are never there when one looks: each starts its successor and ends. `storm` is some
 //! chains of those in one group, `storm-sessions` gives each link a session of its own. `storm-growing` doubles
@@ -15,28 +16,25 @@
 
 use std::process::ExitCode;
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn main() -> ExitCode {
     zoo::main()
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn main() -> ExitCode {
-    eprintln!("animal: only for Linux");
+    eprintln!("animal: only for Linux and Windows");
     ExitCode::from(2)
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod zoo {
     use std::ffi::OsString;
     use std::process::{self, Child, Command, ExitCode};
     use std::time::Duration;
     use std::{env, thread};
 
-    use hearback_tests::{start_ticks, witness};
-    use nix::sys::signal::{SigSet, Signal, raise};
-    use nix::time::{ClockId, clock_gettime};
-    use nix::unistd::{Pid, getppid, setpgid, setsid};
+    use hearback_tests::{alive, start_ticks, witness};
 
     const GENERATIONS: u32 = 3;
     /// 255 processes, if it is left alone.
@@ -44,17 +42,15 @@ mod zoo {
     const GROWING: &str = "storm-growing";
     const CHILDREN: usize = 2;
     const CHAINS: usize = 4;
-    /// What starts the child of a generation in a shell within a shell.
-    const IN_SHELLS: &str = r#"sh -c '"$0" "$@" & wait' "$0" "$@" & wait"#;
 
     struct Animal {
         kind: String,
         witness: OsString,
-        /// On the clock that everybody shares.
+        /// Since 1970.
         until: Duration,
         generation: u32,
         /// The process in between, which this one has to outlive before it is in place.
-        orphan_of: Option<i32>,
+        orphan_of: Option<u32>,
     }
 
     #[expect(clippy::zombie_processes, reason = "the process in between is there to leave an orphan")]
@@ -71,8 +67,9 @@ mod zoo {
             return animal.blow();
         }
         let children: Vec<Child> = animal.start_children();
+        #[cfg(target_os = "linux")]
         if animal.kind == "stopped" {
-            raise(Signal::SIGSTOP).expect("anybody may stop itself");
+            nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP).expect("anybody may stop itself");
         }
         if animal.kind == "double-fork" {
             for mut between in children {
@@ -96,7 +93,7 @@ mod zoo {
                     Some("--life-ms") => life = Some(Duration::from_millis(number())),
                     Some("--until-ms") => until = Some(Duration::from_millis(number())),
                     Some("--generation") => generation = number() as u32,
-                    Some("--orphan-of") => orphan_of = Some(number() as i32),
+                    Some("--orphan-of") => orphan_of = Some(number() as u32),
                     _ => panic!("an option is not known"),
                 }
             }
@@ -116,6 +113,19 @@ mod zoo {
 
         /// Becomes what this kind is. The first process stays where it was put.
         fn escape(&self) {
+            #[cfg(target_os = "linux")]
+            self.escape_as_unix_does();
+            if let Some(between) = self.orphan_of.filter(|between| *between != 0) {
+                while alive(between) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+        }
+
+        #[cfg(target_os = "linux")]
+        fn escape_as_unix_does(&self) {
+            use nix::sys::signal::{SigSet, Signal};
+            use nix::unistd::{Pid, setpgid, setsid};
             match self.kind.as_str() {
                 "deaf" | GROWING => {
                     // Blocked rather than ignored, because a disposition cannot be set without unsafe code.
@@ -130,10 +140,22 @@ mod zoo {
                 _ if self.generation == 0 => {}
                 "session" | "storm-sessions" => drop(setsid().expect("a new child leads no group")),
                 "group" | "bare" => setpgid(Pid::from_raw(0), Pid::from_raw(0)).expect("it leads no session"),
-                "double-fork" => {
-                    while self.orphan_of == Some(getppid().as_raw()) {
-                        thread::sleep(Duration::from_millis(1));
-                    }
+                _ => {}
+            }
+        }
+
+        /// Has a child do at its start what a process of Windows cannot do later.
+        #[cfg(windows)]
+        fn help_to_escape(&self, command: &mut Command) {
+            use hearback_tests::{CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, DETACHED_PROCESS};
+            use std::os::windows::process::CommandExt;
+            match self.kind.as_str() {
+                "session" | "storm-sessions" => drop(command.creation_flags(DETACHED_PROCESS)),
+                "group" | "bare" => drop(command.creation_flags(CREATE_NEW_PROCESS_GROUP)),
+                "breakaway" => drop(command.creation_flags(CREATE_BREAKAWAY_FROM_JOB)),
+                "closed" => {
+                    let null = std::process::Stdio::null;
+                    command.stdin(null()).stdout(null()).stderr(null());
                 }
                 _ => {}
             }
@@ -148,12 +170,9 @@ mod zoo {
 
         fn start(&self, generation: u32, orphan_of: u32) -> Child {
             let program = env::current_exe().expect("a program knows its own path");
-            let mut command = if self.kind == "shells" {
-                let mut shells = Command::new("sh");
-                shells.args(["-c", IN_SHELLS]).arg(program);
-                shells
-            } else {
-                Command::new(program)
+            let mut command = match self.kind.as_str() {
+                "shells" => in_shells(&program),
+                _ => Command::new(program),
             };
             command.arg(&self.kind).arg("--witness").arg(&self.witness);
             command.args(["--until-ms", &self.until.as_millis().to_string()]);
@@ -164,6 +183,8 @@ mod zoo {
             if self.kind == "bare" {
                 command.env_clear();
             }
+            #[cfg(windows)]
+            self.help_to_escape(&mut command);
             command.spawn().expect("a child can be started")
         }
 
@@ -180,7 +201,18 @@ mod zoo {
         }
     }
 
+    /// Runs a program in a shell within a shell, each of which waits for what it started.
+    fn in_shells(program: &std::path::Path) -> Command {
+        let (shell, words): (_, &[&str]) = match cfg!(windows) {
+            true => ("cmd", &["/d", "/c", "cmd", "/d", "/c"]),
+            false => ("sh", &["-c", r#"sh -c '"$0" "$@" & wait' "$0" "$@" & wait"#]),
+        };
+        let mut command = Command::new(shell);
+        command.args(words).arg(program);
+        command
+    }
+
     fn now() -> Duration {
-        clock_gettime(ClockId::CLOCK_MONOTONIC).expect("there is such a clock").into()
+        std::time::UNIX_EPOCH.elapsed().expect("it is later than 1970")
     }
 }

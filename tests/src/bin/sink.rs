@@ -16,10 +16,10 @@
 //! - `flood:BYTES:CODE`: prints so much on both streams first.
 //! - `fork:CODE`: leaves a process behind that keeps its streams open; the witness gets `left <pid>`.
 //! - `until:FILE:CODE`: waits for the file.
-//! - `launch:HEARBACK:PROG:FILE:CODE`: launches `PROG FILE` first; the witness gets `launched <id>`.
-//! - `launch-hang:HEARBACK:PROG:FILE`: the same, and then hangs.
+//! - `launch:HEARBACK|PROG|FILE:CODE`: launches `PROG FILE` first; the witness gets `launched <id>`.
+//! - `launch-hang:HEARBACK|PROG|FILE`: the same, and then hangs.
 //! - `restart`: asks for a restart of the monitor, and then waits to be interrupted; the witness gets `asked <answer>`.
-//! - `betray`: kills whoever sent it, and then hangs (Unix).
+//! - `betray`: kills the supervisor that sent it, and then hangs.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -75,13 +75,13 @@ fn main() {
             fs_err::write(folder.join(us.replace(' ', ".")), input).expect("it can be saved");
         }
     }
-    let code = act(kind, rest, &witness_file);
+    let code = act(kind, rest, &witness_file, &delivery);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     witness(&witness_file, format_args!("end {us} {now}"));
     process::exit(code)
 }
 
-fn act(kind: &str, rest: &str, witness_file: &Path) -> i32 {
+fn act(kind: &str, rest: &str, witness_file: &Path, delivery: &str) -> i32 {
     let number = |text: &str| text.parse::<i32>().unwrap_or_else(|_| usage("a code is a number"));
     let split = |text: &str| {
         let (one, two) = text.rsplit_once(':').unwrap_or_else(|| usage("an answer lacks a part"));
@@ -125,7 +125,7 @@ fn act(kind: &str, rest: &str, witness_file: &Path) -> i32 {
             witness(witness_file, format_args!("asked {asked}"));
             linger()
         }
-        "betray" => betray(),
+        "betray" => betray(delivery),
         code => {
             if !rest.is_empty() {
                 eprintln!("{rest}");
@@ -137,14 +137,19 @@ fn act(kind: &str, rest: &str, witness_file: &Path) -> i32 {
 
 /// Whether the receipt of a delivery is there for all to see.
 fn is_closed(delivery: &str) -> bool {
-    let Some(home) = env::var_os("HEARBACK_HOME").map(PathBuf::from) else { return false };
+    folders(delivery).iter().any(|folder| folder.join("receipt.json").exists())
+}
+
+/// Where the job of a delivery may be.
+fn folders(delivery: &str) -> Vec<PathBuf> {
+    let Some(home) = env::var_os("HEARBACK_HOME").map(PathBuf::from) else { return Vec::new() };
     let id = delivery.strip_suffix(".end").unwrap_or(delivery);
     let past = home.join("history").join(id.get(..5).unwrap_or(id)).join(id);
-    [home.join("jobs").join(id), past].iter().any(|folder| folder.join("receipt.json").exists())
+    vec![home.join("jobs").join(id), past]
 }
 
 fn launch(what: &str, witness_file: &Path) {
-    let mut parts = what.splitn(3, ':');
+    let mut parts = what.splitn(3, '|');
     let mut next = || parts.next().unwrap_or_else(|| usage("a launch needs three parts"));
     let (hearback, program, file) = (next(), next(), next());
     let launched = Command::new(hearback).args(["launch", "--", program, file]).stdin(Stdio::null()).output();
@@ -154,7 +159,8 @@ fn launch(what: &str, witness_file: &Path) {
 }
 
 fn flood(mut bytes: u64) {
-    let block = [b'x'; 64 * 1024];
+    // Wine ends a program whose large write it had to interrupt.
+    let block = vec![b'x'; if cfg!(windows) { 4096 } else { 64 * 1024 }];
     while bytes > 0 {
         let piece = &block[..usize::try_from(bytes).unwrap_or(usize::MAX).min(block.len())];
         if io::stdout().write_all(piece).and_then(|()| io::stderr().write_all(piece)).is_err() {
@@ -190,15 +196,14 @@ fn hang() -> ! {
     linger()
 }
 
-#[cfg(unix)]
-fn betray() -> ! {
-    let _ = nix::sys::signal::kill(nix::unistd::getppid(), nix::sys::signal::Signal::SIGKILL);
+fn betray(delivery: &str) -> ! {
+    let begin = folders(delivery).iter().find_map(|folder| fs_err::read(folder.join("begin.json")).ok());
+    let begin: serde_json::Value =
+        serde_json::from_slice(&begin.expect("the job has begun")).expect("it is a fact");
+    let pid = begin["by"]["supervisor"]["pid"].as_u64().and_then(|pid| pid.try_into().ok());
+    // On Windows we end with it.
+    hearback_tests::kill_hard(pid.expect("somebody supervises it"));
     linger()
-}
-
-#[cfg(not(unix))]
-fn betray() -> ! {
-    usage("there are no signals here")
 }
 
 fn usage(problem: &str) -> ! {

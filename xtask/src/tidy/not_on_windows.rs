@@ -69,7 +69,8 @@ struct Block {
 }
 
 fn excludes_windows(cfg: &str) -> bool {
-    ["unix", "target_os = \"linux\""].iter().any(|name| cfg.contains(name)) && !cfg.contains("not(")
+    let names = |name: &&str| cfg.contains(*name);
+    ["unix", "target_os = \"linux\""].iter().any(names) && !["not(", "windows"].iter().any(names)
 }
 
 pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
@@ -108,6 +109,10 @@ fn unexplained() {}
 #[test]
 #[cfg(windows)]
 fn only_there() {}
+
+#[test]
+#[cfg(any(target_os = \"linux\", windows))]
+fn there_too() {}
 ";
 
     #[test]

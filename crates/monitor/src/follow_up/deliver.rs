@@ -698,16 +698,17 @@ mod tests {
         let _ = world.store.publish(&world.id, &Fact::Lease(1, lease), Default::default()).unwrap();
         let lock = |lock| world.store.lock(&world.id, lock, LockMode::Exclusive, Wait::Try).unwrap();
         let at_it = lock(JobLock::Lease(1));
-        let (ports, id) = (
-            Ports::new(world.store.clone(), FakeProcesses::default(), world.clock.clone()),
-            world.id.clone(),
-        );
+        let other = World {
+            ports: Ports::new(world.store.clone(), FakeProcesses::default(), world.clock.clone()),
+            store: world.store.clone(),
+            clock: world.clock.clone(),
+            running: Running::default(),
+            id: world.id.clone(),
+        };
         let (sender, over) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let (sinks, retry, notice) = (&FakeSink::default(), Retry::default(), NoticeBytes::default());
-            let (ports, running, window) = (&ports, &Running::default(), Duration::ZERO);
-            let turns = Turns { ports, running, window, durability: Default::default() };
-            let _ = sender.send(Deliverer { ports, sinks, retry, notice, turns }.see_through(&id).is_ok());
+            let seen_through = other.deliverer(&FakeSink::default(), 8).see_through(&other.id);
+            let _ = sender.send(seen_through.is_ok());
         });
         while lock(JobLock::Deliverer).is_some() {
             std::thread::yield_now();

@@ -149,7 +149,7 @@ impl<'a> Turns<'a> {
         how: &TurnHow,
     ) -> Result<(), StoreError> {
         let now = || self.ports.clock.stamp();
-        // A message whose turn was cut short comes again, at once and for nothing; unless another was to be heard first.
+        // A message whose turn was cut short comes again, at once and for nothing; unless another was to be first.
         if let (Some(TurnCause::Message { n, attempt }), TurnHow::Interrupted { reason }) = (cause, how) {
             let fact = match reason {
                 Interruption::Message => MessageFact::receipt(now(), MessageHow::Overtaken),

@@ -1,12 +1,12 @@
 //! Trying what this system can do.
 
 use std::io;
-use std::io::{Read, Seek, SeekFrom, Write};
+#[cfg(target_os = "linux")]
+use std::io::Write;
 use std::path::Path;
 
 use hearback_core::finding::{FileSystem, Logout, NamedBy, Room, Tried};
 
-use super::bell::{Bell, ring};
 use super::files;
 
 #[cfg(target_os = "linux")]
@@ -37,44 +37,10 @@ pub(crate) fn naming(folder: &Path) -> Tried<NamedBy> {
     renames.map(|renames| if renames { NamedBy::Rename } else { NamedBy::Link }).into()
 }
 
-pub(crate) fn holes(folder: &Path) -> Tried {
-    let path = folder.join("holes");
-    let tried = punch(&path);
-    let _ = fs_err::remove_file(path); // Whoever made the folder removes it with all that is in it.
-    tried.into()
-}
-
-fn punch(path: &Path) -> io::Result<()> {
+/// How many bytes of the disk a file takes.
+pub(crate) fn allocated(file: &fs_err::File) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
-    const PIECE: usize = 64 * 1024;
-    // No zeroes, which some file systems never store in the first place.
-    let piece = [0x5a; PIECE];
-    let mut file = fs_err::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-    (0..3).try_for_each(|_| file.write_all(&piece))?;
-    file.sync_all()?;
-    let before = file.metadata()?;
-    files::punch(&file, PIECE as u64..2 * PIECE as u64)?;
-    file.sync_all()?;
-    let after = file.metadata()?;
-    let mut middle = [1; PIECE];
-    file.seek(SeekFrom::Start(PIECE as u64))?;
-    file.read_exact(&mut middle)?;
-    if after.len() != before.len() || middle != [0; PIECE] {
-        return Err(io::Error::other("a hole changed more than what it was made in"));
-    }
-    if after.blocks() >= before.blocks() {
-        return Err(io::Error::other("a hole gave no room back"));
-    }
-    Ok(())
-}
-
-pub(crate) fn bell(folder: &Path) -> Tried {
-    let path = folder.join("bell");
-    let tried = Bell::hang(&path).and_then(|_bell| match ring(&path)? {
-        true => Ok(()),
-        false => Err(io::Error::other("a pipe was made, and nobody heard what was written to it")),
-    });
-    tried.into()
+    Ok(file.metadata()?.blocks() * 512)
 }
 
 #[cfg(target_os = "linux")]

@@ -18,7 +18,8 @@ use windows_sys::Win32::System::JobObjects::{
     SetInformationJobObject, TerminateJobObject,
 };
 use windows_sys::Win32::System::Threading::{
-    PROCESS_NAME_WIN32, PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, QueryFullProcessImageNameW,
+    GetCurrentProcess, PROCESS_NAME_WIN32, PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE,
+    QueryFullProcessImageNameW,
 };
 
 use super::system::{self, PATH_MAX};
@@ -169,6 +170,26 @@ impl Job {
             unsafe { IsProcessInJob(process.as_raw_handle(), self.handle.as_raw_handle(), &raw mut inside) };
         asked != 0 && inside == 0
     }
+}
+
+/// Puts this process, and whatever it starts from now on, into a Job Object of its own that ends with it. So a
+/// terminal or an agent may confine what it runs; only our tests do it.
+///
+/// # Errors
+///
+/// When the system would not.
+pub fn confine_myself(lets_go: bool) -> io::Result<()> {
+    let job = Job::new()?;
+    if !lets_go {
+        job.limit(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE)?;
+    }
+    // SAFETY: gives a constant that stands for this process.
+    let me = unsafe { GetCurrentProcess() };
+    // SAFETY: the job is ours, and the other handle stands for this process.
+    call::done(unsafe { AssignProcessToJobObject(job.handle.as_raw_handle(), me) })?;
+    // Closed by the system at our end.
+    std::mem::forget(job);
+    Ok(())
 }
 
 /// Whether this is the helper that gives a process its console. It is in its job and has its mark, and ends by itself.

@@ -19,7 +19,8 @@ pub(crate) mod files;
 #[expect(unsafe_code, reason = "the calls that tell who a process is have no safe wrapper")]
 pub(crate) mod identity;
 #[expect(unsafe_code, reason = "Job Objects have no safe wrapper")]
-mod job;
+pub(crate) mod job;
+#[expect(unsafe_code, reason = "volumes and what a file takes have no safe wrapper")]
 pub(crate) mod probe;
 #[expect(unsafe_code, reason = "the standard library cannot limit what a child inherits")]
 mod process;
@@ -31,7 +32,7 @@ mod rights;
 pub(crate) mod service;
 pub(crate) mod shell;
 #[expect(unsafe_code, reason = "the environment of another process has no safe wrapper")]
-mod snapshot;
+pub(crate) mod snapshot;
 #[expect(unsafe_code, reason = "the system calls us back when it goes down")]
 pub(crate) mod stop;
 #[expect(unsafe_code, reason = "the folder of the system and its libraries have no safe wrapper")]

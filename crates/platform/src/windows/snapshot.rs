@@ -38,8 +38,21 @@ pub(crate) struct Marked {
 /// Every process but us that carries the mark of this job.
 pub(crate) fn marked(job: &JobId) -> io::Result<Vec<Marked>> {
     let marks = [JOB_MARK, ERRAND_MARK].map(|name| format!("{name}={job}").encode_utf16().collect());
+    found(&marks)
+}
+
+/// The processes that have `NAME=value` in their environment, ourselves not among them. For tests.
+///
+/// # Errors
+///
+/// When the system would not list them.
+pub fn carrying(entry: &str) -> io::Result<Vec<u32>> {
+    Ok(found(&[entry.encode_utf16().collect()])?.into_iter().map(|found| found.process.pid).collect())
+}
+
+fn found(marks: &[Vec<u16>]) -> io::Result<Vec<Marked>> {
     let others = pids()?.into_iter().filter(|pid| *pid != std::process::id());
-    Ok(others.filter_map(|pid| look(pid, &marks)).collect())
+    Ok(others.filter_map(|pid| look(pid, marks)).collect())
 }
 
 fn pids() -> io::Result<Vec<u32>> {
@@ -51,7 +64,7 @@ fn pids() -> io::Result<Vec<u32>> {
     Ok(pids)
 }
 
-fn look(pid: u32, marks: &[Vec<u16>; 2]) -> Option<Marked> {
+fn look(pid: u32, marks: &[Vec<u16>]) -> Option<Marked> {
     let rights = PROCESS_QUERY_INFORMATION | PROCESS_VM_READ | PROCESS_TERMINATE | PROCESS_SYNCHRONIZE;
     let handle = identity::open(pid, rights).ok()??;
     let process = identity::identity(&handle, pid).ok()?;

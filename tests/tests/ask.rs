@@ -121,16 +121,15 @@ fn scenario_45_what_was_asked_for_too_early_is_there_the_next_time() {
 
 #[test]
 fn scenario_46_nothing_remains_of_a_parent_whose_tasks_are_settled_and_pruned() {
-    let outbox = Outbox::pull();
-    let owed = ask(&outbox, &[], &["print", "owed"]);
-    let quiet = ask(&outbox, &["--notify", "never"], &["print", "quiet"]);
-    for id in [&owed, &quiet] {
-        assert_eq!(ids(&outbox, &["--wait", "20s", "--ack", id]), [id.as_str()]);
-    }
-    // Somebody was about to begin a turn, and let it be.
-    drop(enter(&store(&outbox.world)));
+    // A sink that starts a turn makes a folder for the session.
+    let outbox = Outbox::with("", "turn = true", &[]);
+    let pushed = ask(&outbox, &[], &["print", "told"]);
+    assert_eq!(outbox.receipt(&pushed)["how"], "delivered");
+    let fetched = ask(&outbox, &["--notify", "never"], &["print", "fetched"]);
+    assert_eq!(ids(&outbox, &["--wait", "20s", "--ack"]), [fetched]);
     outbox.world.settle_down();
-    assert_eq!(fs::read_dir(outbox.world.home().join("sessions")).unwrap().count(), 1);
+    let sessions = outbox.world.home().join("sessions");
+    assert_eq!(fs::read_dir(&sessions).unwrap().count(), 1);
     outbox.world.run(["prune", "--older-than", "0s"]).ok();
     for folder in ["jobs", "history", "sessions"] {
         let left = fs::read_dir(outbox.world.home().join(folder)).unwrap().count();

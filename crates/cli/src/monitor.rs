@@ -28,6 +28,8 @@ const AT_ONCE: usize = 64;
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
 /// How soon a launcher holds the lock of the folder that it has made.
 const LAUNCH_LOCKED_WITHIN: Duration = Duration::from_millis(50);
+/// When to look again after a failure of the store itself, such as a full disk.
+const AFTER_AN_ERROR: Duration = Duration::from_secs(2);
 /// How often settled jobs are pruned.
 const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 /// How long notices may take, whatever the sink that takes them may.
@@ -109,9 +111,11 @@ type WatchOf = fn(&Store<Native>) -> Result<Box<dyn Watch>, StoreError>;
 
 /// What a monitor hears.
 enum News {
-    Attempted(JobId),
+    Attempted(JobId, Result<(), StoreError>),
     Ended(JobId),
     Messages(Session, Option<Duration>),
+    /// Nobody else is the host any more.
+    Host(Lock),
     Woken,
     /// The system, or a person at a terminal, asks this process to end.
     Stop,
@@ -126,6 +130,7 @@ impl Hearback {
     ///
     /// When the store cannot be read.
     pub fn run_monitor(self: &Arc<Self>, options: &MonitorOptions) -> Result<MonitorEnd, StoreError> {
+        self.running.start();
         if let Some(before) = &options.after {
             self.await_predecessor(before)?;
         }
@@ -139,6 +144,7 @@ impl Hearback {
             awaited: HashSet::new(),
             launching: HashSet::new(),
             tried: HashSet::new(),
+            not_before: HashMap::new(),
             messages: HashMap::new(),
             pruned: None,
         }
@@ -272,7 +278,9 @@ struct Monitor<'a> {
     /// Folders that are no jobs yet.
     launching: HashSet<JobId>,
     tried: HashSet<JobId>,
-    /// Sessions whose messages somebody sees to; nothing when that is just now.
+    /// Jobs with which something went wrong that has nothing to do with them, and when to look again.
+    not_before: HashMap<JobId, Duration>,
+    /// Sessions whose messages somebody sees to: nothing when that is just now, else not before this.
     messages: HashMap<Session, Option<Duration>>,
     pruned: Option<Duration>,
 }
@@ -284,20 +292,24 @@ impl Monitor<'_> {
             self.watch(Store::watch_jobs);
             self.watch(Store::watch_host);
             self.watch_for_signals();
+            self.wait_to_be_host();
         }
         loop {
-            if !once {
-                self.become_host()?;
-                if let Some(kind) = self.do_as_asked()? {
-                    return Ok(MonitorEnd::Stopped(kind));
-                }
+            if let Some(kind) = self.do_as_asked()? {
+                return Ok(MonitorEnd::Stopped(kind));
             }
             let next = self.look()?;
             if once && self.out.is_empty() && self.messages.values().all(Option::is_some) {
                 return Ok(MonitorEnd::Done);
             }
             match heard.recv_timeout(next) {
-                Ok(News::Attempted(id)) => self.out.retain(|(other, _)| *other != id),
+                Ok(News::Attempted(id, done)) => {
+                    self.out.retain(|(other, _)| *other != id);
+                    if done.is_err() {
+                        self.not_before.insert(id, self.now() + AFTER_AN_ERROR);
+                    }
+                }
+                Ok(News::Host(lock)) => self.begin_as_host(lock)?,
                 Ok(News::Ended(id)) => drop(self.awaited.remove(&id)),
                 Ok(News::Messages(session, next)) => {
                     match next {
@@ -321,6 +333,11 @@ impl Monitor<'_> {
         self.hearback.ports.clock.awake()
     }
 
+    /// How long to leave a job alone with which something went wrong.
+    fn left(&self, id: &JobId) -> Option<Duration> {
+        self.not_before.get(id)?.checked_sub(self.now()).filter(|left| !left.is_zero())
+    }
+
     /// Looks at everything, sends out what is due, and tells when to look again.
     fn look(&mut self) -> Result<Duration, StoreError> {
         let (hearback, now) = (Arc::clone(self.hearback), self.now());
@@ -336,7 +353,9 @@ impl Monitor<'_> {
         let once = self.options.once;
         let turn = if once { Turn::Try } else { Turn::Wait };
         let mut next = LOOK_AT_LEAST_EVERY;
-        let jobs = hearback.jobs(&Select { history_max: Some(0), ..Select::default() })?.jobs;
+        let (jobs, now) =
+            (hearback.jobs(&Select { history_max: Some(0), ..Select::default() })?.jobs, self.now());
+        self.not_before.retain(|_, until| *until > now);
         if !once {
             self.await_launches(hearback, &jobs)?;
         }
@@ -373,12 +392,14 @@ impl Monitor<'_> {
                     // One at a time for a session: a second would only wait for its turn.
                     let taken =
                         self.out.iter().any(|(other, of)| *other == id || (of.is_some() && *of == session));
-                    if !taken && self.out.len() < AT_ONCE && (!once || self.tried.insert(id.clone())) {
+                    if let Some(left) = self.left(&id) {
+                        next = next.min(left);
+                    } else if !taken && self.out.len() < AT_ONCE && (!once || self.tried.insert(id.clone())) {
                         self.out.push((id.clone(), session));
                         self.spawn(move |hearback| {
                             // What failed is due again later, and is seen then.
-                            let _ = hearback.deliverer().attempt(&id, turn);
-                            News::Attempted(id)
+                            let attempt = hearback.deliverer().attempt(&id, turn);
+                            News::Attempted(id, attempt.map(drop))
                         });
                     }
                 }
@@ -421,14 +442,22 @@ impl Monitor<'_> {
                 }
                 NextMessage::Now { .. } | NextMessage::Expired { .. } => {}
             }
-            if self.messages.get(&session).is_some_and(Option::is_none) {
-                continue;
+            match self.messages.get(&session) {
+                Some(None) => continue,
+                Some(Some(until)) if *until > self.now() => {
+                    next = next.min(*until - self.now());
+                    continue;
+                }
+                _ => {}
             }
             let wait = if self.options.once { Wait::Try } else { Wait::Block };
             self.messages.insert(session.clone(), None);
             self.spawn(move |hearback| {
-                // What failed is due again later, and is seen then.
-                let next = hearback.take_messages(&session, wait).unwrap_or_default();
+                let next = hearback.take_messages(&session, wait).unwrap_or_else(|error| {
+                    hearback
+                        .note_host(&format!("messages of session {session} cannot be handed over: {error}"));
+                    Some(AFTER_AN_ERROR)
+                });
                 News::Messages(session, next)
             });
         }
@@ -462,13 +491,19 @@ impl Monitor<'_> {
         });
     }
 
-    /// Takes the lock of the host if it is free, and puts in order what the host before has left.
-    fn become_host(&mut self) -> Result<(), StoreError> {
-        if self.host.is_some() {
-            return Ok(());
-        }
+    /// Waits for the lock of the host. Asleep and not by trying: whoever only looks at it can refuse a try.
+    fn wait_to_be_host(&self) {
+        let (hearback, news) = (Arc::clone(self.hearback), self.sender.clone());
+        std::thread::spawn(move || {
+            if let Ok(Some(lock)) = hearback.store.lock_monitor(LockMode::Exclusive, Wait::Block) {
+                let _ = news.send(News::Host(lock));
+            }
+        });
+    }
+
+    /// Puts in order what the host before has left.
+    fn begin_as_host(&mut self, lock: Lock) -> Result<(), StoreError> {
         let hearback = self.hearback;
-        let Some(lock) = hearback.store.lock_monitor(LockMode::Exclusive, Wait::Try)? else { return Ok(()) };
         self.host = Some(lock);
         let (facts, durability) = (hearback.store.host()?, hearback.settings().durability);
         // Whoever was asked is gone, and has left the answer to us.
@@ -666,7 +701,7 @@ impl Hearback {
 
     /// Lets a session go on whose last turn was cut short, once nobody is in a turn of it.
     fn resume(&self, session: &Session) -> Result<(), StoreError> {
-        let Some(_lock) = self.ports.lock_turn(session, Wait::Try)? else { return Ok(()) };
+        let Some(_lock) = self.ports.lock_turn(session, Wait::Block)? else { return Ok(()) };
         self.inbox().resume(session, self.settings().default_sink.as_deref())?;
         Ok(())
     }

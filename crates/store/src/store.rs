@@ -903,6 +903,7 @@ mod tests {
 
     #[test]
     fn scenario_46_a_session_of_which_nothing_is_left_leaves_no_shell() {
+        use hearback_core::port::session::SessionStore;
         let (disk, store) = store();
         let [mine, yours, sent] = ["mine", "yours", "sent"].map(|name| Session::parse(name).unwrap());
         let enter =

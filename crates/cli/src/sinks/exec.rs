@@ -214,6 +214,8 @@ impl Registry {
         env.extend(parcel.session().map(|session| text(crate::session::VARIABLE, session.as_str())));
         let turn = trip.turn.map(|turn| OsString::from(turn.to_string()));
         env.push((crate::session::TURN_VARIABLE.into(), turn));
+        // What somebody else was told first is in no parcel of ours.
+        env.push((crate::session::NOTE_VARIABLE.into(), None));
         let cwd = parcel.cwd().map(|cwd| PathBuf::from(hearback_platform::to_os(cwd)));
         self.native.run_errand(&Errand {
             argv,

@@ -46,6 +46,11 @@ impl Running {
         self.changed.notify_all();
     }
 
+    /// Lets turns begin, as from the start.
+    pub fn start(&self) {
+        self.state().stopping = false;
+    }
+
     /// Lets no further turn begin, and tells which are under way.
     pub fn stop(&self) -> Vec<ActiveTurn> {
         let mut state = self.state();

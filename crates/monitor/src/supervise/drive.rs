@@ -161,10 +161,11 @@ impl<'a> Supervisor<'a> {
             }),
             Action::Announce { pid } => {
                 let bound_to = self.record_target();
+                // Whoever launches may fill the disk next.
+                self.make_first_lease_lock();
                 self.wire.answer(&LaunchAnswer::Started { pid, bound_to });
                 // Somebody may have asked before there was a bell to ring.
                 self.hear();
-                self.make_first_lease_lock();
                 None
             }
             Action::Ask => {

@@ -680,7 +680,6 @@ impl<D: Disk> RecordStore for Store<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::port::session::SessionStore;
     use hearback_core::testing::{FakeDisk, sample, suite};
     use hearback_core::{JobState, LockState, Outcome, fold};
 

@@ -438,6 +438,11 @@ pub fn forced() -> Value {
     }
 }
 
+/// Whether this is a Windows program under Wine, which does less well than Windows.
+pub fn is_wine() -> bool {
+    cfg!(windows) && !is_real_windows()
+}
+
 /// Whether this is Windows itself, and not Wine: some things only the one can show.
 pub fn is_real_windows() -> bool {
     #[cfg(windows)]
@@ -448,7 +453,7 @@ pub fn is_real_windows() -> bool {
 
 /// A number for where a process costs little, and one for Wine, where it costs a fifth of a second.
 pub fn scaled<T>(usual: T, under_wine: T) -> T {
-    if cfg!(windows) && !is_real_windows() { under_wine } else { usual }
+    if is_wine() { under_wine } else { usual }
 }
 
 /// Chance that can be had again.

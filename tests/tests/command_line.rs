@@ -56,9 +56,9 @@ macro_rules! same_as_stored {
     };
 }
 
-/// Wine forgets what a process used when it has ended.
+/// Wine mostly forgets what a process used when it has ended.
 fn with_usage(card: String) -> String {
-    let line = |line: &str| match line.trim_start().starts_with("ran ") {
+    let line = |line: &str| match line.trim_start().starts_with("ran ") && !line.contains("of CPU") {
         true => format!("{line}, 0.0 s of CPU, 0.0 MiB at most\n"),
         false => format!("{line}\n"),
     };

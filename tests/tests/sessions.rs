@@ -209,6 +209,26 @@ fn a_message_that_nobody_takes_is_given_up_where_it_can_be_seen_and_keeps_nobody
 }
 
 #[test]
+fn a_damaged_message_costs_itself_alone_and_keeps_nobody_at_work() {
+    let outbox = Outbox::with("", "turn = true", &["0"]);
+    outbox.world.run(["send", "--session", "s", "first"]).ok();
+    outbox.called(1);
+    let session = fs::read_dir(outbox.world.home().join("sessions")).unwrap().next().unwrap().unwrap().path();
+    let receipt = session.join("inbox").join("message.1.receipt");
+    eventually("it is taken", || receipt.exists().then_some(()));
+    let damaged = session.join("inbox").join("message.2");
+    fs::copy(&receipt, &damaged).unwrap();
+    fs::write(&damaged, "{").unwrap();
+    outbox.world.run(["send", "--session", "s", "third"]).ok();
+    assert_eq!(outbox.called(2)[1].delivery, "s.message.3");
+    let inbox = outbox.world.json(["inbox", "--json"]);
+    let [shown] = &inbox["messages"].as_array().unwrap()[..] else { panic!("{inbox}") };
+    assert!(shown["error"].as_str().unwrap().contains("cannot be read"), "{shown}");
+    // Whoever saw the messages through has nothing more to do, and is gone.
+    outbox.world.settle_down();
+}
+
+#[test]
 fn a_message_can_interrupt_the_turn_that_is_under_way() {
     let host = Host::new("busy = \"interrupt\"");
     host.make_busy("s");

@@ -85,6 +85,11 @@ fn round(world: &World, kind: &str, grown: usize, way: Way, n: usize) -> (PathBu
 
 /// Ends the animal in these ways, as often as is wanted, some at once.
 fn ended_by(kind: &str, grown: usize, ways: &[Way]) {
+    if kind.starts_with("storm") && hearback_tests::is_wine() {
+        // Its server loses track: a process that was never killed ends with code 0.
+        eprintln!("skipped: Wine does not stand a storm of processes");
+        return;
+    }
     let world = World::new();
     let wanted = rounds() * ways.len();
     let next = AtomicUsize::new(0);

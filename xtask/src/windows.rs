@@ -17,6 +17,9 @@ const PACKAGES: [&str; 3] = ["wine64", "wine", "gcc-mingw-w64-x86-64"];
 const PREFIX_VERSION: &str = "1";
 /// Wine's server does its work for all of them in one thread, so more at once only wait for each other.
 const THREADS: &str = "4";
+/// Wine shows a dying process as another, and ends one now and then that nobody killed. What fails is run again, and
+/// named as flaky if it passes then. Nowhere else is anything run twice.
+const RETRIES: &str = "2";
 /// How long Wine's server stays without anybody: longer than a test takes, and not for ever if we are interrupted.
 const SERVER_STAYS: &str = "-p600";
 
@@ -35,7 +38,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     workspace.cargo_with_env(&[&["test", "--no-run"], &what[..]].concat(), &env)?;
     let nextest = workspace.works("cargo", &["nextest", "--version"]);
     let runner: &[&str] = match nextest {
-        true => &["nextest", "run", "--no-fail-fast", "--test-threads", THREADS],
+        true => &["nextest", "run", "--no-fail-fast", "--test-threads", THREADS, "--retries", RETRIES],
         false => &["test", "--no-fail-fast", "--lib", "--bins", "--tests"],
     };
     let running = wine.start()?;

@@ -10,10 +10,10 @@ use hearback_core::port::process::DetachedRequest;
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
 use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::{Answer, Sinks};
-use hearback_core::session::{Interruption, TurnFact};
+use hearback_core::session::{Interruption, TurnFact, fold_session};
 use hearback_core::{
     Extra, FORMAT, HostBegin, HostFact, HostFacts, JobId, KilledBy, LockState, Notice, ProcessIdentity, Read,
-    Session, StopDone, StopKind, StopRequest, StopTaken, Verdict,
+    Session, Stamp, StopDone, StopKind, StopRequest, StopTaken, Verdict,
 };
 use hearback_monitor::follow_up::{Due, Turn};
 use hearback_monitor::session::{self, NextMessage, next_message};
@@ -38,7 +38,9 @@ const NOTICES_WITHIN: Duration = Duration::from_secs(5);
 const ASKER_WITHIN: Duration = Duration::from_secs(1);
 /// How long turns that were cut short may take to notice.
 const CUT_WITHIN: Duration = Duration::from_secs(10);
-/// How often to look whether a predecessor is gone that has let go of everything else.
+/// How many looks in a row may fail before a monitor gives up.
+const ERRORS_MAX: u32 = 30;
+/// How often to look whether a predecessor is gone.
 const LOOK_FOR_PREDECESSOR: Duration = Duration::from_millis(10);
 
 /// How to look after a store.
@@ -49,6 +51,9 @@ pub struct MonitorOptions {
     /// A service manager starts this program again when it exits with
     /// [`RESTART_EXIT_CODE`](hearback_core::service::RESTART_EXIT_CODE).
     pub service: bool,
+    /// On a restart, start `monitor run` of this program, which begins when this process is gone. Otherwise whoever
+    /// called has to.
+    pub succeed: bool,
     /// Begin when this process is gone.
     pub after: Option<Predecessor>,
 }
@@ -115,7 +120,7 @@ enum News {
     Ended(JobId),
     Messages(Session, Option<Duration>),
     /// Nobody else is the host any more.
-    Host(Lock),
+    Host(Lock, Stamp),
     Woken,
     /// The system, or a person at a terminal, asks this process to end.
     Stop,
@@ -132,7 +137,7 @@ impl Hearback {
     pub fn run_monitor(self: &Arc<Self>, options: &MonitorOptions) -> Result<MonitorEnd, StoreError> {
         self.running.start();
         if let Some(before) = &options.after {
-            self.await_predecessor(before)?;
+            self.await_end_of(before)?;
         }
         let (sender, heard) = channel();
         Monitor {
@@ -180,6 +185,10 @@ impl Hearback {
             if let Some(taken) = ours.and_then(|facts| facts.taken.present()) {
                 return Ok(Asked::Taken { awaited: taken.awaited });
             }
+            // Somebody else has closed it: whoever was asked is gone.
+            if ours.is_none_or(|facts| !facts.done.is_absent()) {
+                return Ok(Asked::Gone);
+            }
             if lock == LockState::Free {
                 return Ok(Asked::Gone);
             }
@@ -216,17 +225,23 @@ impl Hearback {
         Ok(self.store.host()?.begins.last().map_or(0, |(n, _)| *n))
     }
 
-    /// Sleeps until a monitor with a higher number than this is the host.
+    /// Sleeps until a monitor with a higher number than this is the host, but not longer than `within`; tells whether
+    /// there is one.
     ///
     /// # Errors
     ///
     /// When the records cannot be read.
-    pub fn await_monitor_after(&self, number: u32) -> Result<(), StoreError> {
+    pub fn await_monitor_after(&self, number: u32, within: Duration) -> Result<bool, StoreError> {
+        let deadline = self.ports.clock.awake().saturating_add(within);
         let mut watch = self.store.watch_host()?;
         while self.monitor_number()? <= number {
-            watch.wait(Duration::from_secs(1));
+            let left = deadline.saturating_sub(self.ports.clock.awake());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            watch.wait(left.min(Duration::from_secs(1)));
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Starts a monitor that begins when this process is gone, detached from it.
@@ -245,19 +260,12 @@ impl Hearback {
         Ok(self.ports.processes.spawn_detached(&DetachedRequest { program, args, home, env })?)
     }
 
-    /// Sleeps until nobody looks after the store as its host.
+    /// Sleeps until this process is gone, by its identity. Another monitor may be the host by then.
     ///
     /// # Errors
     ///
-    /// When the records cannot be read.
-    pub fn await_monitor_end(&self) -> Result<(), StoreError> {
-        drop(self.store.lock_monitor(LockMode::Shared, Wait::Block)?);
-        Ok(())
-    }
-
-    /// A predecessor holds its lock until it has ended. That it is gone is then seen by its identity.
-    fn await_predecessor(&self, before: &Predecessor) -> Result<(), StoreError> {
-        self.await_monitor_end()?;
+    /// When the processes cannot be seen.
+    pub fn await_end_of(&self, before: &Predecessor) -> Result<(), StoreError> {
         while self.ports.processes.identify(before.pid)?.is_some_and(|who| who.started == before.started) {
             std::thread::sleep(LOOK_FOR_PREDECESSOR);
         }
@@ -294,11 +302,24 @@ impl Monitor<'_> {
             self.watch_for_signals();
             self.wait_to_be_host();
         }
+        let mut errors = 0;
         loop {
             if let Some(kind) = self.do_as_asked()? {
                 return Ok(MonitorEnd::Stopped(kind));
             }
-            let next = self.look()?;
+            let next = match self.look() {
+                Ok(next) => {
+                    errors = 0;
+                    next
+                }
+                // Something that passes, such as too many open files, is no reason to cut turns short.
+                Err(error) if !once && errors < ERRORS_MAX => {
+                    errors += 1;
+                    self.hearback.note_host(&format!("the store cannot be looked at: {error}"));
+                    AFTER_AN_ERROR
+                }
+                Err(error) => return Err(error),
+            };
             if once && self.out.is_empty() && self.messages.values().all(Option::is_some) {
                 return Ok(MonitorEnd::Done);
             }
@@ -309,20 +330,24 @@ impl Monitor<'_> {
                         self.not_before.insert(id, self.now() + AFTER_AN_ERROR);
                     }
                 }
-                Ok(News::Host(lock)) => self.begin_as_host(lock)?,
+                Ok(News::Host(lock, since)) => self.begin_as_host(lock, &since)?,
                 Ok(News::Ended(id)) => drop(self.awaited.remove(&id)),
                 Ok(News::Messages(session, next)) => {
                     match next {
                         Some(pause) => self.messages.insert(session, Some(self.now().saturating_add(pause))),
+                        // Whoever looks once has looked.
+                        None if once => self.messages.insert(session, Some(Duration::MAX)),
                         None => self.messages.remove(&session),
                     };
                 }
                 Ok(News::Stop) => {
-                    // Whoever is not the host has nothing to put in order.
-                    if self.host.is_none() {
+                    // What a signal asks for goes the way of every request, so that there is one way. Whoever is not
+                    // the host, or cannot record it, does the same unrecorded.
+                    if self.host.is_none() || self.ask_ourselves().is_err() {
+                        let request = self.hearback.stop_request(StopKind::Stop);
+                        self.drain(None, &request);
                         return Ok(MonitorEnd::Stopped(StopKind::Stop));
                     }
-                    self.ask_ourselves()?;
                 }
                 Ok(News::Woken) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
@@ -444,21 +469,24 @@ impl Monitor<'_> {
             }
             match self.messages.get(&session) {
                 Some(None) => continue,
-                Some(Some(until)) if *until > self.now() => {
-                    next = next.min(*until - self.now());
-                    continue;
+                Some(Some(until)) => {
+                    if let Some(left) = until.checked_sub(self.now()).filter(|left| !left.is_zero()) {
+                        next = next.min(left);
+                        continue;
+                    }
                 }
-                _ => {}
+                None => {}
             }
             let wait = if self.options.once { Wait::Try } else { Wait::Block };
             self.messages.insert(session.clone(), None);
             self.spawn(move |hearback| {
-                let next = hearback.take_messages(&session, wait).unwrap_or_else(|error| {
+                // When the next attempt is due is seen by looking; only an error is worth a rest.
+                let failed = hearback.take_messages(&session, wait).err();
+                if let Some(error) = &failed {
                     hearback
                         .note_host(&format!("messages of session {session} cannot be handed over: {error}"));
-                    Some(AFTER_AN_ERROR)
-                });
-                News::Messages(session, next)
+                }
+                News::Messages(session, failed.map(|_| AFTER_AN_ERROR))
             });
         }
         Ok(next)
@@ -496,18 +524,21 @@ impl Monitor<'_> {
         let (hearback, news) = (Arc::clone(self.hearback), self.sender.clone());
         std::thread::spawn(move || {
             if let Ok(Some(lock)) = hearback.store.lock_monitor(LockMode::Exclusive, Wait::Block) {
-                let _ = news.send(News::Host(lock));
+                let _ = news.send(News::Host(lock, hearback.ports.clock.stamp()));
             }
         });
     }
 
     /// Puts in order what the host before has left.
-    fn begin_as_host(&mut self, lock: Lock) -> Result<(), StoreError> {
+    fn begin_as_host(&mut self, lock: Lock, since: &Stamp) -> Result<(), StoreError> {
         let hearback = self.hearback;
         self.host = Some(lock);
         let (facts, durability) = (hearback.store.host()?, hearback.settings().durability);
-        // Whoever was asked is gone, and has left the answer to us.
-        for (n, _) in facts.requests.iter().filter(|(_, request)| request.done.is_absent()) {
+        // Whoever was asked is gone, and has left the answer to us. What came since is for us.
+        let now = hearback.ports.clock.stamp();
+        let is_ours = |request: &StopRequest| request.at.age_ms(&now) <= since.age_ms(&now);
+        let open = facts.requests.iter().filter(|(_, facts)| facts.done.is_absent());
+        for (n, _) in open.filter(|(_, facts)| !facts.request.present().is_some_and(is_ours)) {
             let done = HostFact::Done(StopDone { interrupted: None, ..self.done() });
             let _ = hearback.store.publish_host(*n, &done, durability)?;
         }
@@ -523,8 +554,14 @@ impl Monitor<'_> {
         let _ = hearback.store.publish_host(n, &HostFact::Begin(begin), durability)?;
         // Turns that were cut short go on, each at most once for each time that somebody begins here.
         for session in hearback.store.sessions()? {
+            let facts = hearback.store.session(&session)?;
+            if fold_session(&facts, LockState::Free).interrupted.is_none() {
+                continue;
+            }
             self.spawn(move |hearback| {
-                let _ = hearback.resume(&session);
+                if let Err(error) = hearback.resume(&session) {
+                    hearback.note_host(&format!("session {session} cannot be continued: {error}"));
+                }
                 News::Woken
             });
         }
@@ -536,7 +573,6 @@ impl Monitor<'_> {
         StopDone { format: FORMAT, at, interrupted: Some(0), extra: Extra::new() }
     }
 
-    /// What a signal asks for goes the way of every request, so that there is one way.
     fn ask_ourselves(&self) -> Result<(), StoreError> {
         let facts = self.hearback.store.host()?;
         let now = self.hearback.ports.clock.stamp();
@@ -558,12 +594,13 @@ impl Monitor<'_> {
             Read::Present(request) => request.clone(),
             _ => StopRequest::new(StopKind::Stop, now),
         };
-        self.drain(n, &request)?;
+        self.drain(Some(n), &request);
         Ok(Some(request.kind))
     }
 
-    /// Marks who is busy, tells where they are shown, waits, and cuts short whoever is left.
-    fn drain(&self, n: u32, request: &StopRequest) -> Result<(), StoreError> {
+    /// Marks who is busy, tells where they are shown, waits, and cuts short whoever is left. What cannot be recorded on
+    /// the way is logged, if that is possible, and keeps nobody from ending in order.
+    fn drain(&self, n: Option<u32>, request: &StopRequest) {
         let hearback = self.hearback;
         let (store, durability) = (&hearback.store, hearback.settings().durability);
         let reason = match request.kind {
@@ -571,15 +608,24 @@ impl Monitor<'_> {
             StopKind::Stop | StopKind::Drain => Interruption::Shutdown,
         };
         let turns = hearback.running.stop();
-        let plan = session::plan(n, request, &turns);
+        let plan = session::plan(n.unwrap_or(0), request, &turns);
+        let record = |what: &str, published: Result<Publish, StoreError>| {
+            if let Err(error) = published {
+                hearback.note_host(&format!("{what} cannot be recorded: {error}"));
+            }
+        };
+        let answer = |fact: HostFact| {
+            if let Some(n) = n {
+                record("the answer to a request", store.publish_host(n, &fact, durability));
+            }
+        };
         for (turn, asked) in &plan.marks {
             let mark = TurnFact::resumable(hearback.ports.clock.stamp(), reason, *asked);
-            let _ = store.publish_turn(&turn.session, turn.turn, &mark, durability)?;
+            record("a mark", store.publish_turn(&turn.session, turn.turn, &mark, durability));
         }
         let awaited = u32::try_from(plan.awaited.len()).unwrap_or(u32::MAX);
         let at = hearback.ports.clock.stamp();
-        let taken = StopTaken { format: FORMAT, at, awaited, extra: Extra::new() };
-        let _ = store.publish_host(n, &HostFact::Taken(taken), durability)?;
+        answer(HostFact::Taken(StopTaken { format: FORMAT, at, awaited, extra: Extra::new() }));
         let told = self.tell(plan.notices);
         let limit = match request.kind {
             StopKind::Drain => request.within_ms.map(Duration::from_millis),
@@ -606,12 +652,18 @@ impl Monitor<'_> {
             }
         });
         hearback.running.wait(Some(CUT_WITHIN), |_| true);
+        hearback.running.wait_for_records(CUT_WITHIN);
         self.end_bound_jobs(request.kind);
         told.finish(hearback);
+        // Before the last word: whoever is killed after it has a successor. It begins when this process is gone.
+        if request.kind == StopKind::Restart
+            && self.options.succeed
+            && let Err(error) = hearback.spawn_successor()
+        {
+            hearback.note_host(&format!("the successor cannot be started: {error}"));
+        }
         let interrupted = Some(u32::try_from(left.len()).unwrap_or(u32::MAX));
-        let _ =
-            store.publish_host(n, &HostFact::Done(StopDone { interrupted, ..self.done() }), durability)?;
-        Ok(())
+        answer(HostFact::Done(StopDone { interrupted, ..self.done() }));
     }
 
     /// Sends notices out. None of them is waited for now.

@@ -9,8 +9,8 @@ use hearback_core::port::record::StoreError;
 use hearback_core::port::session::{SessionLock, SessionStore};
 use hearback_core::port::sink::Sinks;
 use hearback_core::session::{
-    Interruption, Message, MessageFact, MessageFacts, MessageHow, SessionFacts, SessionState, TurnCause,
-    TurnHow, fold_session,
+    Message, MessageFact, MessageFacts, MessageHow, SessionFacts, SessionState, TurnCause, TurnHow,
+    fold_session,
 };
 use hearback_core::{Extra, FORMAT, LockState, OsText, Session};
 use hearback_monitor::follow_up::{Due, Turn};
@@ -22,6 +22,10 @@ use crate::Hearback;
 
 /// The command by which hearback, executed again, sees the messages of a session through.
 pub(crate) const MESSENGER_COMMAND: &str = "__messenger";
+/// How long a messenger rests after an error of the store; longer each time.
+const AFTER_AN_ERROR: Duration = Duration::from_secs(2);
+/// A messenger that waits for the next attempt looks this often whether something else is next.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 /// More than anybody types; what is larger belongs in a file that the message names.
 pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
@@ -137,7 +141,8 @@ impl Hearback {
         let mut handed_over = open.end(how).and_then(|_| self.hand_over_in_turn(session));
         drop(lock);
         // What came while we were letting go found the session busy, and left: whoever lets go looks once more.
-        while handed_over.is_ok() && self.is_due_in(session).unwrap_or(false) {
+        let is_due = || !self.running.is_stopping() && self.is_due_in(session).unwrap_or(false);
+        while handed_over.is_ok() && is_due() {
             let Ok(Some(_lock)) = self.ports.lock_turn(session, Wait::Try) else { break };
             handed_over = self.hand_over_in_turn(session);
         }
@@ -154,9 +159,7 @@ impl Hearback {
     }
 
     fn is_due_in(&self, session: &Session) -> Result<bool, StoreError> {
-        let facts = self.store.session(session)?;
-        let next = next_message(&facts, &self.ports.clock.stamp(), &self.settings().retry);
-        if matches!(next, NextMessage::Now { .. } | NextMessage::Expired { .. }) {
+        if matches!(self.next_message(session)?, NextMessage::Now { .. } | NextMessage::Expired { .. }) {
             return Ok(true);
         }
         let deliverer = self.deliverer();
@@ -200,9 +203,9 @@ impl Hearback {
             extra: Extra::new(),
         };
         let n = self.store.queue(&message, self.settings().durability)?;
-        // First on disk, then cut short: whoever looks next finds it.
-        let interrupted = interrupts && self.turns().interrupt(&send.session, Interruption::Message)?;
+        // First on disk, then somebody on the way, then cut short: it is sent, whatever becomes of the interruption.
         self.send_messenger(&send.session);
+        let interrupted = interrupts && self.turns().interrupt_for(&send.session, n).unwrap_or(false);
         Ok(Sent { n, interrupted, in_turn })
     }
 
@@ -245,17 +248,33 @@ impl Hearback {
             if mine.is_none() {
                 return Ok(()); // Whoever has it looks again after letting go of it.
             }
-            while let Some(pause) = self.take_messages(session, Wait::Block)? {
+            let mut errors = 0;
+            loop {
+                let pause = match self.take_messages(session, Wait::Block) {
+                    Ok(None) => break,
+                    Ok(Some(pause)) => pause,
+                    // A full disk, for instance. What was sent is not left lying for that.
+                    Err(_) => {
+                        errors += 1;
+                        AFTER_AN_ERROR * errors
+                    }
+                };
                 if self.is_monitored() {
                     return Ok(());
                 }
-                std::thread::sleep(pause);
+                // Not longer: what keeps the others waiting may be dropped meanwhile.
+                std::thread::sleep(pause.min(LOOK_AT_LEAST_EVERY));
             }
             drop(mine);
-            if self.store.session(session)?.waiting().next().is_none() {
+            if self.next_message(session)? == NextMessage::Nothing {
                 return Ok(());
             }
         }
+    }
+
+    fn next_message(&self, session: &Session) -> Result<NextMessage, StoreError> {
+        let facts = self.store.session(session)?;
+        Ok(next_message(&facts, &self.ports.clock.stamp(), &self.settings().retry))
     }
 
     fn lock_messenger(&self, session: &Session) -> Result<Option<Lock>, StoreError> {
@@ -287,7 +306,10 @@ impl Hearback {
             return Ok(false);
         }
         let receipt = MessageFact::receipt(self.ports.clock.stamp(), MessageHow::Discarded);
-        Ok(self.store.publish_message(session, n, &receipt, self.settings().durability)? == Publish::New)
+        let dropped = self.store.publish_message(session, n, &receipt, self.settings().durability)?;
+        // Whoever was behind it may be next.
+        self.send_messenger(session);
+        Ok(dropped == Publish::New)
     }
 
     /// Every session of which anything is recorded, by name.
@@ -298,7 +320,15 @@ impl Hearback {
     pub fn sessions(&self) -> Result<Vec<SeenSession>, StoreError> {
         let mut sessions = self.store.sessions()?;
         sessions.sort();
-        sessions.iter().map(|session| self.see_session(session)).collect()
+        let seen: Vec<_> =
+            sessions.iter().map(|session| self.see_session(session)).collect::<Result<_, _>>()?;
+        for SeenSession { session, .. } in &seen {
+            // Whoever would have taken them may have died.
+            if !self.is_monitored() && matches!(self.next_message(session), Ok(NextMessage::Now { .. })) {
+                self.send_messenger(session);
+            }
+        }
+        Ok(seen)
     }
 
     /// One session as it is recorded.

@@ -167,7 +167,7 @@ impl HostFacts {
         self.begins.iter().rev().find_map(|(_, begin)| begin.present())
     }
 
-    /// The request that is not done yet. `lock` tells whether a host runs that could do it.
+    /// The request that is not done yet.
     pub fn open_request(&self) -> Option<(u32, &RequestFacts)> {
         let open = |(_, facts): &&(u32, RequestFacts)| facts.done.is_absent();
         self.requests.iter().rev().find(open).map(|(n, facts)| (*n, facts))
@@ -182,7 +182,10 @@ impl HostFacts {
 
     /// What to do with a wish that has this number of its sender's, if it has one.
     pub fn judge(&self, lock: LockState, sequence: Option<u64>, now: &Stamp) -> Verdict {
-        let mut requests = self.requests.iter().filter_map(|(_, facts)| facts.request.present());
+        // One that nobody heard before its host was gone has not been done.
+        let heard = |facts: &&RequestFacts| facts.taken.present().is_some() || facts.done.is_absent();
+        let requests = self.requests.iter().map(|(_, facts)| facts).filter(heard);
+        let mut requests = requests.filter_map(|facts| facts.request.present());
         let is_old = |request: &StopRequest| {
             let age = Duration::from_millis(request.at.age_ms(now));
             request.sequence >= sequence && age < REDELIVERY_WINDOW
@@ -206,10 +209,11 @@ mod tests {
     fn asked(sequence: Option<u64>, done: bool) -> HostFacts {
         let request = StopRequest { sequence, ..StopRequest::new(StopKind::Restart, sample::stamp()) };
         let end = StopDone { format: FORMAT, at: sample::stamp(), interrupted: Some(0), extra: Extra::new() };
+        let (at, extra) = (sample::stamp(), Extra::new());
         let facts = RequestFacts {
             request: Read::Present(request),
+            taken: Read::Present(StopTaken { format: FORMAT, at, awaited: 0, extra }),
             done: if done { Read::Present(end) } else { Read::Absent },
-            ..RequestFacts::default()
         };
         HostFacts { requests: vec![(4, facts)], ..HostFacts::default() }
     }

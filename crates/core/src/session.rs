@@ -77,8 +77,6 @@ pub enum Interruption {
     Shutdown,
     /// A message came, and messages interrupt.
     Message,
-    /// Whoever ran it was asked to end.
-    Stopped,
     /// Whoever ran it died.
     Crash,
 }
@@ -89,13 +87,12 @@ impl fmt::Display for Interruption {
             Self::Restart => "the host was restarted",
             Self::Shutdown => "the host was stopped",
             Self::Message => "a message came in",
-            Self::Stopped => "whoever ran it was asked to end",
             Self::Crash => "whoever ran it died",
         })
     }
 }
 
-/// If this turn does not end well, it is to be continued. Written before anybody waits for it.
+/// If this turn is cut short, it is to be continued. Written before anybody waits for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resumable {
     /// The format of this fact.
@@ -288,14 +285,13 @@ pub enum MessageHow {
     Discarded,
 }
 
-/// A fact of one message.
+/// What is said about one message.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     missing_docs,
     reason = "each variant is the type that it holds; a result has the number of its attempt"
 )]
 pub enum MessageFact {
-    Message(Box<Message>),
     Result(u32, MessageResult),
     Receipt(MessageReceipt),
 }
@@ -360,11 +356,6 @@ impl SessionFacts {
     pub fn waiting(&self) -> impl Iterator<Item = (u32, &MessageFacts)> {
         let waits = |message: &MessageFacts| message.receipt.is_absent() && !message.is_dead_letter();
         self.messages.iter().filter(move |(_, message)| waits(message)).map(|(n, message)| (*n, message))
-    }
-
-    /// Whether nothing was ever recorded of it.
-    pub fn is_blank(&self) -> bool {
-        self.turns.is_empty() && self.messages.is_empty()
     }
 }
 

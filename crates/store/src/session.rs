@@ -78,23 +78,19 @@ impl<D: Disk> Store<D> {
         Ok(inbox)
     }
 
-    /// Removes the oldest of those facts whose numbers are not among the newest `keep`.
+    /// Removes the facts whose numbers are not among the newest `keep`, and what is left of others that were removed.
     fn keep_newest(&self, found: &[(u32, Kind, PathBuf)], keep: usize) -> Result<(), StoreError> {
-        let mut numbers: Vec<_> = found.iter().map(|(n, ..)| *n).collect();
-        numbers.dedup();
-        let Some(gone) = numbers.len().checked_sub(keep).map(|gone| &numbers[..gone]) else { return Ok(()) };
-        self.remove_whole(found.iter().filter(|(n, ..)| gone.contains(n)))
-    }
-
-    /// Removes everything about turns, messages or requests; what makes them goes first, so that whoever is cut short
-    /// here leaves nothing that seems to be under way.
-    fn remove_whole<'a>(
-        &self,
-        found: impl Iterator<Item = &'a (u32, Kind, PathBuf)>,
-    ) -> Result<(), StoreError> {
-        let mut found: Vec<_> = found.collect();
-        found.sort_by_key(|(_, kind, _)| !matches!(kind, Kind::TurnBegin | Kind::Message | Kind::Request));
-        found.iter().try_for_each(|(_, _, path)| Ok(self.disk.remove(path)?))
+        let makes =
+            |kind: &Kind| matches!(kind, Kind::TurnBegin | Kind::Message | Kind::Request | Kind::HostBegin);
+        let made: Vec<_> = found.iter().filter(|(_, kind, _)| makes(kind)).map(|(n, ..)| *n).collect();
+        let kept = &made[made.len().saturating_sub(keep)..];
+        // A mark can be there before its turn is.
+        let is_next = |n: &u32| made.last().is_none_or(|last| n > last);
+        let mut gone: Vec<_> = found.iter().filter(|(n, ..)| !kept.contains(n) && !is_next(n)).collect();
+        // What makes a turn or a request goes first, so that whoever is cut short here leaves nothing that seems to be
+        // under way; last if none is kept, so that no number is given to another before everything of it is gone.
+        gone.sort_by_key(|(_, kind, _)| makes(kind) == (keep == 0));
+        gone.iter().try_for_each(|(_, _, path)| Ok(self.disk.remove(path)?))
     }
 
     /// A lock that nobody can hold, because its folder is not there, is free.
@@ -224,7 +220,6 @@ impl<D: Disk> SessionStore for Store<D> {
         let inbox = layout::inbox(&self.session_folder(session));
         let path = |kind| layout::session_fact(&inbox, n, kind);
         match fact {
-            MessageFact::Message(fact) => self.publish_numbered(&path(Kind::Message), fact, durability),
             MessageFact::Result(attempt, fact) => {
                 self.publish_numbered(&path(Kind::MessageResult(*attempt)), fact, durability)
             }
@@ -242,7 +237,10 @@ impl<D: Disk> SessionStore for Store<D> {
         let facts = self.session(session)?;
         let newest = facts.messages.last().map(|(n, _)| *n).filter(|_| keep > 0);
         for (n, _) in facts.messages.iter().filter(|(n, it)| Some(*n) != newest && !it.receipt.is_absent()) {
-            self.remove_whole(found.iter().filter(|(other, ..)| other == n))?;
+            // The receipt last: without it, what is left would be a message that waits.
+            let mut of_it: Vec<_> = found.iter().filter(|(other, ..)| other == n).collect();
+            of_it.sort_by_key(|(_, kind, _)| *kind != Kind::Message);
+            of_it.iter().try_for_each(|(_, _, path)| self.disk.remove(path))?;
         }
         Ok(())
     }
@@ -369,7 +367,7 @@ mod tests {
     #[test]
     fn forgetting_that_is_cut_short_makes_nothing_wait_again() {
         let session = Session::parse("s").unwrap();
-        for n in 0..12 {
+        for n in 0..30 {
             let (disk, store) = store();
             for number in 1..=3 {
                 let begin = TurnFact::Begin(Box::new(sample::turn_begin("s", TurnCause::Command)));
@@ -381,12 +379,22 @@ mod tests {
                 let receipt = MessageFact::receipt(sample::stamp(), MessageHow::Delivered);
                 let _ = store.publish_message(&session, number, &receipt, Durability::Power).unwrap();
             }
-            disk.fail_after(n);
-            let _ = store.forget(&session, 1);
+            let keep = usize::from(n % 2 == 1);
+            disk.fail_after(n / 2);
+            let _ = store.forget(&session, keep);
             disk.heal();
             let facts = store.session(&session).unwrap();
             assert_eq!(facts.waiting().count(), 0, "cut short after {n}");
-            assert!(facts.turns.iter().all(|(_, turn)| !turn.end.is_absent()), "cut short after {n}");
+            let is_over = |turn: &TurnFacts| !turn.end.is_absent();
+            assert!(keep == 0 || facts.turns.iter().all(|(_, turn)| is_over(turn)), "cut short after {n}");
+            // The next turn is a new one, whatever is left of those before.
+            let (next, begin) = (facts.last_turn() + 1, sample::turn_begin("s", TurnCause::Command));
+            let begin = TurnFact::Begin(Box::new(begin));
+            assert_eq!(store.publish_turn(&session, next, &begin, Durability::Power).unwrap(), Publish::New);
+            let seen = store.session(&session).unwrap();
+            assert!(seen.turns.last().is_some_and(|(_, turn)| !is_over(turn)), "cut short after {n}");
+            store.forget(&session, 1).unwrap();
+            assert_eq!(store.session(&session).unwrap().last_turn(), next, "cut short after {n}");
         }
     }
 

@@ -361,7 +361,6 @@ impl SessionStore for FakeStore {
         records.writable()?;
         let facts = numbered(&mut records.sessions.entry(session.clone()).or_default().messages, n);
         Ok(match fact {
-            MessageFact::Message(fact) => put(&mut facts.message, fact),
             MessageFact::Result(attempt, fact) => put_numbered(&mut facts.results, *attempt, fact),
             MessageFact::Receipt(fact) => put(&mut facts.receipt, fact),
         })

@@ -163,6 +163,7 @@ impl Deliverer<'_> {
                 came
             };
             let within = sink.as_ref().map_or(Duration::ZERO, |sink| sink.within());
+            let _recording = starts_turn.then(|| self.turns.running.recording());
             match self.make(&seen, spec, claim, within, bare, deliver)? {
                 Some(attempt) => {
                     self.settle(id);
@@ -260,6 +261,9 @@ impl Deliverer<'_> {
     ///
     /// When the records cannot be read.
     pub fn due(&self, seen: &Observed) -> Result<Due, StoreError> {
+        if self.ports.here.is_foreign(&seen.facts) {
+            return Ok(Due::Never);
+        }
         // Without room for its lease, the first attempt is known by its lock alone.
         let last = seen.facts.leases.iter().map(|(n, _)| *n).max().unwrap_or(1);
         let lock = self.ports.store.lock(&seen.id, JobLock::Lease(last), LockMode::Shared, Wait::Try)?;
@@ -308,7 +312,7 @@ impl Deliverer<'_> {
         };
         let pause = self.retry.pause(claim.attempts_used, self.chance(claim.n));
         let lease = Lease {
-            deadline_ms: millis(within + LEASE_SLACK),
+            deadline_ms: millis(within.saturating_add(LEASE_SLACK)),
             attempts_used: claim.attempts_used,
             sink: claim.sink,
             next_ms: millis(pause),
@@ -370,9 +374,9 @@ impl Deliverer<'_> {
         match turn.end(how) {
             Ok(TurnHow::Interrupted { reason }) => Ok(Came::Interrupted(reason)),
             Ok(_) => Ok(Came::Answer(answer)),
-            // What was delivered is delivered, whether or not there is room to say that the turn is over.
-            Err(error) if error.is_unwritable() => Ok(Came::Answer(answer)),
-            Err(error) => Err(error),
+            // What was delivered is delivered, whether or not it can be said that the turn is over.
+            Err(error) if answer != Ok(Answer::Delivered) && !error.is_unwritable() => Err(error),
+            Err(_) => Ok(Came::Answer(answer)),
         }
     }
 
@@ -391,8 +395,13 @@ impl Deliverer<'_> {
             // It goes on as its own next attempt, and this one was none.
             Came::Interrupted(reason) => {
                 let error = format!("interrupted: {reason}");
-                self.record(seen, claim.n, LeaseResult { busy: true, error: Some(error.clone()), ..result })?;
-                return Ok(Attempt::Failed { error, next: Some(Duration::ZERO) });
+                // Whoever interrupted it for a message is to be heard first.
+                let is_message = reason == Interruption::Message;
+                let next =
+                    if is_message { self.retry.pause(1, self.chance(claim.n)) } else { Duration::ZERO };
+                let (next_ms, told) = (millis(next), Some(error.clone()));
+                self.record(seen, claim.n, LeaseResult { busy: true, error: told, next_ms, ..result })?;
+                return Ok(Attempt::Failed { error, next: Some(next) });
             }
         };
         let (result, error, next) = match answer {

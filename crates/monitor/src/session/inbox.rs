@@ -74,7 +74,7 @@ impl Inbox<'_> {
         let ports = self.turns.ports;
         loop {
             let facts = ports.sessions.session(session)?;
-            // An attempt that was cut short by a death is an attempt; whoever counts has to know of it.
+            // An attempt that was cut short by a death has its number; the next one takes another.
             if self.turns.close_forsaken(session, &facts)? {
                 continue;
             }
@@ -95,6 +95,7 @@ impl Inbox<'_> {
                 cwd: message.cwd.clone(),
                 ..Beginning::new(TurnCause::Message { n, attempt })
             };
+            let _recording = self.turns.running.recording();
             let Some(turn) = self.turns.begin(session, beginning)? else { return Ok(next) };
             self.deliver(session, n, attempt, used, message, turn)?;
         }
@@ -131,8 +132,9 @@ impl Inbox<'_> {
             Ok(_) => ("the sink gave an answer that is not known".to_owned(), true, Some(self.pause(used))),
             Err(error) => (error, true, Some(self.pause(used))),
         };
-        let how = turn.end(TurnHow::Failed { error: error.clone() })?;
-        if matches!(how, TurnHow::Interrupted { .. }) {
+        // What became of the message is recorded even if the end of its turn cannot be.
+        let how = turn.end(TurnHow::Failed { error: error.clone() });
+        if matches!(how, Ok(TurnHow::Interrupted { .. })) {
             return Ok(()); // What becomes of the message was recorded with the end of the turn.
         }
         let last = spent && used >= self.retry.attempts_max;
@@ -177,7 +179,8 @@ impl Inbox<'_> {
         let by_itself =
             |cause: &TurnCause| matches!(cause, TurnCause::FollowUp { .. } | TurnCause::Message { .. });
         let begin = interrupted.begin;
-        if begin.is_some_and(|begin| by_itself(&begin.cause)) || facts.waiting().next().is_some() {
+        let next = next_message(&facts, &ports.clock.stamp(), &self.retry);
+        if begin.is_some_and(|begin| by_itself(&begin.cause)) || next != NextMessage::Nothing {
             return Ok(false);
         }
         let sink = begin.and_then(|begin| begin.sink.as_deref()).or(default_sink);

@@ -9,5 +9,5 @@ mod turn;
 pub use admit::{Admission, Refusal, admit};
 pub use drain::{DrainPlan, plan};
 pub use inbox::{Inbox, NextMessage, next_message};
-pub use running::{ActiveTurn, Running};
+pub use running::{ActiveTurn, Recording, Running};
 pub use turn::{Beginning, OpenTurn, Turns, interrupt};

@@ -28,10 +28,35 @@ pub struct Running {
 #[derive(Debug, Default)]
 struct State {
     turns: Vec<ActiveTurn>,
+    /// How many are still recording what came of their turn.
+    recording: usize,
     stopping: bool,
 }
 
+/// Held by whoever has to record what came of a turn, from before it begins.
+#[derive(Debug)]
+pub struct Recording<'a>(&'a Running);
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        self.0.state().recording -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
 impl Running {
+    /// Says that something of a turn is to be recorded after it, which whoever stops this process waits for.
+    pub(crate) fn recording(&self) -> Recording<'_> {
+        self.state().recording += 1;
+        Recording(self)
+    }
+
+    /// Sleeps until everything is recorded that is to be, but not longer than `within`.
+    pub fn wait_for_records(&self, within: Duration) {
+        let is_open = |state: &mut State| state.recording > 0;
+        drop(self.changed.wait_timeout_while(self.state(), within, is_open));
+    }
+
     /// Takes note of a turn that is about to begin; tells whether it may.
     pub(super) fn begin(&self, turn: ActiveTurn) -> bool {
         let mut state = self.state();

@@ -162,17 +162,21 @@ impl<'a> Turns<'a> {
         Ok(())
     }
 
-    /// Cuts the turn short that a session is in, whoever runs it; tells whether there was one.
+    /// Cuts the turn short that a session is in, whoever runs it, for the message of this number; tells whether there
+    /// was one. The turn of that message itself is left alone, and so is that of a later one.
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written, or the processes cannot be seen.
-    pub fn interrupt(&self, session: &Session, reason: Interruption) -> Result<bool, StoreError> {
+    pub fn interrupt_for(&self, session: &Session, message: u32) -> Result<bool, StoreError> {
         let facts = self.ports.sessions.session(session)?;
         let state = fold_session(&facts, self.is_in_turn(session)?);
         let begin = facts.turns.last().and_then(|(_, turn)| turn.begin.present());
         let (Some(turn), Some(begin)) = (state.in_turn, begin) else { return Ok(false) };
-        interrupt(self.ports, session, turn, &begin.mark, reason, self.durability)?;
+        if matches!(begin.cause, TurnCause::Message { n, .. } if n >= message) {
+            return Ok(false);
+        }
+        interrupt(self.ports, session, turn, &begin.mark, Interruption::Message, self.durability)?;
         Ok(true)
     }
 
@@ -235,7 +239,8 @@ impl OpenTurn<'_> {
         };
         let cause = ours.and_then(|turn| turn.begin.present()).map(|begin| &begin.cause);
         self.turns.conclude(&self.session, self.turn, cause, &how)?;
-        self.turns.ports.sessions.forget(&self.session, TURNS_KEPT)?;
+        // Best effort: the next turn does it as well.
+        let _ = self.turns.ports.sessions.forget(&self.session, TURNS_KEPT);
         Ok(how)
     }
 }
@@ -341,6 +346,20 @@ mod tests {
                 .unwrap();
             assert_eq!(turn.end(how).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn a_message_interrupts_no_turn_of_its_own_nor_of_a_later_one() {
+        let world = World::new();
+        let _lock = world.ports.lock_turn(&world.session, Wait::Try).unwrap().unwrap();
+        let cause = TurnCause::Message { n: 4, attempt: 1 };
+        let turn = world.turns().begin(&world.session, Beginning::new(cause)).unwrap().unwrap();
+        for message in [3, 4] {
+            assert!(!world.turns().interrupt_for(&world.session, message).unwrap(), "{message}");
+        }
+        assert!(world.turns().interrupt_for(&world.session, 5).unwrap());
+        let how = turn.end(TurnHow::Failed { error: "cut".into() }).unwrap();
+        assert_eq!(how, TurnHow::Interrupted { reason: Interruption::Message });
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
         telling.begin();
     }
     let mut heard = Heard::new(&mut child, errand.output_max, telling).map_err(cannot)?;
-    let deadline = clock::awake() + errand.within;
+    let deadline = clock::awake().saturating_add(errand.within);
     // A thread that waits closes its end of a pipe, so that one poll hears of everything.
     let (over, closes) = io::pipe().map_err(cannot)?;
     let waiter = std::thread::spawn(move || {

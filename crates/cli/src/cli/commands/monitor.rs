@@ -13,10 +13,13 @@ use crate::cli::documents::{MonitorAskedDocument, MonitorDocument};
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::session::current_turn;
-use crate::{Asked, Hearback, MonitorEnd, MonitorOptions};
+use crate::{Asked, Hearback, MonitorEnd, MonitorOptions, Predecessor};
 
 /// How long a monitor may take to hear a request. It is at it at once; only a stopped process takes longer.
 const HEARD_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a successor may take to begin after everything else.
+const SUCCESSOR_WITHIN: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(hearback: Hearback, command: &MonitorCommand, output: &Output) -> Result<u32, CliError> {
     match command {
@@ -33,15 +36,10 @@ fn look_after(hearback: Hearback, args: &MonitorRunArgs, output: &Output) -> Res
     if !args.once {
         output.hint(&format!("looking after {}; end with Ctrl-C", hearback.home().display()));
     }
-    let options = MonitorOptions { once: args.once, service: args.service, after: args.after };
-    let hearback = Arc::new(hearback);
-    match hearback.run_monitor(&options)? {
+    let (once, service, after) = (args.once, args.service, args.after);
+    let options = MonitorOptions { once, service, succeed: !service, after };
+    match Arc::new(hearback).run_monitor(&options)? {
         MonitorEnd::Stopped(StopKind::Restart) if args.service => Ok(RESTART_EXIT_CODE),
-        MonitorEnd::Stopped(StopKind::Restart) => {
-            // It begins when this process is gone, and not before.
-            hearback.spawn_successor()?;
-            Ok(0)
-        }
         MonitorEnd::Done | MonitorEnd::Stopped(_) => Ok(0),
     }
 }
@@ -49,9 +47,10 @@ fn look_after(hearback: Hearback, args: &MonitorRunArgs, output: &Output) -> Res
 fn stop(hearback: &Hearback, kind: StopKind, args: &StopArgs, output: &Output) -> Result<u32, CliError> {
     // Whoever asks from inside a turn that is waited for would wait for itself.
     let wait = !args.no_wait && current_turn().is_none();
+    let host = hearback.monitor()?.facts.last_begin().map(|begin| Predecessor::from(&begin.process));
     let asked = ask(hearback, kind, args.timeout, None)?;
-    if wait && matches!(asked, Asked::Taken { .. }) {
-        hearback.await_monitor_end()?;
+    if let (true, Asked::Taken { .. }, Some(host)) = (wait, &asked, host) {
+        hearback.await_end_of(&host)?;
     }
     tell(kind, &asked, wait, output)
 }
@@ -60,8 +59,10 @@ fn restart(hearback: &Hearback, args: &RestartArgs, output: &Output) -> Result<u
     let before = hearback.monitor_number()?;
     let asked = ask(hearback, StopKind::Restart, args.timeout, args.sequence)?;
     let wait = args.wait && current_turn().is_none() && matches!(asked, Asked::Taken { .. });
-    if wait {
-        hearback.await_monitor_after(before)?;
+    // As long as turns may take, and a successor to begin.
+    let within = args.timeout.unwrap_or(hearback.settings().drain_timeout).saturating_add(SUCCESSOR_WITHIN);
+    if wait && !hearback.await_monitor_after(before, within)? {
+        return Err(CliError::MonitorSilent);
     }
     tell(StopKind::Restart, &asked, wait, output)
 }

@@ -8,14 +8,16 @@ use crate::cli::args::SendArgs;
 use crate::cli::documents::SentDocument;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
-use crate::{Hearback, Send};
+use crate::{Hearback, MAX_MESSAGE_BYTES, Send};
 
 pub(crate) fn run(hearback: &Hearback, args: SendArgs, output: &Output) -> Result<u32, CliError> {
     let session = super::session(args.session.as_ref(), "a message")?;
     let text = match args.text.as_str() {
         "-" => {
             let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(CliError::Stdin)?;
+            // A little more than is allowed, so that too much is known for that.
+            let most = u64::try_from(MAX_MESSAGE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+            std::io::stdin().take(most).read_to_string(&mut text).map_err(CliError::Stdin)?;
             text
         }
         _ => args.text,

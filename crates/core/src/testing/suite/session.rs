@@ -2,7 +2,7 @@
 
 use crate::port::disk::{LockMode, Publish, Wait};
 use crate::port::session::{SessionLock, SessionStore};
-use crate::session::{Interruption, MessageFact, MessageHow, TurnCause, TurnFact, TurnHow};
+use crate::session::{Interruption, MessageFact, MessageHow, SessionFacts, TurnCause, TurnFact, TurnHow};
 use crate::testing::sample;
 use crate::{
     Durability, Extra, FORMAT, HostBegin, HostFact, Session, StopDone, StopKind, StopRequest, StopTaken,
@@ -14,7 +14,7 @@ const POWER: Durability = Durability::Power;
 pub fn session(store: &dyn SessionStore) {
     let nobody = Session::parse("nobody").unwrap();
     assert!(store.sessions().unwrap().is_empty());
-    assert!(store.session(&nobody).unwrap().is_blank());
+    assert_eq!(store.session(&nobody).unwrap(), SessionFacts::default());
     assert!(store.sessions().unwrap().is_empty(), "looking makes nothing");
     turns(store);
     messages(store);

@@ -24,6 +24,8 @@ use crate::Hearback;
 pub(crate) const MESSENGER_COMMAND: &str = "__messenger";
 /// How long a messenger rests after an error of the store; longer each time.
 const AFTER_AN_ERROR: Duration = Duration::from_secs(2);
+/// A message that nobody has touched for so long may have nobody.
+const FORSAKEN_AFTER: Duration = Duration::from_secs(30);
 /// A messenger that waits for the next attempt looks this often whether something else is next.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 /// More than anybody types; what is larger belongs in a file that the message names.
@@ -322,9 +324,16 @@ impl Hearback {
         sessions.sort();
         let seen: Vec<_> =
             sessions.iter().map(|session| self.see_session(session)).collect::<Result<_, _>>()?;
-        for SeenSession { session, .. } in &seen {
-            // Whoever would have taken them may have died.
-            if !self.is_monitored() && matches!(self.next_message(session), Ok(NextMessage::Now { .. })) {
+        // Whoever would have taken a message may have died. Not at once: a monitor may just be taking over.
+        let now = self.ports.clock.stamp();
+        for SeenSession { session, facts, .. } in &seen {
+            let since = facts.waiting().next().and_then(|(_, message)| {
+                let tried = message.last_result().map(|result| &result.at);
+                tried.or_else(|| message.message.present().map(|message| &message.at))
+            });
+            let is_forsaken =
+                since.is_some_and(|at| Duration::from_millis(at.age_ms(&now)) >= FORSAKEN_AFTER);
+            if is_forsaken && !self.is_monitored() {
                 self.send_messenger(session);
             }
         }

@@ -1,6 +1,8 @@
 //! Where the store is.
 
-use std::path::{Path, PathBuf};
+#[cfg(feature = "cli")]
+use std::path::Path;
+use std::path::PathBuf;
 
 use etcetera::base_strategy::BaseStrategy;
 

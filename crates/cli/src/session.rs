@@ -34,7 +34,6 @@ pub(crate) fn variables_of_others(session: Option<&Session>) -> impl Iterator<It
 pub(crate) const DEPTH_VARIABLE: &str = "HEARBACK_DEPTH";
 
 /// How many follow-ups led to this process; none when it was not woken by one.
-#[cfg(feature = "cli")]
 pub(crate) fn current_depth() -> u32 {
     std::env::var(DEPTH_VARIABLE).ok().and_then(|depth| depth.parse().ok()).unwrap_or(0)
 }

@@ -114,6 +114,8 @@ impl CliError {
             Self::Send(SendError::Store(_)) => 125,
             Self::Send(_) => 2,
             Self::NoMonitor => 1,
+            Self::Agent(error) if error.kind() == io::ErrorKind::NotFound => 127,
+            Self::Agent(error) if error.kind() == io::ErrorKind::PermissionDenied => 126,
             Self::Launch(LaunchError::FailedToStart { error, .. }) => error.kind.exit_code(),
             // As if the request had ended us.
             Self::Doctor(DoctorError::Interrupted) => 130,

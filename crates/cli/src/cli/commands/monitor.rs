@@ -140,10 +140,12 @@ fn status(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
     }
     if let Some(kind) = stopping {
         let busy = document.sessions.iter().filter(|session| session.in_turn.is_some()).count();
-        output.line(&format!("about to {kind}; {busy} sessions are in a turn"))?;
+        output.line(&format!("about to {kind}; sessions in a turn: {busy}"))?;
     }
     let waiting: usize = document.sessions.iter().map(|session| session.waiting).sum();
-    output.line(&format!("{} sessions, {waiting} messages waiting", document.sessions.len()))?;
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let (sessions, messages) = (count(document.sessions.len(), "session"), count(waiting, "message"));
+    output.line(&format!("{sessions}, {messages} waiting"))?;
     for setting in document.settings.iter().filter(|setting| setting.source != crate::SettingSource::Default)
     {
         let value = clean_line(setting.value.as_deref().unwrap_or("none"));

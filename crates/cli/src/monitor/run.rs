@@ -1,26 +1,24 @@
-//! Looking after a whole store: deliver, try again, hand messages over, find what died, prune; and end in good order.
+//! Looking after a whole store: deliver, try again, hand messages over, find what died, prune.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use hearback_core::port::disk::{Lock, LockMode, Publish, Wait, Watch};
-use hearback_core::port::process::DetachedRequest;
+use hearback_core::port::disk::{Lock, LockMode, Wait, Watch};
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
 use hearback_core::port::session::SessionStore;
-use hearback_core::port::sink::{Answer, Sinks};
-use hearback_core::session::{Interruption, TurnFact, fold_session};
+use hearback_core::session::fold_session;
 use hearback_core::{
-    Extra, FORMAT, HostBegin, HostFact, HostFacts, JobId, KilledBy, LockState, Notice, ProcessIdentity, Read,
-    Session, Stamp, StopDone, StopKind, StopRequest, StopTaken, Verdict,
+    Extra, FORMAT, HostBegin, HostFact, JobId, LockState, Session, Stamp, StopDone, StopKind, StopRequest,
 };
 use hearback_monitor::follow_up::{Due, Turn};
-use hearback_monitor::session::{self, NextMessage, next_message};
+use hearback_monitor::session::{NextMessage, next_message};
 use hearback_platform::{Native, StopWatch};
 use hearback_store::Store;
 
-use crate::{Hearback, Job, KillRequest, Select};
+use super::Predecessor;
+use crate::{Hearback, Job, Select};
 
 /// So many deliveries go out at the same time, each to another session.
 const AT_ONCE: usize = 64;
@@ -32,16 +30,8 @@ const LAUNCH_LOCKED_WITHIN: Duration = Duration::from_millis(50);
 const AFTER_AN_ERROR: Duration = Duration::from_secs(2);
 /// How often settled jobs are pruned.
 const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
-/// How long notices may take, whatever the sink that takes them may.
-const NOTICES_WITHIN: Duration = Duration::from_secs(5);
-/// How long the turn that asked for its own end has, so that whoever asked in it hears the answer.
-const ASKER_WITHIN: Duration = Duration::from_secs(1);
-/// How long turns that were cut short may take to notice.
-const CUT_WITHIN: Duration = Duration::from_secs(10);
 /// How many looks in a row may fail before a monitor gives up.
 const ERRORS_MAX: u32 = 30;
-/// How often to look whether a predecessor is gone.
-const LOOK_FOR_PREDECESSOR: Duration = Duration::from_millis(10);
 
 /// How to look after a store.
 #[derive(Debug, Clone, Default)]
@@ -58,21 +48,6 @@ pub struct MonitorOptions {
     pub after: Option<Predecessor>,
 }
 
-/// A process that is to be gone first: a number alone could be somebody else's by now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Predecessor {
-    /// Its number.
-    pub pid: u32,
-    /// When the kernel says it was started.
-    pub started: u64,
-}
-
-impl From<&ProcessIdentity> for Predecessor {
-    fn from(who: &ProcessIdentity) -> Self {
-        Self { pid: who.pid, started: who.started }
-    }
-}
-
 /// Why a monitor returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MonitorEnd {
@@ -80,35 +55,6 @@ pub enum MonitorEnd {
     Done,
     /// It was asked to end.
     Stopped(StopKind),
-}
-
-/// The monitor of a store as it was seen.
-#[derive(Debug, Clone)]
-pub struct SeenMonitor {
-    /// What is recorded of it.
-    pub facts: HostFacts,
-    /// Whether it runs.
-    pub lock: LockState,
-}
-
-/// What became of a wish for the end of a monitor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
-    /// It heard it, and waits for so many turns.
-    Taken {
-        /// How many.
-        awaited: u32,
-    },
-    /// It has not answered.
-    Unanswered,
-    /// It ended before it answered.
-    Gone,
-    /// There is none.
-    NoMonitor,
-    /// One is under way.
-    UnderWay(StopKind),
-    /// It is an old one that came again, and has been done.
-    Redelivered,
 }
 
 /// A way to hear of changes in the store.
@@ -155,130 +101,14 @@ impl Hearback {
         }
         .run(&heard)
     }
-
-    /// Asks the monitor of this store to end, and waits until it has heard that, but not longer than `within`.
-    ///
-    /// # Errors
-    ///
-    /// When the records cannot be read or written.
-    pub fn ask_monitor(&self, request: &StopRequest, within: Duration) -> Result<Asked, StoreError> {
-        let n = loop {
-            let facts = self.store.host()?;
-            let n = match facts.judge(self.host_lock()?, request.sequence, &self.ports.clock.stamp()) {
-                Verdict::Ask(n) => n,
-                Verdict::NoHost => return Ok(Asked::NoMonitor),
-                Verdict::UnderWay(kind) => return Ok(Asked::UnderWay(kind)),
-                Verdict::Redelivered => return Ok(Asked::Redelivered),
-            };
-            let fact = HostFact::Request(request.clone());
-            if self.store.publish_host(n, &fact, self.settings().durability)? == Publish::New {
-                break n;
-            }
-            // Somebody else has asked at the same moment, and is judged first.
-        };
-        let deadline = self.ports.clock.awake().saturating_add(within);
-        let mut watch = self.store.watch_host()?;
-        loop {
-            let lock = self.host_lock()?;
-            let facts = self.store.host()?;
-            let ours = facts.requests.iter().find(|(number, _)| *number == n).map(|(_, facts)| facts);
-            if let Some(taken) = ours.and_then(|facts| facts.taken.present()) {
-                return Ok(Asked::Taken { awaited: taken.awaited });
-            }
-            // Somebody else has closed it: whoever was asked is gone.
-            if ours.is_none_or(|facts| !facts.done.is_absent()) {
-                return Ok(Asked::Gone);
-            }
-            if lock == LockState::Free {
-                return Ok(Asked::Gone);
-            }
-            let left = deadline.saturating_sub(self.ports.clock.awake());
-            if left.is_zero() {
-                return Ok(Asked::Unanswered);
-            }
-            watch.wait(left.min(Duration::from_secs(1)));
-        }
-    }
-
-    /// A request of this moment, by nobody in particular.
-    pub fn stop_request(&self, kind: StopKind) -> StopRequest {
-        StopRequest::new(kind, self.ports.clock.stamp())
-    }
-
-    /// What is recorded of the monitor of this store, and whether it runs.
-    ///
-    /// # Errors
-    ///
-    /// When the records cannot be read.
-    pub fn monitor(&self) -> Result<SeenMonitor, StoreError> {
-        // The facts first: whoever is gone after that has said everything that it had to say.
-        let facts = self.store.host()?;
-        Ok(SeenMonitor { facts, lock: self.host_lock()? })
-    }
-
-    /// The number of the newest monitor that was the host; it grows with each.
-    ///
-    /// # Errors
-    ///
-    /// When the records cannot be read.
-    pub fn monitor_number(&self) -> Result<u32, StoreError> {
-        Ok(self.store.host()?.begins.last().map_or(0, |(n, _)| *n))
-    }
-
-    /// Sleeps until a monitor with a higher number than this is the host, but not longer than `within`; tells whether
-    /// there is one.
-    ///
-    /// # Errors
-    ///
-    /// When the records cannot be read.
-    pub fn await_monitor_after(&self, number: u32, within: Duration) -> Result<bool, StoreError> {
-        let deadline = self.ports.clock.awake().saturating_add(within);
-        let mut watch = self.store.watch_host()?;
-        while self.monitor_number()? <= number {
-            let left = deadline.saturating_sub(self.ports.clock.awake());
-            if left.is_zero() {
-                return Ok(false);
-            }
-            watch.wait(left.min(Duration::from_secs(1)));
-        }
-        Ok(true)
-    }
-
-    /// Starts a monitor that begins when this process is gone, detached from it.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be started.
-    pub fn spawn_successor(&self) -> Result<(), StoreError> {
-        let me = Predecessor::from(&self.ports.processes.me()?);
-        let after = format!("{}:{}", me.pid, me.started);
-        let args = ["monitor", "run", "--after", &after].map(Into::into).to_vec();
-        // The environment may name another store; this one is the working directory of the successor.
-        let env = vec![(crate::home::HOME_VARIABLE.into(), Some(self.home().into()))];
-        let program = hearback_platform::next_program()?;
-        let home = self.home().to_owned();
-        Ok(self.ports.processes.spawn_detached(&DetachedRequest { program, args, home, env })?)
-    }
-
-    /// Sleeps until this process is gone, by its identity. Another monitor may be the host by then.
-    ///
-    /// # Errors
-    ///
-    /// When the processes cannot be seen.
-    pub fn await_end_of(&self, before: &Predecessor) -> Result<(), StoreError> {
-        while self.ports.processes.identify(before.pid)?.is_some_and(|who| who.started == before.started) {
-            std::thread::sleep(LOOK_FOR_PREDECESSOR);
-        }
-        Ok(())
-    }
 }
 
-struct Monitor<'a> {
-    hearback: &'a Arc<Hearback>,
-    options: &'a MonitorOptions,
+pub(super) struct Monitor<'a> {
+    pub(super) hearback: &'a Arc<Hearback>,
+    pub(super) options: &'a MonitorOptions,
     sender: Sender<News>,
     /// Held by one of us; it tells supervisors that they need not stay for the next attempt.
-    host: Option<Lock>,
+    pub(super) host: Option<Lock>,
     /// Deliveries that are on their way.
     out: Vec<(JobId, Option<Session>)>,
     /// Jobs whose end, or whose next attempt, somebody waits for.
@@ -354,7 +184,7 @@ impl Monitor<'_> {
         }
     }
 
-    fn now(&self) -> Duration {
+    pub(super) fn now(&self) -> Duration {
         self.hearback.ports.clock.awake()
     }
 
@@ -566,182 +396,6 @@ impl Monitor<'_> {
             });
         }
         Ok(())
-    }
-
-    fn done(&self) -> StopDone {
-        let at = self.hearback.ports.clock.stamp();
-        StopDone { format: FORMAT, at, interrupted: Some(0), extra: Extra::new() }
-    }
-
-    fn ask_ourselves(&self) -> Result<(), StoreError> {
-        let facts = self.hearback.store.host()?;
-        let now = self.hearback.ports.clock.stamp();
-        let Verdict::Ask(n) = facts.judge(LockState::Held, None, &now) else { return Ok(()) };
-        let request = HostFact::Request(StopRequest::new(StopKind::Stop, now));
-        let _ = self.hearback.store.publish_host(n, &request, self.hearback.settings().durability)?;
-        Ok(())
-    }
-
-    /// Does what the host was asked to, if it was; tells what that was when it is done.
-    fn do_as_asked(&self) -> Result<Option<StopKind>, StoreError> {
-        if self.host.is_none() {
-            return Ok(None);
-        }
-        let facts = self.hearback.store.host()?;
-        let Some((n, open)) = facts.open_request() else { return Ok(None) };
-        let now = self.hearback.ports.clock.stamp();
-        let request = match &open.request {
-            Read::Present(request) => request.clone(),
-            _ => StopRequest::new(StopKind::Stop, now),
-        };
-        self.drain(Some(n), &request);
-        Ok(Some(request.kind))
-    }
-
-    /// Marks who is busy, tells where they are shown, waits, and cuts short whoever is left. What cannot be recorded on
-    /// the way is logged, if that is possible, and keeps nobody from ending in order.
-    fn drain(&self, n: Option<u32>, request: &StopRequest) {
-        let hearback = self.hearback;
-        let (store, durability) = (&hearback.store, hearback.settings().durability);
-        let reason = match request.kind {
-            StopKind::Restart => Interruption::Restart,
-            StopKind::Stop | StopKind::Drain => Interruption::Shutdown,
-        };
-        let turns = hearback.running.stop();
-        let plan = session::plan(n.unwrap_or(0), request, &turns);
-        let record = |what: &str, published: Result<Publish, StoreError>| {
-            if let Err(error) = published {
-                hearback.note_host(&format!("{what} cannot be recorded: {error}"));
-            }
-        };
-        let answer = |fact: HostFact| {
-            if let Some(n) = n {
-                record("the answer to a request", store.publish_host(n, &fact, durability));
-            }
-        };
-        for (turn, asked) in &plan.marks {
-            let mark = TurnFact::resumable(hearback.ports.clock.stamp(), reason, *asked);
-            record("a mark", store.publish_turn(&turn.session, turn.turn, &mark, durability));
-        }
-        let awaited = u32::try_from(plan.awaited.len()).unwrap_or(u32::MAX);
-        let at = hearback.ports.clock.stamp();
-        answer(HostFact::Taken(StopTaken { format: FORMAT, at, awaited, extra: Extra::new() }));
-        let told = self.tell(plan.notices);
-        let limit = match request.kind {
-            StopKind::Drain => request.within_ms.map(Duration::from_millis),
-            StopKind::Restart | StopKind::Stop => {
-                let asked = request.within_ms.map(Duration::from_millis);
-                Some(asked.unwrap_or(hearback.settings().drain_timeout))
-            }
-        };
-        let mut left = hearback.running.wait(limit, |turn| plan.awaited.contains(turn));
-        if left.iter().any(|turn| !plan.awaited.contains(turn)) {
-            left = hearback.running.wait(Some(ASKER_WITHIN), |turn| !plan.awaited.contains(turn));
-        }
-        std::thread::scope(|scope| {
-            for turn in &left {
-                scope.spawn(move || {
-                    let (ports, session) = (&hearback.ports, &turn.session);
-                    let cut = session::interrupt(ports, session, turn.turn, &turn.mark, reason, durability);
-                    if let Err(error) = cut {
-                        hearback.note_host(&format!(
-                            "a turn of session {session} could not be cut short: {error}"
-                        ));
-                    }
-                });
-            }
-        });
-        hearback.running.wait(Some(CUT_WITHIN), |_| true);
-        hearback.running.wait_for_records(CUT_WITHIN);
-        self.end_bound_jobs(request.kind);
-        told.finish(hearback);
-        // Before the last word: whoever is killed after it has a successor. It begins when this process is gone.
-        if request.kind == StopKind::Restart
-            && self.options.succeed
-            && let Err(error) = hearback.spawn_successor()
-        {
-            hearback.note_host(&format!("the successor cannot be started: {error}"));
-        }
-        let interrupted = Some(u32::try_from(left.len()).unwrap_or(u32::MAX));
-        answer(HostFact::Done(StopDone { interrupted, ..self.done() }));
-    }
-
-    /// Sends notices out. None of them is waited for now.
-    fn tell(&self, notices: Vec<Notice>) -> Told {
-        let (sender, heard) = channel();
-        let began = self.now();
-        let mut open = HashSet::new();
-        let Some(name) = self.hearback.settings().notice_sink.clone() else {
-            return Told { heard, open, began };
-        };
-        for notice in notices {
-            open.insert(notice.destination.clone());
-            let (hearback, name, sender) = (Arc::clone(self.hearback), name.clone(), sender.clone());
-            std::thread::spawn(move || {
-                let destination = notice.destination.clone();
-                let answer = hearback
-                    .registry
-                    .find(&name)
-                    .and_then(|sink| sink.deliver(&notice.into(), &hearback.trip()));
-                let answer = match answer {
-                    Ok(Answer::Delivered) => Ok(()),
-                    Ok(other) => Err(format!("{other:?}")),
-                    Err(error) => Err(error.to_string()),
-                };
-                let _ = sender.send((destination, answer));
-            });
-        }
-        Told { heard, open, began }
-    }
-
-    /// Jobs that were launched as the host's own end with it, and their owners hear of that as of any end.
-    fn end_bound_jobs(&self, kind: StopKind) {
-        let hearback = self.hearback;
-        let Ok(listing) = hearback.jobs(&Select { history_max: Some(0), ..Select::default() }) else {
-            return;
-        };
-        let bound = listing.jobs.iter().filter(|job| {
-            let spec = job.seen.facts.spec.present();
-            !job.view.state.is_over() && spec.is_some_and(|spec| spec.bound)
-        });
-        std::thread::scope(|scope| {
-            for job in bound {
-                scope.spawn(move || {
-                    let reason = Some(format!("bound to the host, which was to {kind}"));
-                    let request = KillRequest { by: KilledBy::Host, reason, grace: None, force: false };
-                    if let Err(error) = hearback.kill(&job.view.id, &request) {
-                        hearback.note_host(&format!("job {} could not be ended: {error}", job.view.id));
-                    }
-                });
-            }
-        });
-    }
-}
-
-/// Notices that are on their way.
-struct Told {
-    heard: Receiver<(String, Result<(), String>)>,
-    open: HashSet<String>,
-    began: Duration,
-}
-
-impl Told {
-    /// Waits for what is left of their time, and says which did not arrive.
-    fn finish(mut self, hearback: &Hearback) {
-        while !self.open.is_empty() {
-            let passed = hearback.ports.clock.awake().saturating_sub(self.began);
-            let Ok((destination, answer)) = self.heard.recv_timeout(NOTICES_WITHIN.saturating_sub(passed))
-            else {
-                break;
-            };
-            self.open.remove(&destination);
-            if let Err(error) = answer {
-                hearback.note_host(&format!("{destination} could not be told: {error}"));
-            }
-        }
-        for destination in self.open {
-            hearback.note_host(&format!("{destination} could not be told: no answer in time"));
-        }
     }
 }
 

@@ -1,0 +1,8 @@
+//! The monitor of a store: the loop, its end in good order, and what others ask of it.
+
+mod ask;
+mod drain;
+mod run;
+
+pub use ask::{Asked, Predecessor, SeenMonitor};
+pub use run::{MonitorEnd, MonitorOptions};

@@ -256,6 +256,13 @@ fn a_turn_inside_a_turn_of_the_same_session_is_refused() {
 }
 
 #[test]
+fn an_agent_that_is_not_there_is_said_to_be_missing() {
+    let outbox = Outbox::pull();
+    let ran = outbox.world.run(["turn", "--session", "s", "--", "no-such-agent"]);
+    assert!(ran.code == Some(127) && ran.stderr.contains("could not be run"), "{ran:?}");
+}
+
+#[test]
 fn scenario_84_a_restart_says_who_is_awaited_and_interrupts_nobody() {
     let host = Host::new("");
     host.make_busy("a");

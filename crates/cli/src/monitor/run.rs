@@ -160,7 +160,12 @@ impl Monitor<'_> {
                         self.not_before.insert(id, self.now() + AFTER_AN_ERROR);
                     }
                 }
-                Ok(News::Host(lock, since)) => self.begin_as_host(lock, &since)?,
+                Ok(News::Host(lock, since)) => {
+                    // On a full disk it looks after the store all the same.
+                    if let Err(error) = self.begin_as_host(lock, &since) {
+                        self.hearback.note_host(&format!("what the host before has left stays: {error}"));
+                    }
+                }
                 Ok(News::Ended(id)) => drop(self.awaited.remove(&id)),
                 Ok(News::Messages(session, next)) => {
                     match next {

@@ -1,0 +1,74 @@
+//! Who is alive, and ending somebody.
+
+use std::io;
+
+/// Whether a process runs or could run: a zombie does not count.
+pub fn alive(pid: u32) -> bool {
+    #[cfg(target_os = "linux")]
+    return crate::linux::state(pid).is_some_and(|state| !matches!(state, 'Z' | 'X' | 'x'));
+    #[cfg(all(unix, not(target_os = "linux")))]
+    return {
+        use nix::{errno::Errno, sys::signal::kill, unistd::Pid};
+        i32::try_from(pid)
+            .is_ok_and(|pid| matches!(kill(Pid::from_raw(pid), None), Ok(()) | Err(Errno::EPERM)))
+    };
+    #[cfg(windows)]
+    return {
+        use hearback_core::port::process::ProcessControl;
+        hearback_platform::Native::default().identify(pid).is_ok_and(|found| found.is_some())
+    };
+}
+
+/// Ends a process at once and without its knowing, whoever started it.
+///
+/// # Panics
+///
+/// If there is none.
+#[track_caller]
+pub fn kill_hard(pid: u32) {
+    kill_if_there(pid).unwrap();
+}
+
+/// Does what [`kill_hard`] does. That there is nobody is an error that says little: it may have ended by itself.
+///
+/// # Errors
+///
+/// When nobody was ended.
+pub fn kill_if_there(pid: u32) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use nix::sys::signal::{Signal, kill};
+        let pid = nix::unistd::Pid::from_raw(pid.try_into().map_err(io::Error::other)?);
+        Ok(kill(pid, Signal::SIGKILL)?)
+    }
+    #[cfg(windows)]
+    {
+        use hearback_core::port::process::ProcessControl;
+        let native = hearback_platform::Native::default();
+        let who = native.identify(pid)?.ok_or(io::ErrorKind::NotFound)?;
+        native.end_by_force(&who)
+    }
+}
+
+/// The processes that have `NAME=value` in their environment; one that has ended has none.
+#[cfg(any(target_os = "linux", windows))]
+pub fn carrying(entry: &str) -> Vec<u32> {
+    #[cfg(target_os = "linux")]
+    return crate::linux::carrying(entry);
+    #[cfg(windows)]
+    return hearback_platform::carrying(entry).expect("processes can be listed");
+}
+
+/// When a process was started, in ticks of the system: with this, a pid names one process and no other. Nothing if
+/// there is no such process; one that has ended or is about to is none.
+#[cfg(any(target_os = "linux", windows))]
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    return crate::linux::start_ticks(pid);
+    #[cfg(windows)]
+    return {
+        use hearback_core::port::process::ProcessControl;
+        let found = hearback_platform::Native::default().identify(pid);
+        found.ok().flatten().map(|who| who.started)
+    };
+}

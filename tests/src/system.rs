@@ -1,0 +1,83 @@
+//! Which system this is, and what differs between them.
+
+use std::path::Path;
+
+#[cfg(windows)]
+use std::process::Command;
+
+#[cfg(unix)]
+use fs_err as fs;
+use serde_json::Value;
+
+/// Lets everybody write a folder.
+#[track_caller]
+pub fn open_to_others(folder: &Path) {
+    #[cfg(unix)]
+    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    #[cfg(windows)]
+    {
+        let mut open = Command::new(if is_real_windows() { "icacls" } else { "start" });
+        match is_real_windows() {
+            true => open.arg(folder).args(["/grant", "*S-1-1-0:(OI)(CI)M"]),
+            // Wine makes the modes of its host into access rights.
+            false => open.args(["/wait", "/unix", "/bin/chmod", "0777", &unix_path(folder)]),
+        };
+        crate::run(open);
+    }
+}
+
+/// A path as the host of Wine has it.
+#[cfg(windows)]
+#[track_caller]
+pub fn unix_path(path: &Path) -> String {
+    let mut command = Command::new("winepath");
+    command.arg("-u").arg(path);
+    crate::run(command).ok()
+}
+
+/// What is seen of a process that was asked to end, and had nothing against it.
+pub fn asked() -> Value {
+    match () {
+        () if cfg!(unix) => serde_json::json!({"kind": "signaled", "signal": 15, "core": false}),
+        // How a program ends by Ctrl-Break.
+        () if is_real_windows() => serde_json::json!({"kind": "exited", "code": 0xc000_013a_u32}),
+        // Wine passes no such request on, so it was forced when the grace was over.
+        () => forced(),
+    }
+}
+
+/// What is seen of a process that was forced to end.
+pub fn forced() -> Value {
+    match () {
+        () if cfg!(unix) => serde_json::json!({"kind": "signaled", "signal": 9, "core": false}),
+        () => serde_json::json!({"kind": "exited", "code": 1}),
+    }
+}
+
+/// Whether this is a Windows program under Wine, which does less well than Windows.
+pub fn is_wine() -> bool {
+    cfg!(windows) && !is_real_windows()
+}
+
+/// Whether this is Windows itself, and not Wine: some things only the one can show.
+pub fn is_real_windows() -> bool {
+    #[cfg(windows)]
+    return !hearback_platform::is_wine();
+    #[cfg(not(windows))]
+    return false;
+}
+
+/// A number for where a process costs little, and one for Wine, where it costs a fifth of a second.
+pub fn scaled<T>(usual: T, under_wine: T) -> T {
+    if is_wine() { under_wine } else { usual }
+}
+
+/// From the documentation of `CreateProcess`: no console, a group of its own, out of the Job Object.
+#[cfg(windows)]
+pub const DETACHED_PROCESS: u32 = 0x8;
+#[cfg(windows)]
+#[expect(missing_docs, reason = "see above")]
+pub const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
+#[cfg(windows)]
+#[expect(missing_docs, reason = "see above")]
+pub const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;

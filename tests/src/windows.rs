@@ -1,0 +1,44 @@
+//! What the records of a world tell about its processes.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use hearback_core::ProcessIdentity;
+use hearback_core::port::process::ProcessControl;
+use hearback_platform::Native;
+use serde_json::Value;
+
+/// Ends every supervisor, and with it its tree, and what was kept of a tree.
+pub(crate) fn end_processes_of(home: &Path) {
+    for who in supervisors(home).iter().chain(&named(home, "target.json", "/process")) {
+        // Only what is still exactly the process that was recorded.
+        let _ = Native::default().end_by_force(who);
+    }
+}
+
+pub(crate) fn end_supervisor(job: &Path) {
+    let who = fact(job, "begin.json", "/by/supervisor").expect("somebody supervises it");
+    let _ = Native::default().end_by_force(&who);
+}
+
+pub(crate) fn supervisors(home: &Path) -> Vec<ProcessIdentity> {
+    named(home, "begin.json", "/by/supervisor")
+}
+
+fn named(home: &Path, fact: &str, place: &str) -> Vec<ProcessIdentity> {
+    let mut places = folders_in(&home.join("history"));
+    places.push(home.join("jobs"));
+    let jobs = places.iter().flat_map(|folder| folders_in(folder));
+    jobs.filter_map(|job| self::fact(&job, fact, place)).collect()
+}
+
+/// Who stands at this place of a fact.
+fn fact(job: &Path, fact: &str, place: &str) -> Option<ProcessIdentity> {
+    let value: Value = serde_json::from_slice(&fs::read(job.join(fact)).ok()?).ok()?;
+    serde_json::from_value(value.pointer(place)?.clone()).ok()
+}
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}

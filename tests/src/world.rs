@@ -1,0 +1,187 @@
+//! A private place for hearback to run in, and the end of whoever runs there.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use fs_err as fs;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{Ran, alive, bin, eventually, run};
+
+/// Variables through which the tests' own surroundings could choose a session or change what is printed.
+const STRAY_VARIABLES: [&str; 9] = [
+    "CLAUDE_CODE_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "QWEN_CODE_SESSION_ID",
+    "GEMINI_SESSION_ID",
+    "AGENT_SESSION_ID",
+    "NO_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    // Where it is set, even a dumb terminal is taken to show colours.
+    "CI",
+];
+
+/// A private place with its own `HEARBACK_HOME`, removed at the end together with every process started in
+/// it.
+///
+/// On Linux, dropping it kills whatever still carries this world's home, or the mark of one of its jobs, in
+/// its environment; on Windows the supervisors that its records name, and with them their trees. Elsewhere a
+/// test has to end its own jobs.
+#[derive(Debug)]
+pub struct World {
+    home: PathBuf,
+    scratch: PathBuf,
+    /// Removed after the processes have been ended.
+    _folder: TempDir,
+}
+
+impl World {
+    /// Makes the place; its home does not exist until hearback makes it.
+    #[expect(clippy::new_without_default, reason = "it makes folders, which a default should not")]
+    pub fn new() -> World {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("hearback-test-");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = builder.tempdir().expect("the temporary folder can be written");
+        // Canonical, so that a path printed by a job can be compared with one of ours (macOS: /var is a
+        // link).
+        let root =
+            if cfg!(windows) { folder.path().to_owned() } else { fs::canonicalize(folder.path()).unwrap() };
+        let scratch = root.join("scratch");
+        fs::create_dir(&scratch).unwrap();
+        World { home: root.join("home"), scratch, _folder: folder }
+    }
+
+    /// What `HEARBACK_HOME` is set to.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// A path for a test's own file; nothing is made there.
+    pub fn scratch(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.scratch.join(name)
+    }
+
+    /// hearback with these arguments, in this world and without a session.
+    pub fn command(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = Command::new(bin("hearback"));
+        self.settle(&mut command);
+        command.args(args);
+        command
+    }
+
+    /// Puts another program's command into this world, as `command` does it for hearback.
+    pub fn settle(&self, command: &mut Command) {
+        let ours = env::vars_os()
+            .map(|(name, _)| name)
+            .filter(|name| name.to_string_lossy().starts_with("HEARBACK_"));
+        for name in ours.chain(STRAY_VARIABLES.map(OsString::from)) {
+            command.env_remove(name);
+        }
+        command.env("HEARBACK_HOME", &self.home).stdin(Stdio::null());
+    }
+
+    /// Runs hearback until it has ended and its output is closed.
+    #[track_caller]
+    pub fn run(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ran {
+        run(self.command(args))
+    }
+
+    /// Runs hearback, which has to succeed and to print one JSON value. `--json` is not added.
+    #[track_caller]
+    pub fn json(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Value {
+        let stdout = self.run(args).ok();
+        serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("not JSON: {error}\n{stdout}"))
+    }
+
+    /// Runs `launch` with these arguments and returns the job's id.
+    #[track_caller]
+    pub fn launch(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+        let args = args.into_iter().map(|arg| arg.as_ref().to_owned());
+        self.run([OsString::from("launch")].into_iter().chain(args)).ok()
+    }
+
+    /// What `show JOB --json` says.
+    #[track_caller]
+    pub fn show(&self, id: &str) -> Value {
+        self.json(["show", id, "--json"])
+    }
+
+    /// The job's folder, wherever it is now.
+    #[track_caller]
+    pub fn job_dir(&self, id: &str) -> PathBuf {
+        let open = self.home.join("jobs").join(id);
+        let settled = self.home.join("history").join(id.get(..5).unwrap_or(id)).join(id);
+        // Looked up twice: the job may move from one to the other between two looks.
+        let found = [&open, &settled, &open, &settled].into_iter().find(|dir| dir.is_dir());
+        found.unwrap_or_else(|| panic!("no folder of job `{id}` in `{}`", self.home.display())).clone()
+    }
+
+    /// Which process supervises an open job, or did.
+    #[track_caller]
+    pub fn supervisor(&self, id: &str) -> u32 {
+        let begin = fs::read(self.job_dir(id).join("begin.json")).unwrap();
+        let begin: Value = serde_json::from_slice(&begin).unwrap();
+        let pid = begin["by"]["supervisor"]["pid"].as_u64().and_then(|pid| pid.try_into().ok());
+        pid.unwrap_or_else(|| panic!("nobody supervises job `{id}`: {begin}"))
+    }
+
+    /// Ends the supervisor of a job at once, if it is still there.
+    #[track_caller]
+    pub fn end_supervisor(&self, id: &str) {
+        #[cfg(unix)]
+        let _ = crate::kill_if_there(self.supervisor(id));
+        // Pids are soon somebody else's there.
+        #[cfg(windows)]
+        crate::windows::end_supervisor(&self.job_dir(id));
+    }
+
+    /// Waits until an open job has ended and its supervisor is gone, so that nobody else touches its records.
+    #[track_caller]
+    pub fn leave_alone(&self, id: &str) {
+        let supervisor = self.supervisor(id);
+        self.run(["wait", id]);
+        eventually("the supervisor is gone", || (!alive(supervisor)).then_some(()));
+    }
+}
+
+impl World {
+    /// Waits until nobody works in this world any more: a supervisor whose launcher was killed may still be finding
+    /// that out.
+    #[track_caller]
+    pub fn settle_down(&self) {
+        eventually("everybody has left", || (!self.is_busy()).then_some(()));
+    }
+
+    #[cfg(target_os = "linux")]
+    fn is_busy(&self) -> bool {
+        !crate::carrying(&format!("HEARBACK_HOME={}", self.home.display())).is_empty()
+    }
+
+    /// Only supervisors are known by their records; whoever else is at work here is a child of the test.
+    #[cfg(windows)]
+    fn is_busy(&self) -> bool {
+        use hearback_core::port::process::{Presence, ProcessControl};
+        let native = hearback_platform::Native::default();
+        crate::windows::supervisors(&self.home).iter().any(|who| native.presence(who) == Presence::Same)
+    }
+
+    #[cfg(all(unix, not(target_os = "linux")))]
+    fn is_busy(&self) -> bool {
+        false
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        #[cfg(target_os = "linux")]
+        crate::linux::end_processes_of(&self.home);
+        #[cfg(windows)]
+        crate::windows::end_processes_of(&self.home);
+    }
+}

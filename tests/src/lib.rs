@@ -10,12 +10,15 @@ mod chance;
 #[cfg(target_os = "linux")]
 mod linux;
 mod look;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod mounts;
 mod outbox;
+#[cfg(windows)]
+pub mod outside;
 mod process;
 pub mod python;
 mod run;
+mod skip;
 mod snapshot;
 mod system;
 #[cfg(target_os = "linux")]
@@ -26,16 +29,17 @@ mod world;
 
 pub use chance::Chance;
 pub use look::{eventually, lines, witness};
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub use mounts::{Mount, with_private_mounts};
 pub use outbox::{Call, Outbox};
 pub use process::{alive, kill_hard, kill_if_there};
 #[cfg(any(target_os = "linux", windows))]
 pub use process::{carrying, start_ticks};
 pub use run::{KillOnDrop, Ran, bin, run};
+pub use skip::skipped;
 pub use snapshot::Snapshot;
 #[cfg(windows)]
-pub use system::{CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, DETACHED_PROCESS, unix_path};
+pub use system::{CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, DETACHED_PROCESS};
 pub use system::{asked, forced, is_real_windows, is_wine, open_to_others, scaled};
 #[cfg(target_os = "linux")]
 pub use terminal::Terminal;

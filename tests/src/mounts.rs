@@ -1,26 +1,40 @@
-//! Mounts that only one test sees.
+//! Mounts that only tests see.
 
 use std::env;
-use std::path::{Path, PathBuf};
+#[cfg(not(windows))]
+use std::path::Path;
+use std::path::PathBuf;
+#[cfg(target_os = "linux")]
 use std::process::{Command, Stdio};
 
-use crate::run;
+use crate::skipped;
 
-/// Runs the body of a test where it may mount what it likes: in a process of its own whose mounts nobody else
-/// sees and which are gone with it, however it ends.
+/// Set where whatever is mounted is seen by nobody else, and gone afterwards. `cargo xtask windows` sets it for Wine.
+const PRIVATE: &str = "HEARBACK_TESTS_PRIVATE_MOUNTS";
+
+/// Runs the body of the calling test where it may mount what it likes. Where that is not permitted, says so and skips
+/// it.
 ///
-/// `test` is the name of the calling test, which is run a second time in there. Says so and skips the body
-/// where mounting is not permitted.
+/// On Linux the test is run a second time in a process of its own whose mounts nobody else sees, and which are gone
+/// with it, however it ends. Under Wine the server opens files for everybody, so everybody is in such a place.
 ///
 /// # Panics
 ///
 /// If the test fails in there.
 #[track_caller]
-pub fn with_private_mounts(test: &str, body: impl FnOnce()) {
-    const INSIDE: &str = "HEARBACK_TESTS_PRIVATE_MOUNTS";
-    if env::var_os(INSIDE).is_some() {
+pub fn with_private_mounts(body: impl FnOnce()) {
+    if env::var_os(PRIVATE).is_some() {
         return body();
     }
+    #[cfg(target_os = "linux")]
+    run_again();
+    #[cfg(not(target_os = "linux"))]
+    skipped("nothing can be mounted here");
+}
+
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn run_again() {
     let private = |program: &Path| {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "--"]).arg(program).stdin(Stdio::null());
@@ -28,12 +42,13 @@ pub fn with_private_mounts(test: &str, body: impl FnOnce()) {
     };
     let permitted = private(Path::new("true")).output();
     if !permitted.is_ok_and(|probe| probe.status.success()) {
-        eprintln!("skipped `{test}`: no private mounts here (it takes root and unshare)");
-        return;
+        return skipped("no private mounts here (it takes root and unshare)");
     }
+    let current = std::thread::current();
+    let test = current.name().expect("a test's thread has its name");
     let mut again = private(&env::current_exe().expect("a test knows its own path"));
-    again.args([test, "--exact", "--nocapture"]).env(INSIDE, "yes");
-    let ran = run(again);
+    again.args([test, "--exact", "--nocapture"]).env(PRIVATE, "yes");
+    let ran = crate::run(again);
     assert!(
         ran.code == Some(0) && ran.stdout.contains(" 1 passed"),
         "`{test}` with private mounts:\n{}\n{}",
@@ -47,11 +62,20 @@ pub fn with_private_mounts(test: &str, body: impl FnOnce()) {
 pub struct Mount(PathBuf);
 
 impl Mount {
-    /// Mounts what `mount ARGS PATH` does, where there is a folder.
+    /// Mounts an empty file system of this kind (`tmpfs`, `ramfs`) where there is a folder.
     #[track_caller]
-    pub fn new(args: &[&str], path: impl Into<PathBuf>) -> Mount {
+    pub fn new(kind: &str, options: &str, path: impl Into<PathBuf>) -> Mount {
         let mounted = Mount(path.into());
-        mounted.change(args);
+        mounted.mount(&["-t", kind, "-o", options, "none", &host_path(&mounted.0)]);
+        mounted
+    }
+
+    /// Mounts a folder over itself, so that it can be made read-only.
+    #[track_caller]
+    pub fn over_itself(path: impl Into<PathBuf>) -> Mount {
+        let mounted = Mount(path.into());
+        let path = host_path(&mounted.0);
+        mounted.mount(&["--bind", &path, &path]);
         mounted
     }
 
@@ -60,18 +84,36 @@ impl Mount {
         self.0 = to.into();
     }
 
-    /// Changes how it is mounted.
+    /// Changes how it is mounted: `ro`, `size=1m`. What lies over itself keeps everything else with `bind`.
     #[track_caller]
-    pub fn change(&self, args: &[&str]) {
-        let mut command = Command::new("mount");
-        command.args(args).arg(&self.0).stdin(Stdio::null());
-        run(command).ok();
+    pub fn change(&self, options: &str) {
+        self.mount(&["-o", &format!("remount,{options}"), &host_path(&self.0)]);
+    }
+
+    #[track_caller]
+    fn mount(&self, args: &[&str]) {
+        on_host("mount", args).ok();
     }
 }
 
 impl Drop for Mount {
     fn drop(&mut self) {
         // Whoever is still in there keeps it, and nobody else sees it.
-        let _ = Command::new("umount").arg("--lazy").arg(&self.0).output();
+        on_host("umount", &["--lazy", &host_path(&self.0)]);
     }
+}
+
+#[cfg(windows)]
+use crate::outside::{run as on_host, unix as host_path};
+
+#[cfg(not(windows))]
+fn host_path(path: &Path) -> String {
+    path.to_str().expect("paths of tests are text").to_owned()
+}
+
+#[cfg(not(windows))]
+fn on_host(program: &str, args: &[&str]) -> crate::Ran {
+    let mut command = std::process::Command::new(program);
+    command.args(args).stdin(std::process::Stdio::null());
+    crate::run(command)
 }

@@ -50,6 +50,6 @@ pub fn package(target_tmpdir: &str, requirement: &str) -> Option<PathBuf> {
 
 fn missing<T>(why: &str) -> Option<T> {
     assert!(env::var_os("CI").is_none(), "this test needs Python 3 with pip: {why}");
-    eprintln!("skipped: this test needs Python 3 with pip: {why}");
+    crate::skipped(format_args!("it needs Python 3 with pip: {why}"));
     None
 }

@@ -2,9 +2,6 @@
 
 use std::path::Path;
 
-#[cfg(windows)]
-use std::process::Command;
-
 #[cfg(unix)]
 use fs_err as fs;
 use serde_json::Value;
@@ -15,24 +12,14 @@ pub fn open_to_others(folder: &Path) {
     #[cfg(unix)]
     fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     #[cfg(windows)]
-    {
-        let mut open = Command::new(if is_real_windows() { "icacls" } else { "start" });
-        match is_real_windows() {
-            true => open.arg(folder).args(["/grant", "*S-1-1-0:(OI)(CI)M"]),
-            // Wine makes the modes of its host into access rights.
-            false => open.args(["/wait", "/unix", "/bin/chmod", "0777", &unix_path(folder)]),
-        };
-        crate::run(open);
+    if is_real_windows() {
+        let mut grant = std::process::Command::new("icacls");
+        grant.arg(folder).args(["/grant", "*S-1-1-0:(OI)(CI)M"]);
+        crate::run(grant).ok();
+    } else {
+        // Wine makes the modes of its host into access rights.
+        crate::outside::run("chmod", &["0777", &crate::outside::unix(folder)]).ok();
     }
-}
-
-/// A path as the host of Wine has it.
-#[cfg(windows)]
-#[track_caller]
-pub fn unix_path(path: &Path) -> String {
-    let mut command = Command::new("winepath");
-    command.arg("-u").arg(path);
-    crate::run(command).ok()
 }
 
 /// What is seen of a process that was asked to end, and had nothing against it.

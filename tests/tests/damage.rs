@@ -334,7 +334,7 @@ fn a_job_of_another_machine_is_shown_and_left_alone() {
         let path = world.job_dir(id).join("spec.json");
         let mut spec = read(&path);
         if spec.get("machine").is_none() {
-            eprintln!("skipped: this machine has no identity, so it cannot tell others from itself");
+            hearback_tests::skipped("this machine has no identity, so it cannot tell others from itself");
             return;
         }
         spec["machine"] = json!("another");
@@ -533,7 +533,7 @@ fn scenario_78_a_fact_that_may_not_be_read_is_unreadable() {
 #[test]
 fn a_fact_that_somebody_else_owns_is_not_believed() {
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: only root can give files away");
+        hearback_tests::skipped("only root can give files away");
         return;
     }
     let world = World::new();

@@ -192,7 +192,7 @@ mod linux {
         let world = World::new();
         fs::create_dir(world.home()).unwrap();
         if !nix::unistd::geteuid().is_root() {
-            eprintln!("skipped: only root can give folders away");
+            hearback_tests::skipped("only root can give folders away");
             return;
         }
         fs::os::unix::fs::chown(world.home(), Some(65534), None).unwrap();
@@ -201,24 +201,23 @@ mod linux {
 
     #[test]
     fn a_store_that_cannot_be_written_is_said_to_be_so() {
-        with_private_mounts("linux::a_store_that_cannot_be_written_is_said_to_be_so", || {
+        with_private_mounts(|| {
             let world = World::new();
             world.run(["list"]).ok();
-            let home = world.home().to_str().unwrap();
-            let mount = Mount::new(&["--bind", home], world.home());
-            mount.change(&["-o", "remount,bind,ro"]);
+            let mount = Mount::over_itself(world.home());
+            mount.change("bind,ro");
             is_refused(&world, "Read-only file system", "point HEARBACK_HOME at");
         });
     }
 
     #[test]
     fn a_full_disk_is_said_to_be_full() {
-        with_private_mounts("linux::a_full_disk_is_said_to_be_full", || {
+        with_private_mounts(|| {
             for limits in ["size=64k,nr_inodes=1000", "size=4m,nr_inodes=20"] {
                 let world = World::new();
                 fs::create_dir(world.home()).unwrap();
                 let options = format!("{limits},mode=700");
-                let _mount = Mount::new(&["-t", "tmpfs", "-o", &options, "tmpfs"], world.home());
+                let _mount = Mount::new("tmpfs", &options, world.home());
                 fill(world.home());
                 is_refused(&world, "No space left", "prune");
                 let (_, told) = doctor(&world);
@@ -242,11 +241,11 @@ mod linux {
 
     #[test]
     fn a_disk_that_makes_no_holes_is_said_to_keep_less() {
-        with_private_mounts("linux::a_disk_that_makes_no_holes_is_said_to_keep_less", || {
+        with_private_mounts(|| {
             let world = World::new();
             fs::create_dir(world.home()).unwrap();
             // The one file system of every kernel that cannot.
-            let _mount = Mount::new(&["-t", "ramfs", "-o", "mode=700", "ramfs"], world.home());
+            let _mount = Mount::new("ramfs", "mode=700", world.home());
             let (code, told) = doctor(&world);
             assert_eq!(code, Some(0), "hearback works there: {told}");
             levels(&told, &["holes", "file_system"], "warn");

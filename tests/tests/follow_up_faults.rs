@@ -468,7 +468,7 @@ fn peak_kib(pid: u32) -> u64 {
 #[test]
 fn a_crowd_of_bad_sinks_keeps_no_follow_up_from_arriving() {
     if hearback_tests::is_wine() {
-        eprintln!("skipped: a crowd takes Wine longer than the sinks have");
+        hearback_tests::skipped("a crowd takes Wine longer than the sinks have");
         return;
     }
     let outbox = Outbox::new(&[]);
@@ -620,8 +620,7 @@ mod full_disk {
             // The settings move onto the small disk.
             let settings = fs::read(outbox.world.home().join("config.toml")).unwrap();
             let options = "size=256k,nr_inodes=200,mode=700";
-            let disk =
-                hearback_tests::Mount::new(&["-t", "tmpfs", "-o", options, "tmpfs"], outbox.world.home());
+            let disk = hearback_tests::Mount::new("tmpfs", options, outbox.world.home());
             outbox.write_settings(str::from_utf8(&settings).unwrap());
             SmallDisk { outbox, _disk: disk }
         }
@@ -644,58 +643,52 @@ mod full_disk {
 
     #[test]
     fn a_full_disk_does_not_keep_the_first_attempt_back() {
-        hearback_tests::with_private_mounts(
-            "full_disk::a_full_disk_does_not_keep_the_first_attempt_back",
-            || {
-                for monitors in [0, 2] {
-                    let disk = SmallDisk::new();
-                    let outbox = &disk.outbox;
-                    let _monitors: Vec<_> = (0..monitors).map(|_| outbox.monitor()).collect();
-                    let id = outbox.launch(&[], "hold", &[&outbox.gate("go"), "--code", "4"]);
-                    if monitors > 0 {
-                        let held = outbox.world.home().join("monitor");
-                        eventually("a monitor is there", || held.exists().then_some(()));
-                    }
-                    disk.fill();
-                    outbox.release("go");
-                    let sent = outbox.sent(&id, 1);
-                    assert_eq!(sent["data"]["job"]["outcome"], json!({"kind": "exited", "code": 4}));
-                    // Nobody else sends it again, although nothing could be recorded.
-                    for _ in 0..3 {
-                        outbox.world.run(["list"]).ok();
-                        outbox.world.run(["monitor", "run", "--once"]);
-                        outbox.run_as("s", &["turn", "--", &text(&bin("exit-with")), "0"]);
-                    }
-                    // With room again, what was delivered is recorded, whoever else looks first.
-                    disk.make_room();
-                    for _ in 0..3 {
-                        outbox.world.run(["monitor", "run", "--once"]);
-                    }
-                    assert_eq!(outbox.receipt(&id)["how"], "delivered");
-                    assert_eq!(outbox.calls().len(), 1, "{monitors} monitors");
+        hearback_tests::with_private_mounts(|| {
+            for monitors in [0, 2] {
+                let disk = SmallDisk::new();
+                let outbox = &disk.outbox;
+                let _monitors: Vec<_> = (0..monitors).map(|_| outbox.monitor()).collect();
+                let id = outbox.launch(&[], "hold", &[&outbox.gate("go"), "--code", "4"]);
+                if monitors > 0 {
+                    let held = outbox.world.home().join("monitor");
+                    eventually("a monitor is there", || held.exists().then_some(()));
                 }
-            },
-        );
+                disk.fill();
+                outbox.release("go");
+                let sent = outbox.sent(&id, 1);
+                assert_eq!(sent["data"]["job"]["outcome"], json!({"kind": "exited", "code": 4}));
+                // Nobody else sends it again, although nothing could be recorded.
+                for _ in 0..3 {
+                    outbox.world.run(["list"]).ok();
+                    outbox.world.run(["monitor", "run", "--once"]);
+                    outbox.run_as("s", &["turn", "--", &text(&bin("exit-with")), "0"]);
+                }
+                // With room again, what was delivered is recorded, whoever else looks first.
+                disk.make_room();
+                for _ in 0..3 {
+                    outbox.world.run(["monitor", "run", "--once"]);
+                }
+                assert_eq!(outbox.receipt(&id)["how"], "delivered");
+                assert_eq!(outbox.calls().len(), 1, "{monitors} monitors");
+            }
+        });
     }
 
     #[test]
     fn what_failed_on_a_full_disk_is_tried_again_once_there_is_room() {
-        hearback_tests::with_private_mounts(
-            "full_disk::what_failed_on_a_full_disk_is_tried_again_once_there_is_room",
-            || {
-                let disk = SmallDisk::new();
-                let outbox = &disk.outbox;
-                outbox.tell("1");
-                let id = outbox.launch(&[], "hold", &[&outbox.gate("go")]);
-                disk.fill();
-                outbox.release("go");
-                outbox.called(1);
-                outbox.tell("0");
-                disk.make_room();
-                // Its supervisor is still there; nobody else looks.
-                assert_eq!(outbox.receipt(&id)["how"], "delivered");
-            },
-        );
+        hearback_tests::with_private_mounts(|| {
+            let disk = SmallDisk::new();
+            let outbox = &disk.outbox;
+            outbox.tell("1");
+            let id = outbox.launch(&[], "hold", &[&outbox.gate("go")]);
+            disk.fill();
+            outbox.release("go");
+            outbox.called(1);
+            outbox.tell("0");
+            disk.make_room();
+            // Its supervisor is still there; nobody else looks.
+            assert_eq!(outbox.receipt(&id)["how"], "delivered");
+        });
     }
 }
 

@@ -622,7 +622,7 @@ fn a_job_that_was_launched_by_a_job_survives_it() {
 #[test]
 fn a_second_kill_is_more_urgent_and_the_first_names_the_cause() {
     if hearback_tests::is_real_windows() {
-        eprintln!("skipped: it takes a handler to hear a request there and to ignore it");
+        hearback_tests::skipped("it takes a handler to hear a request there and to ignore it");
         return;
     }
     let world = World::new();

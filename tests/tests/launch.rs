@@ -454,8 +454,7 @@ mod unix {
     #[cfg(target_os = "linux")]
     #[test]
     fn scenario_62_on_a_full_disk_nothing_is_run_and_nothing_is_left() {
-        let name = "unix::scenario_62_on_a_full_disk_nothing_is_run_and_nothing_is_left";
-        hearback_tests::with_private_mounts(name, || {
+        hearback_tests::with_private_mounts(|| {
             let world = World::new();
             let (disk, witness) = (world.scratch("disk"), world.scratch("witness"));
             fs_err::create_dir(&disk).unwrap();

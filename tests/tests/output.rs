@@ -264,16 +264,15 @@ fn a_follower_of_a_silent_job_sleeps_and_hears_that_its_supervisor_was_killed() 
     assert_eq!(world.show(&id)["outcome"]["kind"], "lost");
 }
 
-// Not on Windows: private mounts; Wine itself cannot punch, see the trimmed job of scenario 71.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 #[test]
 fn a_file_system_that_cannot_punch_keeps_a_head_and_a_short_tail() {
     use hearback_tests::{Mount, with_private_mounts};
 
-    with_private_mounts("a_file_system_that_cannot_punch_keeps_a_head_and_a_short_tail", || {
+    with_private_mounts(|| {
         let world = World::new();
         fs::create_dir(world.home()).unwrap();
-        let _disk = Mount::new(&["-t", "ramfs", "-o", "mode=0700", "none"], world.home());
+        let _disk = Mount::new("ramfs", "mode=0700", world.home());
         let bytes = 20 * MIB / LINE * LINE;
         let id = world.launch(["--log-cap", "1MiB", "--", &program("print"), "--bytes", &bytes.to_string()]);
         let followed = world.run(["logs", "-f", &id]).stdout;

@@ -172,15 +172,14 @@ fn a_prune_can_be_tried_first() {
 #[cfg(target_os = "linux")]
 #[test]
 fn scenario_72_a_file_that_cannot_be_removed_keeps_no_other() {
-    let test = "scenario_72_a_file_that_cannot_be_removed_keeps_no_other";
-    hearback_tests::with_private_mounts(test, || {
+    hearback_tests::with_private_mounts(|| {
         let world = World::new();
         let jobs: Vec<String> = (0..5).map(|_| world.launch(["--", &program("exit-with"), "0"])).collect();
         let folders: Vec<PathBuf> = jobs.iter().map(|id| settled(&world, id)).collect();
         // Something in the third is in use.
         let held = folders[2].join("held");
         fs::create_dir(&held).unwrap();
-        let mut in_use = hearback_tests::Mount::new(&["-t", "tmpfs", "tmpfs"], &held);
+        let mut in_use = hearback_tests::Mount::new("tmpfs", "mode=755", &held);
 
         let report = world.json(["prune", "--older-than", "0s", "--max-jobs", "0", "--json"]);
         let gone: Vec<&str> = report["pruned"].as_array().unwrap().iter().filter_map(Value::as_str).collect();

@@ -275,7 +275,7 @@ fn a_link_to_the_store_is_followed_if_it_is_ours() {
     settled(world.home(), &launched);
 
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped in part: only root can make links in the name of others");
+        hearback_tests::skipped("only root can make links in the name of others");
         return;
     }
     fs::os::unix::fs::lchown(&link, Some(NOBODY), None).unwrap();
@@ -293,7 +293,7 @@ fn a_link_to_the_store_is_followed_if_it_is_ours() {
 fn the_store_of_another_user_is_refused() {
     use std::os::unix::process::CommandExt;
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: it takes root to be two users");
+        hearback_tests::skipped("it takes root to be two users");
         return;
     }
     let world = World::new();
@@ -338,7 +338,7 @@ fn the_store_of_another_user_is_refused() {
 #[test]
 fn settings_that_somebody_else_wrote_are_ignored() {
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: only root can give files away");
+        hearback_tests::skipped("only root can give files away");
         return;
     }
     let world = World::new();
@@ -528,11 +528,11 @@ mod full_and_read_only {
             let world = World::new();
             fs::create_dir(world.home()).unwrap();
             let options = format!("{limits},mode=700");
-            SmallDisk { mount: Mount::new(&["-t", "tmpfs", "-o", &options, "tmpfs"], world.home()), world }
+            SmallDisk { mount: Mount::new("tmpfs", &options, world.home()), world }
         }
 
         fn limit(&self, limits: &str) {
-            self.mount.change(&["-o", &format!("remount,{limits}")]);
+            self.mount.change(limits);
         }
     }
 
@@ -611,21 +611,19 @@ mod full_and_read_only {
 
     #[test]
     fn a_launch_on_a_disk_without_room_for_files_works_or_leaves_nothing() {
-        let test = "full_and_read_only::a_launch_on_a_disk_without_room_for_files_works_or_leaves_nothing";
-        with_private_mounts(test, || launch_with_more_and_more(|n| format!("size=1m,nr_inodes={n}"), 18));
+        with_private_mounts(|| launch_with_more_and_more(|n| format!("size=1m,nr_inodes={n}"), 18));
     }
 
     #[test]
     fn a_launch_on_a_disk_without_room_for_bytes_works_or_leaves_nothing() {
-        let test = "full_and_read_only::a_launch_on_a_disk_without_room_for_bytes_works_or_leaves_nothing";
-        with_private_mounts(test, || {
+        with_private_mounts(|| {
             launch_with_more_and_more(|n| format!("size={}k,nr_inodes=1000", 4 * n), 12);
         });
     }
 
     #[test]
     fn an_end_finds_room_on_a_full_disk() {
-        with_private_mounts("full_and_read_only::an_end_finds_room_on_a_full_disk", || {
+        with_private_mounts(|| {
             let disk = SmallDisk::new("size=256k,nr_inodes=200");
             let world = &disk.world;
             let go = world.scratch("go");
@@ -671,7 +669,7 @@ mod full_and_read_only {
 
     #[test]
     fn a_full_disk_loses_output_and_counts_it() {
-        with_private_mounts("full_and_read_only::a_full_disk_loses_output_and_counts_it", || {
+        with_private_mounts(|| {
             let disk = SmallDisk::new("size=256k,nr_inodes=200");
             let world = &disk.world;
             let id = world.launch(["--session", "s", "--", &program("print"), "--bytes", "1000000"]);
@@ -703,7 +701,7 @@ mod full_and_read_only {
 
     #[test]
     fn what_comes_after_a_loss_is_at_its_place() {
-        with_private_mounts("full_and_read_only::what_comes_after_a_loss_is_at_its_place", || {
+        with_private_mounts(|| {
             let disk = SmallDisk::new(PLENTY);
             let world = &disk.world;
             let (full, more) = (world.scratch("full"), world.scratch("more"));
@@ -736,63 +734,59 @@ mod full_and_read_only {
 
     #[test]
     fn a_store_that_cannot_be_written_still_tells_the_truth() {
-        with_private_mounts(
-            "full_and_read_only::a_store_that_cannot_be_written_still_tells_the_truth",
-            || {
-                let world = World::new();
-                let go = world.scratch("go");
-                let (exit_with, hold) = (program("exit-with"), program("hold"));
-                let past = world.launch(["--", &exit_with, "3", "--print", "hello"]);
-                let owed = world.launch(["--session", "s", "--", &exit_with, "4"]);
-                let runs = world.launch(["--", &hold, &text(&go), "--code", "5"]);
-                let orphaned = world.launch(["--session", "s", "--", &hold, &text(&go)]);
-                settled(world.home(), &past);
-                world.leave_alone(&owed);
-                let target = |id: &str| u32::try_from(world.show(id)["pid"].as_u64().unwrap()).unwrap();
-                let (lost, target) = (target(&orphaned), target(&runs));
-                kill(Pid::from_raw(world.supervisor(&orphaned).cast_signed()), Signal::SIGKILL).unwrap();
-                eventually("the orphan is ended with its supervisor", || (!alive(lost)).then_some(()));
-                let mount = Mount::new(&["--bind", &text(world.home())], world.home());
-                mount.change(&["-o", "remount,bind,ro"]);
-                let before = Snapshot::of(world.home());
+        with_private_mounts(|| {
+            let world = World::new();
+            let go = world.scratch("go");
+            let (exit_with, hold) = (program("exit-with"), program("hold"));
+            let past = world.launch(["--", &exit_with, "3", "--print", "hello"]);
+            let owed = world.launch(["--session", "s", "--", &exit_with, "4"]);
+            let runs = world.launch(["--", &hold, &text(&go), "--code", "5"]);
+            let orphaned = world.launch(["--session", "s", "--", &hold, &text(&go)]);
+            settled(world.home(), &past);
+            world.leave_alone(&owed);
+            let target = |id: &str| u32::try_from(world.show(id)["pid"].as_u64().unwrap()).unwrap();
+            let (lost, target) = (target(&orphaned), target(&runs));
+            kill(Pid::from_raw(world.supervisor(&orphaned).cast_signed()), Signal::SIGKILL).unwrap();
+            eventually("the orphan is ended with its supervisor", || (!alive(lost)).then_some(()));
+            let mount = Mount::over_itself(world.home());
+            mount.change("bind,ro");
+            let before = Snapshot::of(world.home());
 
-                let states = |world: &World| {
-                    let listed = world.json(["list", "--json"]);
-                    assert!(listed.get("problems").is_none(), "{listed}");
-                    let jobs = listed["jobs"].as_array().unwrap().clone();
-                    let find =
-                        |id: &String| jobs.iter().find(|job| job["id"] == **id).unwrap()["state"].clone();
-                    [&past, &owed, &runs, &orphaned].map(find)
-                };
-                assert_eq!(states(&world), ["failed", "failed", "running", "failed"]);
-                assert_eq!(world.show(&orphaned)["outcome"]["reason"], "supervisor_died");
-                assert_eq!(world.run(["logs", &past]).ok(), "hello");
-                for (id, code) in [(&past, 3), (&owed, 4), (&orphaned, 125)] {
-                    world.run(["show", id]).ok();
-                    assert_eq!(world.run(["wait", id]).code, Some(code));
-                }
-                let refused = world.run(["launch", "--", &exit_with, "0"]);
-                assert_eq!((refused.code, refused.stdout.as_str()), (Some(125), ""), "{refused:?}");
-                assert!(refused.stderr.contains("Read-only file system"), "{refused:?}");
-                assert!(refused.stderr.contains("tip: point HEARBACK_HOME"), "{refused:?}");
-                for args in [&["reconcile"][..], &["prune", "--max-jobs", "0"]] {
-                    let ran = world.run(args);
-                    assert_eq!(ran.code, Some(125), "what cannot be done is not said to be: {ran:?}");
-                }
+            let states = |world: &World| {
+                let listed = world.json(["list", "--json"]);
+                assert!(listed.get("problems").is_none(), "{listed}");
+                let jobs = listed["jobs"].as_array().unwrap().clone();
+                let find = |id: &String| jobs.iter().find(|job| job["id"] == **id).unwrap()["state"].clone();
+                [&past, &owed, &runs, &orphaned].map(find)
+            };
+            assert_eq!(states(&world), ["failed", "failed", "running", "failed"]);
+            assert_eq!(world.show(&orphaned)["outcome"]["reason"], "supervisor_died");
+            assert_eq!(world.run(["logs", &past]).ok(), "hello");
+            for (id, code) in [(&past, 3), (&owed, 4), (&orphaned, 125)] {
+                world.run(["show", id]).ok();
+                assert_eq!(world.run(["wait", id]).code, Some(code));
+            }
+            let refused = world.run(["launch", "--", &exit_with, "0"]);
+            assert_eq!((refused.code, refused.stdout.as_str()), (Some(125), ""), "{refused:?}");
+            assert!(refused.stderr.contains("Read-only file system"), "{refused:?}");
+            assert!(refused.stderr.contains("tip: point HEARBACK_HOME"), "{refused:?}");
+            for args in [&["reconcile"][..], &["prune", "--max-jobs", "0"]] {
+                let ran = world.run(args);
+                assert_eq!(ran.code, Some(125), "what cannot be done is not said to be: {ran:?}");
+            }
 
-                // A job that ends now keeps its result until it can be written.
-                fs::write(&go, "").unwrap();
-                eventually("the job has ended", || (!alive(target)).then_some(()));
-                assert_eq!(states(&world)[2], "running", "nobody but its supervisor may say how");
-                assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
-                mount.change(&["-o", "remount,bind,rw"]);
-                assert_eq!(world.run(["wait", &runs]).code, Some(5));
-                assert_eq!(states(&world), ["failed"; 4]);
-                assert_eq!(
-                    read(&world.job_dir(&orphaned).join("end.json"))["outcome"]["reason"],
-                    "supervisor_died"
-                );
-            },
-        );
+            // A job that ends now keeps its result until it can be written.
+            fs::write(&go, "").unwrap();
+            eventually("the job has ended", || (!alive(target)).then_some(()));
+            assert_eq!(states(&world)[2], "running", "nobody but its supervisor may say how");
+            assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
+            mount.change("bind,rw");
+            assert_eq!(world.run(["wait", &runs]).code, Some(5));
+            assert_eq!(states(&world), ["failed"; 4]);
+            assert_eq!(
+                read(&world.job_dir(&orphaned).join("end.json"))["outcome"]["reason"],
+                "supervisor_died"
+            );
+        });
     }
 }

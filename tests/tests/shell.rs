@@ -180,7 +180,7 @@ fn scenario_61_text_for_sh_runs_as_the_shell_itself_would_run_it() {
 fn scenario_61_text_for_bash_runs_as_the_shell_itself_would_run_it() {
     let world = World::new();
     let Some(bash) = shell("bash") else {
-        eprintln!("skipped: there is no bash here");
+        hearback_tests::skipped("there is no bash here");
         return;
     };
     let path = path_with(&world, &[("bash", &bash), ("sh", &shell("sh").unwrap())]);

@@ -155,10 +155,10 @@ impl Drop for Unit {
 
 #[test]
 fn scenario_82_a_job_in_a_unit_ends_with_it_and_says_so_before() {
-    with_private_mounts("scenario_82_a_job_in_a_unit_ends_with_it_and_says_so_before", || {
+    with_private_mounts(|| {
         let world = World::new();
         let Some(groups) = Groups::mount() else {
-            eprintln!("skipped: no groups of processes can be made here");
+            hearback_tests::skipped("no groups of processes can be made here");
             return;
         };
         let (go, hold) = (world.scratch("go"), bin("hold"));
@@ -202,10 +202,10 @@ fn scenario_82_a_job_in_a_unit_ends_with_it_and_says_so_before() {
 
 #[test]
 fn doctor_names_the_unit_and_the_way_out_of_it() {
-    with_private_mounts("doctor_names_the_unit_and_the_way_out_of_it", || {
+    with_private_mounts(|| {
         let world = World::new();
         let Some(groups) = Groups::mount() else {
-            eprintln!("skipped: no groups of processes can be made here");
+            hearback_tests::skipped("no groups of processes can be made here");
             return;
         };
         let told = |unit: &Unit, name: &str| -> Value {
@@ -221,8 +221,8 @@ fn doctor_names_the_unit_and_the_way_out_of_it() {
         assert!(check["tip"].as_str().unwrap().contains("systemd-run --scope"), "{check}");
 
         // A machine that systemd runs, with a login manager that ends what is left of a login.
-        let _run = Mount::new(&["-t", "tmpfs", "tmpfs"], "/run");
-        let _etc = Mount::new(&["-t", "tmpfs", "tmpfs"], "/etc/systemd");
+        let _run = Mount::new("tmpfs", "mode=755", "/run");
+        let _etc = Mount::new("tmpfs", "mode=755", "/etc/systemd");
         fs::create_dir_all("/run/systemd/system").unwrap();
         let set = |text: &str| {
             fs::create_dir_all("/etc/systemd/logind.conf.d").unwrap();

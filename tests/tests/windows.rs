@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use hearback_tests::{
-    KillOnDrop, Ran, World, alive, bin, carrying, eventually, is_real_windows, lines, run, unix_path as unix,
+    KillOnDrop, Ran, World, alive, bin, carrying, eventually, is_real_windows, lines, outside, run,
 };
 use serde_json::{Value, json};
 
@@ -231,41 +231,15 @@ fn tree(world: &World, options: &[&str]) -> (String, Vec<u32>) {
     (id, grown.iter().map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect())
 }
 
-/// Sends a signal from outside of Wine to the one process whose command line has `mark` in it.
-///
-/// `mark` is random, so that nobody else is meant. Tells whether there is an outside.
-#[track_caller]
-fn from_outside(world: &World, signal: &str, mark: &str) -> bool {
-    if is_real_windows() {
-        eprintln!("skipped: there is no outside here");
-        return false;
-    }
-    let (script, done) = (world.scratch("signal.sh"), world.scratch("signalled"));
-    let _ = fs_err::remove_file(&done);
-    let text = format!(
-        "for dir in /proc/[0-9]*; do\n\
-         if tr '\\0' ' ' <$dir/cmdline 2>/dev/null | grep -q -F -e '{mark}'; then\n\
-         found=\"$found ${{dir#/proc/}}\"; fi; done\n\
-         kill -{signal} $found && echo $found > '{}'\n",
-        unix(&done)
-    );
-    fs_err::write(&script, text).unwrap();
-    let mut command = Command::new("start");
-    command.args(["/wait", "/unix", "/bin/sh", &unix(&script)]);
-    run(command);
-    let found = eventually("somebody was found and signalled", || lines(&done).first().cloned());
-    assert_eq!(found.split_whitespace().count(), 1, "{mark}: {found}");
-    true
-}
-
 #[test]
 fn a_supervisor_killed_from_outside_takes_its_tree_along_and_is_lost() {
+    if !outside::is_there("a kill without a word") {
+        return;
+    }
     let world = World::new();
     let (id, pids) = tree(&world, &[]);
     // The only thing on its command line is the id.
-    if !from_outside(&world, "KILL", &format!("__supervise {id}")) {
-        return;
-    }
+    outside::signal("KILL", &format!("__supervise {id}"));
     assert_eq!(world.run(["wait", &id]).code, Some(125));
     let job = world.show(&id);
     // Who looks at the processes alone sees the code 0: closing a Job Object ends them with it.
@@ -276,6 +250,9 @@ fn a_supervisor_killed_from_outside_takes_its_tree_along_and_is_lost() {
 
 #[test]
 fn a_launcher_killed_from_outside_takes_nothing_along() {
+    if !outside::is_there("a kill without a word") {
+        return;
+    }
     let world = World::new();
     let (go, witness) = (world.scratch("go"), world.scratch("witness"));
     let launch = args!["launch", "--wait", "--", bin("hold"), go, "--code", "4"];
@@ -284,9 +261,7 @@ fn a_launcher_killed_from_outside_takes_nothing_along() {
     let started = eventually("the job has started", || lines(&witness).first().cloned());
     let target: u32 = started.strip_prefix("start ").unwrap().parse().unwrap();
     // What the target has on its command line, with the dashes that only the launcher has.
-    if !from_outside(&world, "KILL", &format!("-- {} {}", bin("hold").display(), go.display())) {
-        return;
-    }
+    outside::signal("KILL", &format!("-- {} {}", bin("hold").display(), go.display()));
     launcher.0.wait().unwrap();
     assert!(alive(target));
     let id = world.json(["list", "--json"])["jobs"][0]["id"].as_str().unwrap().to_owned();
@@ -297,11 +272,12 @@ fn a_launcher_killed_from_outside_takes_nothing_along() {
 
 #[test]
 fn a_supervisor_that_is_stopped_from_outside_is_an_error_and_can_be_forced() {
-    let world = World::new();
-    let (id, pids) = tree(&world, &["--grace", "100ms"]);
-    if !from_outside(&world, "STOP", &format!("__supervise {id}")) {
+    if !outside::is_there("a stop") {
         return;
     }
+    let world = World::new();
+    let (id, pids) = tree(&world, &["--grace", "100ms"]);
+    outside::signal("STOP", &format!("__supervise {id}"));
     let refused = world.run(["kill", &id]);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
     assert!(refused.stderr.contains("does not answer") && refused.stderr.contains("--force"), "{refused:?}");

@@ -87,7 +87,7 @@ fn round(world: &World, kind: &str, grown: usize, way: Way, n: usize) -> (PathBu
 fn ended_by(kind: &str, grown: usize, ways: &[Way]) {
     if kind.starts_with("storm") && hearback_tests::is_wine() {
         // Its server loses track: a process that was never killed ends with code 0.
-        eprintln!("skipped: Wine does not stand a storm of processes");
+        hearback_tests::skipped("Wine does not stand a storm of processes");
         return;
     }
     let world = World::new();
@@ -197,7 +197,7 @@ mod linux {
             let (folder, witness) = (world.scratch("mute"), world.scratch("asked"));
             fs_err::create_dir(&folder).unwrap();
             if !Path::new("/dev/fuse").exists() {
-                eprintln!("skipped: there is no /dev/fuse");
+                hearback_tests::skipped("there is no /dev/fuse");
                 return None;
             }
             let server = Command::new(bin("mute")).arg(&folder).arg(&witness).stdin(Stdio::null()).spawn();
@@ -217,7 +217,7 @@ mod linux {
 
     #[test]
     fn who_cannot_be_killed_is_named_and_killed_later() {
-        with_private_mounts("linux::who_cannot_be_killed_is_named_and_killed_later", || {
+        with_private_mounts(|| {
             std::thread::scope(|scope| {
                 for way in ALL {
                     scope.spawn(move || is_named_and_killed_later(way));

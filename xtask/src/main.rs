@@ -9,6 +9,7 @@
 mod features;
 mod layers;
 mod measure;
+mod skips;
 mod steps;
 mod targets;
 mod test;

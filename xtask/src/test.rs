@@ -2,16 +2,26 @@
 
 use anyhow::Result;
 
+use crate::skips::Skips;
 use crate::workspace::Workspace;
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<()> {
     // Cargo builds a program for the tests of its own package only, and ours are started from another one.
-    workspace.cargo(&["build", "--workspace", "--bins", "--all-features"])?;
+    build_programs(workspace)?;
     let nextest = workspace.works("cargo", &["nextest", "--version"]);
     if !nextest {
         eprintln!("cargo-nextest is not installed: `cargo test` runs the same tests, more slowly");
     }
-    workspace.cargo(&runner_args(nextest, extra))
+    let list = workspace.target_directory()?.join("skipped-tests");
+    let skips = Skips::begin(list.clone(), list.display().to_string())?;
+    let tested = workspace.cargo_with_env(&runner_args(nextest, extra), &[skips.variable()]);
+    skips.tell()?;
+    tested
+}
+
+/// Builds hearback and the fixture programs for this machine.
+pub(crate) fn build_programs(workspace: &Workspace) -> Result<()> {
+    workspace.cargo(&["build", "--workspace", "--bins", "--all-features"])
 }
 
 /// Doctests are left out on both roads: nextest cannot run them, and the `doctest` step does.

@@ -2,10 +2,11 @@
 //!
 //! On Windows itself there is nothing to prepare: there the step is the same as `test`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::skips::Skips;
 use crate::workspace::Workspace;
 use crate::{targets, test, tidy};
 
@@ -17,9 +18,8 @@ const PACKAGES: [&str; 3] = ["wine64", "wine", "gcc-mingw-w64-x86-64"];
 const PREFIX_VERSION: &str = "1";
 /// Wine's server does its work for all of them in one thread, so more at once only wait for each other.
 const THREADS: &str = "4";
-/// Wine shows a dying process as another, and ends one now and then that nobody killed. What fails is run again, and
-/// named as flaky if it passes then. Nowhere else is anything run twice.
-const RETRIES: &str = "2";
+/// Set where whatever is mounted is seen by nobody else: by us, for Wine and for the tests.
+const PRIVATE_MOUNTS: &str = "HEARBACK_TESTS_PRIVATE_MOUNTS";
 /// How long Wine's server stays without anybody: longer than a test takes, and not for ever if we are interrupted.
 const SERVER_STAYS: &str = "-p600";
 
@@ -29,24 +29,57 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
         return test::run(workspace, extra);
     }
     ensure_tools(workspace, install)?;
+    if let Some(outcome) = in_private(workspace, args) {
+        return outcome;
+    }
     targets::ensure_installed(workspace, TARGET)?;
     let wine = Wine::new(workspace)?;
     // xtask is left out: it is the program that runs on the developer's own machine.
     let what = ["--workspace", "--exclude", "xtask", "--all-features", "--target", TARGET];
     let env = wine.env();
+    // Some tests have something done by the system around Wine, with fixtures that were built for it.
+    test::build_programs(workspace)?;
     workspace.cargo_with_env(&[&["build", "--bins"], &what[..]].concat(), &env)?;
     workspace.cargo_with_env(&[&["test", "--no-run"], &what[..]].concat(), &env)?;
     let nextest = workspace.works("cargo", &["nextest", "--version"]);
     let runner: &[&str] = match nextest {
-        true => &["nextest", "run", "--no-fail-fast", "--test-threads", THREADS, "--retries", RETRIES],
+        true => &["nextest", "run", "--no-fail-fast", "--test-threads", THREADS],
         false => &["test", "--no-fail-fast", "--lib", "--bins", "--tests"],
     };
     let running = wine.start()?;
     let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
-    let tested = workspace.cargo_with_env(&[runner, &what, &extra].concat(), &env);
+    let list = wine.prefix.join("skipped-tests");
+    let skips = Skips::begin(list.clone(), spelled(&list))?;
+    let fixtures = workspace.target_directory()?.join("debug").display().to_string();
+    let about = [skips.variable(), ("HEARBACK_TESTS_OUTSIDE", &fixtures)];
+    let tested = workspace.cargo_with_env(&[runner, &what, &extra].concat(), &[&env[..], &about].concat());
     drop(running);
+    skips.tell()?;
     tell_what_is_absent(workspace)?;
     tested
+}
+
+/// Does it all again where nobody else sees what tests mount; nothing where that is not permitted, or already so.
+///
+/// Wine's server opens files for everybody, so it has to be in there as well.
+fn in_private(workspace: &Workspace, args: &[String]) -> Option<Result<()>> {
+    let unshare = ["--mount", "--propagation", "private", "--"];
+    let permitted = || workspace.works("unshare", &[&unshare[..], &["true"]].concat());
+    if std::env::var_os(PRIVATE_MOUNTS).is_some() || !permitted() {
+        return None;
+    }
+    let again = || {
+        let me = std::env::current_exe()?.display().to_string();
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        let whole = [&unshare[..], &[&me, "windows"], &args].concat();
+        workspace.run_with_env("unshare", &whole, &[(PRIVATE_MOUNTS, "yes")])
+    };
+    Some(again())
+}
+
+/// A path of the host as Wine names it.
+fn spelled(path: &Path) -> String {
+    format!("Z:{}", path.display()).replace('/', "\\")
 }
 
 /// What followed the name of the task.
@@ -117,7 +150,7 @@ impl<'a> Wine<'a> {
         let prefix = workspace.target_directory()?.join("wine");
         let shown =
             prefix.to_str().context("the target directory has a name that is not Unicode")?.to_owned();
-        let sources = format!("Z:{}", workspace.root().display()).replace('/', "\\");
+        let sources = spelled(workspace.root());
         Ok(Self { workspace, prefix, shown, sources })
     }
 

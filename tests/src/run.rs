@@ -102,6 +102,6 @@ pub fn bin(name: &str) -> PathBuf {
     // Tests are in `deps`, the programs one folder up.
     let folder = test.parent().and_then(Path::parent).expect("a test is in the target folder");
     let path = folder.join(format!("{name}{}", env::consts::EXE_SUFFIX));
-    assert!(path.is_file(), "build the programs first: cargo build --workspace --bins");
+    assert!(path.is_file(), "build the programs too: cargo test --workspace");
     path
 }

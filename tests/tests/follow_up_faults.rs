@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
-use hearback_tests::{Chance, KillOnDrop, Outbox, alive, bin, eventually, kill_if_there, lines, run, scaled};
+#[cfg(target_os = "linux")]
+use hearback_tests::run;
+use hearback_tests::{Chance, KillOnDrop, Outbox, alive, bin, eventually, kill_if_there, lines, scaled};
 use serde_json::{Value, json};
 
 fn is_full() -> bool {

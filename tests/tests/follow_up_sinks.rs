@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use fs_err as fs;
-use hearback_tests::{Outbox, Snapshot, bin, eventually, lines, run};
+#[cfg(unix)]
+use hearback_tests::eventually;
+use hearback_tests::{Outbox, Snapshot, bin, lines, run};
 use serde_json::Value;
 
 fn text(path: &Path) -> String {

@@ -70,7 +70,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "targets",
-        about: "the crates compile for the other operating systems",
+        about: "no warnings for the other operating systems either",
         run: |workspace, _| targets::run(workspace),
     },
     Step {

@@ -1,4 +1,4 @@
-//! The `test` step: build the programs that end-to-end tests start, then run every test but the doctests.
+//! The `test` step: every test but the doctests.
 
 use anyhow::Result;
 
@@ -6,8 +6,6 @@ use crate::skips::Skips;
 use crate::workspace::Workspace;
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<()> {
-    // Cargo builds a program for the tests of its own package only, and ours are started from another one.
-    build_programs(workspace)?;
     let nextest = workspace.works("cargo", &["nextest", "--version"]);
     if !nextest {
         eprintln!("cargo-nextest is not installed: `cargo test` runs the same tests, more slowly");
@@ -17,11 +15,6 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<()> {
     let tested = workspace.cargo_with_env(&runner_args(nextest, extra), &[skips.variable()]);
     skips.tell()?;
     tested
-}
-
-/// Builds hearback and the fixture programs for this machine.
-pub(crate) fn build_programs(workspace: &Workspace) -> Result<()> {
-    workspace.cargo(&["build", "--workspace", "--bins", "--all-features"])
 }
 
 /// Doctests are left out on both roads: nextest cannot run them, and the `doctest` step does.

@@ -37,10 +37,9 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     // xtask is left out: it is the program that runs on the developer's own machine.
     let what = ["--workspace", "--exclude", "xtask", "--all-features", "--target", TARGET];
     let env = wine.env();
-    // Some tests have something done by the system around Wine, with fixtures that were built for it.
-    test::build_programs(workspace)?;
-    workspace.cargo_with_env(&[&["build", "--bins"], &what[..]].concat(), &env)?;
     workspace.cargo_with_env(&[&["test", "--no-run"], &what[..]].concat(), &env)?;
+    // Some tests have something done by the system around Wine, with fixtures that were built for it.
+    workspace.cargo(&["build", "--workspace", "--bins", "--all-features"])?;
     let nextest = workspace.works("cargo", &["nextest", "--version"]);
     let runner: &[&str] = match nextest {
         true => &["nextest", "run", "--no-fail-fast", "--test-threads", THREADS],

@@ -4,7 +4,8 @@
 //! then sleeps: `double-fork` (an orphan at once), `session` and `group` (one of its own; on Windows no console, and a
 //! console group of its own), `closed` (no standard stream is open; on Windows they lead nowhere), `bare` (an empty
 //! environment) and `shells` (each generation is started by a shell that is started by a shell). Linux has `deaf`
-//! (SIGTERM is blocked) and `stopped` (SIGSTOP), Windows `breakaway` (out of the Job Object).
+//! (SIGTERM is blocked) and `stopped` (SIGSTOP), Windows `breakaway` (out of the Job Object
+//! if it may, and without a mark, like what Git Bash starts).
 //!
 //! The storms are processes that are never there when one looks: each starts its successor and ends. `storm` is some
 //! chains of those in one group, `storm-sessions` gives each link a session of its own. `storm-growing` doubles
@@ -180,12 +181,20 @@ mod zoo {
             if self.kind == "double-fork" {
                 command.args(["--orphan-of", &orphan_of.to_string()]);
             }
-            if self.kind == "bare" {
+            if ["bare", "breakaway"].contains(&self.kind.as_str()) {
                 command.env_clear();
             }
             #[cfg(windows)]
             self.help_to_escape(&mut command);
-            command.spawn().expect("a child can be started")
+            match command.spawn() {
+                // Not allowed to leave the Job Object, so it tries without.
+                #[cfg(windows)]
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                    std::os::windows::process::CommandExt::creation_flags(&mut command, 0);
+                    command.spawn().expect("a child can be started")
+                }
+                child => child.expect("a child can be started"),
+            }
         }
 
         /// The first starts the chains and stays; every other is followed by another, until the time is over.

@@ -5,8 +5,8 @@
 //! into its own session, into its own process group, or by a process in between that exits, which makes it an
 //! orphan. Then it appends `<pid> <depth>` to the witness and sleeps for 120 s. The first process does not
 //! escape. With `--ignore-term` SIGTERM stays blocked in all of them. On Windows a session of its own means no
-//! console, `breakaway` asks to leave the Job Object, and nobody has to be told to ignore a request: who has no
-//! console hears none.
+//! console, `breakaway` asks to leave the Job Object and stays if it may not, and nobody has to be told to ignore a
+//! request: who has no console hears none.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -107,7 +107,18 @@ impl Tree {
             command.arg("--ignore-term");
         }
         #[cfg(windows)]
-        std::os::windows::process::CommandExt::creation_flags(&mut command, self.detach.creation_flags());
+        {
+            use std::os::windows::process::CommandExt;
+            command.creation_flags(self.detach.creation_flags());
+            if self.detach == Detach::Breakaway {
+                match command.spawn() {
+                    Err(refused) if refused.kind() == std::io::ErrorKind::PermissionDenied => {
+                        command.creation_flags(0);
+                    }
+                    left => return left.expect("a child can be started"),
+                }
+            }
+        }
         command.spawn().expect("a child can be started")
     }
 

@@ -1,10 +1,11 @@
 //! A program that outlives whoever started it: a hidden console of its own, no handle of anybody's, and outside the
-//! caller's Job Object where that lets go. A supervisor is one that has a wire besides.
+//! caller's Job Object where that is ours or lets go. A supervisor is one that has a wire besides.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::windows::io::{IntoRawHandle, OwnedHandle};
+use std::time::Duration;
 
 use hearback_core::port::executor::{ANSWER_VARIABLE, BOUND_TO_CALLER, Detachment};
 use hearback_core::port::process::{DetachedRequest, SupervisorLink, SupervisorRequest};
@@ -16,12 +17,15 @@ use windows_sys::Win32::System::Console::{
 use windows_sys::Win32::System::JobObjects::IsProcessInJob;
 use windows_sys::Win32::System::Threading::{
     CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, GetCurrentProcess,
+    PROCESS_CREATION_FLAGS, PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE,
 };
 
-use super::process::{Creation, Streams};
-use super::{call, command_line, environment};
+use super::process::{ADOPT, Creation, Streams};
+use super::{call, command_line, environment, identity};
 use crate::wire::PipeLink;
 use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK, mark, program};
+
+const FLAGS: PROCESS_CREATION_FLAGS = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
 
 /// What a job on this system lives through. Logging off ends everything.
 pub(crate) const SURVIVES: [&str; 3] = ["parent", "terminal", "process_group"];
@@ -75,7 +79,7 @@ fn create(request: &DetachedRequest, mark: &OsStr, streams: Streams) -> io::Resu
     let marks =
         [(SUPERVISOR_MARK.as_ref(), Some(mark)), (JOB_MARK.as_ref(), None), (ERRAND_MARK.as_ref(), None)];
     // A job that launches another does not lend it the place of its own answer.
-    let own = [(ANSWER_VARIABLE.as_ref(), None)];
+    let own = [(ANSWER_VARIABLE.as_ref(), None), (OWNER_VARIABLE.as_ref(), None)];
     let environment = environment::block(own.into_iter().chain(changes).chain(marks))?;
     let line = command_line::command_line(request.program.as_os_str(), &request.args)?;
     let creation = Creation {
@@ -85,13 +89,44 @@ fn create(request: &DetachedRequest, mark: &OsStr, streams: Streams) -> io::Resu
         cwd: &request.home,
         streams,
     };
-    let flags = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
-    match creation.create(flags | CREATE_BREAKAWAY_FROM_JOB) {
-        // The caller's job does not let go, so it stays in that. A supervisor says so in what its job survives.
-        Err(error) if call::is(&error, ERROR_ACCESS_DENIED) => creation.create(flags),
-        other => other,
+    // Through the owner first: a Job Object inside of ours may let go, and ours would then hold it all the same.
+    match owner() {
+        Some(owner) => leave(&creation, Some(&owner)).or_else(|_| leave(&creation, None)),
+        None => leave(&creation, None),
+    }
+}
+
+/// Creates it outside of the Job Object that its parent is in. Where that does not let go it stays in there, and a
+/// supervisor says so in what its job survives.
+fn leave(creation: &Creation<'_>, parent: Option<&OwnedHandle>) -> io::Result<()> {
+    match creation.create_as_child_of(parent, FLAGS | CREATE_BREAKAWAY_FROM_JOB) {
+        Err(error) if call::is(&error, ERROR_ACCESS_DENIED) => creation.create_as_child_of(parent, FLAGS),
+        created => created,
     }
     .map(drop)
+}
+
+/// The variable by which whoever is in a Job Object of ours knows its owner, and what it is set to.
+///
+/// Such a Job Object lets nobody go, and a supervisor that is launched from inside must not end with it. So it becomes a
+/// child of the owner, who is outside.
+pub(crate) fn owned_by_me() -> Option<(&'static OsStr, OsString)> {
+    let me = identity::identify(std::process::id()).ok()??;
+    Some((OWNER_VARIABLE.as_ref(), format!("{}.{}", me.pid, me.started).into()))
+}
+
+const OWNER_VARIABLE: &str = "HEARBACK_OWNER";
+
+/// Who owns the Job Object that we are in, if it is ours and the owner is still there.
+fn owner() -> Option<OwnedHandle> {
+    let named = std::env::var(OWNER_VARIABLE).ok()?;
+    let (pid, started) = named.split_once('.')?;
+    let (pid, started): (u32, u64) = (pid.parse().ok()?, started.parse().ok()?);
+    let rights = ADOPT | PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;
+    let owner = identity::open(pid, rights).ok()??;
+    let is_it = identity::identity(&owner, pid).ok()?.started == started;
+    let lives = !identity::has_ended(&owner, Some(Duration::ZERO)).ok()?;
+    (is_it && lives).then_some(owner)
 }
 
 /// The null device, to read from and to write to.
@@ -136,7 +171,6 @@ mod tests {
     use super::*;
     use hearback_core::port::process::Heard;
     use hearback_core::testing::sample;
-    use std::time::Duration;
 
     #[test]
     fn a_supervisor_that_says_nothing_is_heard_to_go() {

@@ -13,7 +13,7 @@ use hearback_core::{CommandLine, Exit, StartError, StartErrorKind};
 use super::executor::{begin, cannot_execute, create, exit_code, told};
 use super::job::Job;
 use super::process::Streams;
-use super::{identity, tree};
+use super::{clock, detach, identity, tree};
 use crate::program;
 use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
 
@@ -37,11 +37,11 @@ pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
     let (complained, error) = io::pipe().map_err(cannot)?;
     let streams = Streams { input: input.into(), output: output.into(), error: Some(error.into()) };
     let job = Job::new().map_err(cannot)?;
-    let created = create(&program, &line, &cwd, changes(errand), streams).map_err(refused)?;
-    if let Err(error) = begin(&job, &created) {
-        let _ = job.terminate();
-        return Err(refused(error));
-    }
+    let owner = detach::owned_by_me();
+    let owner = owner.iter().map(|(name, value)| (*name, Some(value.as_os_str())));
+    let changes = changes(errand).into_iter().chain(owner);
+    let created = create(&program, &line, &cwd, changes, streams).map_err(refused)?;
+    begin(&job, &created).map_err(refused)?;
     let stdin = errand.stdin.clone();
     // One that ends, or closes its input, without reading all of it is none of our business.
     let tell = move || drop(std::thread::spawn(move || drop(tells.write_all(&stdin))));
@@ -101,10 +101,11 @@ fn listen<F: FnOnce() + Send + 'static>(
     heard
 }
 
-/// What was said, without waiting for anybody who holds the pipe open.
+/// What was said, without waiting for anybody who holds the pipe open, however much that one has to say.
 fn all(heard: &Receiver<Vec<u8>>) -> Vec<u8> {
+    let deadline = clock::awake() + REST_WITHIN;
     let mut said = Vec::new();
-    while let Ok(piece) = heard.recv_timeout(REST_WITHIN) {
+    while let Ok(piece) = heard.recv_timeout(deadline.saturating_sub(clock::awake())) {
         said.extend(piece);
     }
     said

@@ -27,6 +27,9 @@ use super::{call, clock, identity};
 
 /// The code of a process that was ended by force. Nobody takes it for success.
 pub(crate) const EXIT_FORCED: u32 = 1;
+/// The limits of a job that ends with its owner and lets go of whoever asks. Ours do not.
+pub(crate) const LETS_GO: JOB_OBJECT_LIMIT =
+    JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_BREAKAWAY_OK;
 /// How many members are looked at. A longer list would only be cut later.
 const MEMBERS_MAX: usize = 1024;
 
@@ -51,9 +54,9 @@ impl Job {
         // SAFETY: the handle was made for us by the line above.
         let handle = unsafe { call::own(raw) }?;
         let job = Self { handle };
-        // Whoever asks to leave may: a supervisor that is launched from inside must not end with this job. Leaving
-        // without asking, which would let every grandchild out, is not offered.
-        job.limit(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_BREAKAWAY_OK)?;
+        // Nobody may leave: the runtime of Git Bash asks to, for everything that it starts, wherever that is allowed.
+        // A supervisor that is launched from inside leaves by another way, see `detach`.
+        job.limit(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE)?;
         Ok(job)
     }
 
@@ -69,7 +72,7 @@ impl Job {
         call::done(unsafe { TerminateJobObject(self.handle.as_raw_handle(), EXIT_FORCED) })
     }
 
-    /// Lets its processes live on when the handle is closed.
+    /// Lets its processes live on when the handle is closed, and leave: nobody owns them any more.
     pub(crate) fn release(&self) -> io::Result<()> {
         self.limit(JOB_OBJECT_LIMIT_BREAKAWAY_OK)
     }
@@ -180,8 +183,8 @@ impl Job {
 /// When the system would not.
 pub fn confine_myself(lets_go: bool) -> io::Result<()> {
     let job = Job::new()?;
-    if !lets_go {
-        job.limit(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE)?;
+    if lets_go {
+        job.limit(LETS_GO)?;
     }
     // SAFETY: gives a constant that stands for this process.
     let me = unsafe { GetCurrentProcess() };

@@ -9,14 +9,16 @@ use std::path::{Component, Path, PathBuf, Prefix};
 use std::time::Duration;
 
 use windows_sys::Win32::Foundation::{
-    ERROR_COMMITMENT_LIMIT, ERROR_INTERNAL_ERROR, ERROR_LOCK_VIOLATION, ERROR_NO_SYSTEM_RESOURCES,
-    ERROR_NOT_ENOUGH_MEMORY, ERROR_SHARING_VIOLATION, HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation,
+    DUPLICATE_CLOSE_SOURCE, DUPLICATE_SAME_ACCESS, DuplicateHandle, ERROR_COMMITMENT_LIMIT,
+    ERROR_INTERNAL_ERROR, ERROR_LOCK_VIOLATION, ERROR_NO_SYSTEM_RESOURCES, ERROR_NOT_ENOUGH_MEMORY,
+    ERROR_SHARING_VIOLATION, HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation,
 };
 use windows_sys::Win32::System::Threading::{
     CREATE_UNICODE_ENVIRONMENT, CreateProcessW, DeleteProcThreadAttributeList, EXTENDED_STARTUPINFO_PRESENT,
-    InitializeProcThreadAttributeList, LPPROC_THREAD_ATTRIBUTE_LIST, PROC_THREAD_ATTRIBUTE_HANDLE_LIST,
-    PROCESS_CREATION_FLAGS, PROCESS_INFORMATION, STARTF_USESTDHANDLES, STARTUPINFOEXW, STARTUPINFOW,
-    UpdateProcThreadAttribute,
+    GetCurrentProcess, InitializeProcThreadAttributeList, LPPROC_THREAD_ATTRIBUTE_LIST,
+    PROC_THREAD_ATTRIBUTE_HANDLE_LIST, PROC_THREAD_ATTRIBUTE_PARENT_PROCESS, PROCESS_ACCESS_RIGHTS,
+    PROCESS_CREATE_PROCESS, PROCESS_CREATION_FLAGS, PROCESS_DUP_HANDLE, PROCESS_INFORMATION,
+    STARTF_USESTDHANDLES, STARTUPINFOEXW, STARTUPINFOW, UpdateProcThreadAttribute,
 };
 
 use super::call;
@@ -37,6 +39,9 @@ pub(crate) struct Creation<'a> {
     /// Its standard streams. They become inheritable, so they are taken for this one process.
     pub(crate) streams: Streams,
 }
+
+/// What it takes to have a child in the name of another process.
+pub(crate) const ADOPT: PROCESS_ACCESS_RIGHTS = PROCESS_CREATE_PROCESS | PROCESS_DUP_HANDLE;
 
 /// Standard streams.
 pub(crate) struct Streams {
@@ -59,9 +64,19 @@ impl Creation<'_> {
     ///
     /// What stands in the way for a moment is waited for, but not for long.
     pub(crate) fn create(&self, flags: PROCESS_CREATION_FLAGS) -> io::Result<Created> {
+        self.create_as_child_of(None, flags)
+    }
+
+    /// Does what [`Self::create`] does, as a child of another process: where that one is in a Job Object, so is the
+    /// child, and not where we are.
+    pub(crate) fn create_as_child_of(
+        &self,
+        parent: Option<&OwnedHandle>,
+        flags: PROCESS_CREATION_FLAGS,
+    ) -> io::Result<Created> {
         let mut tried = 1;
         loop {
-            match self.try_to_create(flags) {
+            match self.try_to_create(parent, flags) {
                 Err(error) if is_for_a_moment(&error) && tried < TRIES => {
                     std::thread::sleep(Duration::from_millis(10) * 2_u32.pow(tried));
                     tried += 1;
@@ -71,26 +86,29 @@ impl Creation<'_> {
         }
     }
 
-    fn try_to_create(&self, flags: PROCESS_CREATION_FLAGS) -> io::Result<Created> {
+    fn try_to_create(
+        &self,
+        parent: Option<&OwnedHandle>,
+        flags: PROCESS_CREATION_FLAGS,
+    ) -> io::Result<Created> {
         let program = call::zero_ended(self.program.as_os_str())?;
         let mut line = self.line.to_vec();
         let cwd = call::zero_ended(plain(self.cwd).as_os_str())?;
         let Streams { input, output, error } = &self.streams;
-        let mut inherited = vec![input.as_raw_handle(), output.as_raw_handle()];
         // Named once each: a handle that is listed twice makes the whole list invalid.
-        inherited.extend(error.as_ref().map(AsRawHandle::as_raw_handle));
-        for handle in &inherited {
-            // SAFETY: the handle is open as long as `self`, which owns it.
-            call::done(unsafe { SetHandleInformation(*handle, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT) })?;
-        }
-        let list = InheritList::new(&inherited)?;
+        let streams: Vec<_> = [input, output].into_iter().chain(error).collect();
+        let inherited = Inherited::new(&streams, parent)?;
+        let handles = &inherited.handles;
+        let parent = parent.map(AsRawHandle::as_raw_handle);
+        let list = AttributeList::new(handles, parent.as_ref())?;
         let startup = STARTUPINFOEXW {
             StartupInfo: STARTUPINFOW {
                 cb: size_of::<STARTUPINFOEXW>() as u32,
                 dwFlags: STARTF_USESTDHANDLES,
-                hStdInput: input.as_raw_handle(),
-                hStdOutput: output.as_raw_handle(),
-                hStdError: error.as_ref().unwrap_or(output).as_raw_handle(),
+                hStdInput: handles[0],
+                hStdOutput: handles[1],
+                // Where there is no third, errors go where output goes.
+                hStdError: *handles.get(2).unwrap_or(&handles[1]),
                 ..Default::default()
             },
             lpAttributeList: list.list,
@@ -134,41 +152,119 @@ fn is_for_a_moment(error: &io::Error) -> bool {
     codes.into_iter().any(|code| call::is(error, code))
 }
 
-/// The handles that a child inherits, as the system wants to be told.
-struct InheritList<'a> {
+/// The handles that a child inherits. A child inherits from its parent, so another's are lent to that one first.
+struct Inherited<'a> {
+    handles: Vec<HANDLE>,
+    /// Who has them beside us, until this is dropped.
+    lent_to: Option<&'a OwnedHandle>,
+}
+
+impl<'a> Inherited<'a> {
+    fn new(streams: &[&OwnedHandle], parent: Option<&'a OwnedHandle>) -> io::Result<Self> {
+        let mut inherited = Self { handles: Vec::new(), lent_to: parent };
+        for stream in streams {
+            let handle = match parent {
+                Some(parent) => lend(stream, parent)?,
+                None => {
+                    let handle = stream.as_raw_handle();
+                    // SAFETY: the handle is open as long as the stream, which is borrowed.
+                    call::done(unsafe {
+                        SetHandleInformation(handle, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT)
+                    })?;
+                    handle
+                }
+            };
+            inherited.handles.push(handle);
+        }
+        Ok(inherited)
+    }
+}
+
+impl Drop for Inherited<'_> {
+    fn drop(&mut self) {
+        let Some(parent) = self.lent_to else { return };
+        for handle in &self.handles {
+            // SAFETY: the process handle is ours; the other names a handle that was made in that process by us, which
+            // nobody there knows of, and is closed by this.
+            unsafe {
+                DuplicateHandle(
+                    parent.as_raw_handle(),
+                    *handle,
+                    std::ptr::null_mut(),
+                    std::ptr::null_mut(),
+                    0,
+                    0,
+                    DUPLICATE_CLOSE_SOURCE,
+                )
+            };
+        }
+    }
+}
+
+/// Gives another process a handle to what ours is, for its children to inherit.
+fn lend(handle: &OwnedHandle, to: &OwnedHandle) -> io::Result<HANDLE> {
+    let mut lent = std::ptr::null_mut();
+    // SAFETY: gives a constant that stands for this process.
+    let me = unsafe { GetCurrentProcess() };
+    // SAFETY: both handles are ours and borrowed for the call, and the pointer is to a handle of ours.
+    call::done(unsafe {
+        DuplicateHandle(
+            me,
+            handle.as_raw_handle(),
+            to.as_raw_handle(),
+            &raw mut lent,
+            0,
+            1,
+            DUPLICATE_SAME_ACCESS,
+        )
+    })?;
+    Ok(lent)
+}
+
+/// What a child is created with beside the usual, as the system wants to be told.
+struct AttributeList<'a> {
     list: LPPROC_THREAD_ATTRIBUTE_LIST,
     /// Where it lies. In words, because what is put there is aligned like a pointer.
     _memory: Vec<usize>,
-    _handles: &'a [HANDLE],
+    /// It points to these until it is gone.
+    _named: (&'a [HANDLE], Option<&'a HANDLE>),
 }
 
-impl<'a> InheritList<'a> {
-    fn new(handles: &'a [HANDLE]) -> io::Result<Self> {
+impl<'a> AttributeList<'a> {
+    fn new(handles: &'a [HANDLE], parent: Option<&'a HANDLE>) -> io::Result<Self> {
+        let room = 1 + u32::from(parent.is_some());
         let mut bytes = 0;
         // SAFETY: without memory it only tells how much it needs, and calls that a failure.
-        unsafe { InitializeProcThreadAttributeList(std::ptr::null_mut(), 1, 0, &raw mut bytes) };
+        unsafe { InitializeProcThreadAttributeList(std::ptr::null_mut(), room, 0, &raw mut bytes) };
         let mut memory = vec![0_usize; bytes.div_ceil(size_of::<usize>())];
         let list: LPPROC_THREAD_ATTRIBUTE_LIST = memory.as_mut_ptr().cast();
         // SAFETY: the memory is at least as large as it just said.
-        call::done(unsafe { InitializeProcThreadAttributeList(list, 1, 0, &raw mut bytes) })?;
-        let list = Self { list, _memory: memory, _handles: handles };
-        // SAFETY: the list is initialised, has room for one, and borrows the handles for as long as it lives.
+        call::done(unsafe { InitializeProcThreadAttributeList(list, room, 0, &raw mut bytes) })?;
+        let list = Self { list, _memory: memory, _named: (handles, parent) };
+        list.put(PROC_THREAD_ATTRIBUTE_HANDLE_LIST, handles)?;
+        if let Some(parent) = parent {
+            list.put(PROC_THREAD_ATTRIBUTE_PARENT_PROCESS, std::slice::from_ref(parent))?;
+        }
+        Ok(list)
+    }
+
+    fn put(&self, what: u32, handles: &'a [HANDLE]) -> io::Result<()> {
+        // SAFETY: the list is initialised, has room for it, and borrows the handles for as long as it lives.
         call::done(unsafe {
             UpdateProcThreadAttribute(
-                list.list,
+                self.list,
                 0,
-                PROC_THREAD_ATTRIBUTE_HANDLE_LIST as usize,
+                what as usize,
                 handles.as_ptr().cast(),
                 size_of_val(handles),
                 std::ptr::null_mut(),
                 std::ptr::null(),
             )
-        })?;
-        Ok(list)
+        })
     }
 }
 
-impl Drop for InheritList<'_> {
+impl Drop for AttributeList<'_> {
     fn drop(&mut self) {
         // SAFETY: it was initialised, and is deleted once.
         unsafe { DeleteProcThreadAttributeList(self.list) };

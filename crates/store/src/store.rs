@@ -285,15 +285,28 @@ impl<D: Disk> Store<D> {
             return Ok(false);
         }
         let launch = layout::lock(&folder, JobLock::Launch);
-        let Some(_launching) = self.disk.lock(&launch, LockMode::Exclusive, Wait::Try)? else {
+        let Some(launching) = self.disk.lock(&launch, LockMode::Exclusive, Wait::Try)? else {
             return Ok(false);
         };
         if !self.is_blank(&folder)? {
             return Ok(false);
         }
         key::release(&self.disk, &self.layout, session, key, id)?;
-        self.to_trash(&folder, id)?;
-        Ok(true)
+        self.remove_blank(&folder, launching)
+    }
+
+    /// Removes the folder of a job that never was, under its lock; tells whether it is gone.
+    ///
+    /// File by file: on some systems a folder cannot be moved to the trash while a file in it is open, and the lock is.
+    fn remove_blank(&self, folder: &Path, launching: Lock) -> Result<bool, StoreError> {
+        let lock = layout::lock(folder, JobLock::Launch);
+        let names = self.disk.list(folder)?;
+        let others = names.iter().map(|name| folder.join(name)).filter(|path| *path != lock);
+        // The lock comes last: until then nobody else begins anything here.
+        others.chain([lock.clone()]).try_for_each(|path| self.disk.remove(&path))?;
+        drop(launching);
+        self.disk.remove_if_empty(folder)?;
+        Ok(!self.disk.is_dir(folder)?)
     }
 
     fn ids_in(&self, folder: &Path) -> Result<Vec<JobId>, StoreError> {
@@ -621,7 +634,7 @@ impl<D: Disk> RecordStore for Store<D> {
             return Ok(true);
         }
         let launch = layout::lock(&folder, JobLock::Launch);
-        let _launching = match self.disk.lock(&launch, LockMode::Exclusive, Wait::Try) {
+        let launching = match self.disk.lock(&launch, LockMode::Exclusive, Wait::Try) {
             Ok(Some(launching)) => launching,
             Ok(None) => return Ok(false),
             // On a full disk there may be no room for the lock either; then the folder is as empty as it was made.
@@ -633,8 +646,7 @@ impl<D: Disk> RecordStore for Store<D> {
         if !self.is_blank(&folder)? {
             return Ok(false);
         }
-        self.to_trash(&folder, id)?;
-        Ok(true)
+        self.remove_blank(&folder, launching)
     }
 
     fn tidy(&self, now: Timestamp) -> Result<usize, StoreError> {

@@ -103,6 +103,10 @@ impl Tree {
         }
     }
 
+    fn is_held_below(&self, folder: &Path) -> bool {
+        self.locks.iter().any(|(path, held)| path.starts_with(folder) && *held != 0)
+    }
+
     fn take(&mut self, path: &Path, mode: LockMode) -> bool {
         let held = self.locks.entry(path.to_owned()).or_default();
         match mode {
@@ -265,6 +269,10 @@ impl Disk for FakeDisk {
         }
         if tree.nodes.contains_key(to) {
             return Ok(Publish::Exists);
+        }
+        // As on the strictest of systems: a folder stays where it is while a file in it is open.
+        if tree.is_held_below(from) {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
         tree.change()?;
         let inside: Vec<_> = tree.nodes.keys().filter(|path| path.starts_with(from)).cloned().collect();

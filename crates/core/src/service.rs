@@ -262,8 +262,8 @@ fn launchd(service: &Service) -> String {
 }
 
 /// A task that starts at the user's log-on. The Task Scheduler starts nothing again that has ended, whatever its code,
-/// and sets no variables; so the action is a loop of PowerShell, which is there on every Windows and has no window
-/// once it runs.
+/// and sets no variables; so the action is a loop of PowerShell, which is there on every Windows. Its console has no
+/// window: Windows Terminal, where that is the default, would show one whatever PowerShell is told.
 fn task(service: &Service) -> String {
     let arguments = ARGUMENTS.join(" ");
     let mut script = String::new();
@@ -272,7 +272,7 @@ fn task(service: &Service) -> String {
     }
     let _ = write!(
         script,
-        "do {{ & {} {arguments}; \
+        "do {{ $LASTEXITCODE = $null; & {} {arguments}; \
          if ($LASTEXITCODE -notin 0, {RESTART_EXIT_CODE}) {{ Start-Sleep {PAUSE_SECONDS} }} \
          }} while ($LASTEXITCODE -ne 0)",
         powershell_text(&service.program)
@@ -305,8 +305,8 @@ fn task(service: &Service) -> String {
   </Settings>
   <Actions Context="Author">
     <Exec>
-      <Command>powershell.exe</Command>
-      <Arguments>-NoProfile -NonInteractive -WindowStyle Hidden -Command "{script}"</Arguments>
+      <Command>conhost.exe</Command>
+      <Arguments>--headless powershell.exe -NoProfile -NonInteractive -Command "{script}"</Arguments>
     </Exec>
   </Actions>
 </Task>

@@ -1,7 +1,8 @@
-//! The `targets` step: what ships, and what tests it, compiles without a warning for the systems that this machine is not.
+//! The `targets` step: what ships, and what tests it, compiles without a warning for the systems that this machine is
+//! not.
 //!
-//! It is `cargo clippy`, which needs no linker and no foreign C library, so it runs anywhere. Webhooks are left out: their
-//! cryptography is C, which takes a compiler for each system, and none of it is ours.
+//! It is `cargo clippy`, which needs no linker and no foreign C library, so it runs anywhere. Webhooks are left out:
+//! their cryptography is C, which takes a compiler for each system, and none of it is ours.
 
 use std::path::Path;
 

@@ -197,6 +197,19 @@ fn a_batch_file_gets_its_arguments_and_nothing_else_happens() {
 }
 
 #[test]
+fn an_agent_that_is_a_batch_file_has_its_turn() {
+    let world = World::new();
+    let folder = world.scratch("bin");
+    fs_err::create_dir(&folder).unwrap();
+    fs_err::write(folder.join("agent.cmd"), "@echo off\r\necho \"%~1\"\r\nexit /b 5\r\n").unwrap();
+    let mut command = world.command(["turn", "--session", "s", "--", "agent", "a b"]);
+    // As npm puts `claude` there.
+    command.env("PATH", &folder);
+    let ran = run(command);
+    assert_eq!((ran.code, ran.stdout.trim()), (Some(5), "\"a b\""), "{ran:?}");
+}
+
+#[test]
 fn codes_keep_all_their_bits() {
     let world = World::new();
     for code in [259_u32, 256, 0xc000_0005, u32::MAX, 0x8000_0000] {

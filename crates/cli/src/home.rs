@@ -4,8 +4,6 @@
 use std::path::Path;
 use std::path::PathBuf;
 
-use etcetera::base_strategy::BaseStrategy;
-
 /// The variable that says where the store is.
 pub(crate) const HOME_VARIABLE: &str = "HEARBACK_HOME";
 
@@ -19,13 +17,7 @@ fn named_home() -> Option<PathBuf> {
 }
 
 fn usual_home() -> Option<PathBuf> {
-    if let Some(own) = hearback_platform::local_data() {
-        return Some(own.join("hearback"));
-    }
-    let strategy = etcetera::base_strategy::choose_native_strategy().ok()?;
-    // Systems without a directory for state keep it with the data.
-    let base = strategy.state_dir().unwrap_or_else(|| strategy.data_dir());
-    Some(base.join("hearback"))
+    Some(hearback_platform::state_directory()?.join("hearback"))
 }
 
 /// What somebody has to be told to find this store, who does not know the variables that are set here; nothing when

@@ -4,7 +4,6 @@ use std::fmt;
 use std::time::Duration;
 
 use hearback_core::port::disk::{LockMode, Publish, Wait};
-use hearback_core::port::process::Presence;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{
     Begin, BegunBy, End, EndAuthor, Extra, FORMAT, Fact, Facts, Here, JobId, JobState, LostReason, Observed,
@@ -73,8 +72,7 @@ pub fn is_elsewhere(ports: &Ports, seen: &Observed) -> bool {
         Some(BegunBy::Supervisor(supervisor)) => supervisor,
         _ => return false,
     };
-    fold(&seen.facts, seen.locks).state == JobState::Orphaned
-        && ports.processes.presence(supervisor) == Presence::Same
+    fold(&seen.facts, seen.locks).state == JobState::Orphaned && ports.processes.lives_on(supervisor)
 }
 
 /// Brings one job up to date, and tells what was done.

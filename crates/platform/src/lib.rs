@@ -33,10 +33,10 @@ mod wire;
 
 pub use mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
 pub use native::Native;
-pub use program::{SUPERVISE_COMMAND, exit_code, next_program, own_program};
+pub use program::{SUPERVISE_COMMAND, TERMINALS_TAKE_TEXT_ALONE, exit_code, next_program, own_program};
 pub use service::ServicePlace;
 pub use stop::StopWatch;
-pub use sys::files::local_data;
+pub use sys::files::state_directory;
 pub use sys::service::service_place;
 pub use sys::text::{from_os, split_variable, to_os};
 #[cfg(windows)]

@@ -65,6 +65,12 @@ impl LogWriter {
         self.tail.is_some() || self.output.gaps.iter().any(|gap| gap.why == GapReason::Cap)
     }
 
+    /// What was kept so far, and what was not.
+    #[cfg_attr(unix, expect(dead_code, reason = "only Windows keeps output in another thread"))]
+    pub(crate) fn output(&self) -> &Output {
+        &self.output
+    }
+
     /// Completes the file, and tells what it holds.
     pub(crate) fn finish(&mut self) -> Output {
         match self.tail.take() {

@@ -52,7 +52,7 @@ impl Native {
         mark: &JobId,
     ) -> io::Result<Exit> {
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = std::process::Command::new(program);
+        let mut command = std::process::Command::new(sys::errand::named_in_front(program));
         command.args(arguments).env(crate::ERRAND_MARK, mark.as_str());
         for (name, value) in env {
             match value {
@@ -121,6 +121,10 @@ impl ProcessControl for Native {
             Ok(_) => Presence::Gone,
             Err(_) => Presence::Unproved,
         }
+    }
+
+    fn lives_on(&self, who: &ProcessIdentity) -> bool {
+        self.presence(who) == Presence::Same && sys::tree::lives_on(who)
     }
 
     fn is_stopped(&self, who: &ProcessIdentity) -> bool {

@@ -53,9 +53,16 @@ impl Output {
         finish(anstream::stdout().lock().write_all(text.as_bytes()))
     }
 
-    /// Prints bytes as they are.
+    /// Prints bytes as they are. A console that takes text only is given what of them is text.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
-        finish(io::stdout().lock().write_all(bytes))
+        let mut stdout = io::stdout().lock();
+        if hearback_platform::TERMINALS_TAKE_TEXT_ALONE
+            && stdout.is_terminal()
+            && str::from_utf8(bytes).is_err()
+        {
+            return finish(stdout.write_all(String::from_utf8_lossy(bytes).as_bytes()));
+        }
+        finish(stdout.write_all(bytes))
     }
 
     /// Prints one JSON document, for people to read as well when they watch.

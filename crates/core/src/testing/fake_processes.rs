@@ -93,6 +93,10 @@ impl ProcessControl for FakeProcesses {
             Err(_) => Presence::Unproved,
         }
     }
+    fn lives_on(&self, who: &ProcessIdentity) -> bool {
+        self.presence(who) == Presence::Same
+    }
+
     fn is_stopped(&self, who: &ProcessIdentity) -> bool {
         self.presence(who) == Presence::Same && self.stopped.lock().unwrap().contains(&who.pid)
     }

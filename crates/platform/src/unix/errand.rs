@@ -1,5 +1,6 @@
 //! Running a program to its end: what it is told goes in, what it says comes out, and it has so long and no longer.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -72,6 +73,11 @@ fn spawn(errand: &Errand, what: &Invocation, cwd: &Path) -> io::Result<Child> {
     // SAFETY: `prepare` makes async-signal-safe calls only.
     unsafe { command.pre_exec(move || prepare(us)) };
     command.spawn()
+}
+
+/// How a program is called that is run in front of us: as it was named, which the system knows to find.
+pub(crate) fn named_in_front(program: &OsStr) -> OsString {
+    program.into()
 }
 
 /// Runs a program in front of us, with our streams and our terminal, until it ends.

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use etcetera::base_strategy::BaseStrategy;
 use fs_err::File;
 #[cfg(target_os = "linux")]
 use hearback_core::finding::{FileSystem, Medium};
@@ -21,9 +22,11 @@ const PRIVATE_DIR: u32 = 0o700;
 const PRIVATE_FILE: u32 = 0o600;
 const CHECKED: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
 
-/// Nothing: where a user's own things are is a convention here, and not the system's.
-pub fn local_data() -> Option<PathBuf> {
-    None
+/// Where what belongs to one user on one machine is kept, as the conventions of this system have it.
+pub fn state_directory() -> Option<PathBuf> {
+    let strategy = etcetera::base_strategy::choose_native_strategy().ok()?;
+    // Systems without a directory for state keep it with the data.
+    Some(strategy.state_dir().unwrap_or_else(|| strategy.data_dir()))
 }
 
 pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {

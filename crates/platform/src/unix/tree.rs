@@ -22,6 +22,11 @@ const LOOKS_OF_A_SWEEP: u32 = 2;
 /// So often is a tree looked at that is never the same twice, before it is taken for alive.
 const LOOKS_MAX: u32 = 100;
 
+/// Whether a process that was just found lives on: one that is ending is not found.
+pub(crate) fn lives_on(_who: &ProcessIdentity) -> bool {
+    true
+}
+
 /// Ends what a dead supervisor or an errand left behind: asks, and after the grace forces.
 pub(crate) fn sweep(
     job: &JobId,

@@ -10,9 +10,10 @@ use std::time::Duration;
 use hearback_core::port::executor::{ANSWER_VARIABLE, BOUND_TO_CALLER, Detachment};
 use hearback_core::port::process::{DetachedRequest, SupervisorLink, SupervisorRequest};
 use windows_sys::Win32::Foundation::ERROR_ACCESS_DENIED;
+use windows_sys::Win32::Globalization::CP_UTF8;
 use windows_sys::Win32::System::Console::{
     GetConsoleProcessList, GetStdHandle, STD_ERROR_HANDLE, STD_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE,
-    SetStdHandle,
+    SetConsoleCP, SetConsoleOutputCP, SetStdHandle,
 };
 use windows_sys::Win32::System::JobObjects::IsProcessInJob;
 use windows_sys::Win32::System::Threading::{
@@ -58,6 +59,15 @@ pub(crate) fn has_console() -> bool {
     let mut first = 0;
     // SAFETY: the pointer is to one number, as is said.
     unsafe { GetConsoleProcessList(&raw mut first, 1) > 0 }
+}
+
+/// Has whatever prints by the code page of our console print UTF-8, as `cmd` and Windows PowerShell do. Nobody sees
+/// that console, and nobody reads the old code pages.
+pub(crate) fn print_unicode() {
+    // SAFETY: takes a number. Without a console it does nothing.
+    unsafe { SetConsoleOutputCP(CP_UTF8) };
+    // SAFETY: as above.
+    unsafe { SetConsoleCP(CP_UTF8) };
 }
 
 pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
@@ -108,8 +118,8 @@ fn leave(creation: &Creation<'_>, parent: Option<&OwnedHandle>) -> io::Result<()
 
 /// The variable by which whoever is in a Job Object of ours knows its owner, and what it is set to.
 ///
-/// Such a Job Object lets nobody go, and a supervisor that is launched from inside must not end with it. So it becomes a
-/// child of the owner, who is outside.
+/// Such a Job Object lets nobody go, and a supervisor that is launched from inside must not end with it. So it becomes
+/// a child of the owner, who is outside.
 pub(crate) fn owned_by_me() -> Option<(&'static OsStr, OsString)> {
     let me = identity::identify(std::process::id()).ok()??;
     Some((OWNER_VARIABLE.as_ref(), format!("{}.{}", me.pid, me.started).into()))

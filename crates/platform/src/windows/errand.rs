@@ -1,6 +1,6 @@
 //! Running a program to its end: what it is told goes in, what it says comes out, and it has so long and no longer.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, Read, Write};
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
@@ -109,6 +109,13 @@ fn all(heard: &Receiver<Vec<u8>>) -> Vec<u8> {
         said.extend(piece);
     }
     said
+}
+
+/// How a program is called that is run in front of us: by its file, since `claude` may well be a `claude.cmd`, and the
+/// standard library looks for programs that end in `.exe` alone.
+pub(crate) fn named_in_front(program: &OsStr) -> OsString {
+    let here = std::env::current_dir().unwrap_or_default();
+    program::find(program, &here).map_or_else(|_| program.into(), OsString::from)
 }
 
 /// Runs a program in front of us, with our streams and our console, until it ends.

@@ -39,6 +39,7 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
         kind: StartErrorKind::Other,
         message: format!("cannot prepare to run: {error}"),
     };
+    detach::print_unicode();
     let job = Job::new().map_err(cannot)?;
     let bell = Bell::hang(request.bell).map_err(cannot)?;
     let stop = stop::listen().map_err(cannot)?;
@@ -107,6 +108,7 @@ pub(super) fn create<'a>(
     changes: impl IntoIterator<Item = (&'a OsStr, Option<&'a OsStr>)>,
     streams: Streams,
 ) -> io::Result<Created> {
+    system::ask_nobody();
     let environment = environment::block(changes)?;
     let creation = Creation { program, line, environment: &environment, cwd, streams };
     // On our console, which nobody sees, a target can be asked to end. Without one, it gets its own.

@@ -45,7 +45,7 @@ const LONG: usize = 240;
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Where what belongs to one user on one machine is kept. What roams between machines is no place for locks.
-pub fn local_data() -> Option<PathBuf> {
+pub fn state_directory() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     named("LOCALAPPDATA").or_else(|| Some(named("USERPROFILE")?.join("AppData").join("Local")))
 }
@@ -267,12 +267,17 @@ impl Folder {
 ///
 /// [`io::ErrorKind::Unsupported`] where the file system has no holes.
 pub(crate) fn punch(file: &File, range: Range<u64>) -> io::Result<()> {
-    // Said again and again is said once.
-    control(file, FSCTL_SET_SPARSE, &(), &mut [(); 0])?;
     let [from, to] = [range.start, range.end].map(|at| i64::try_from(at).unwrap_or(i64::MAX));
     let zeroes = FILE_ZERO_DATA_INFORMATION { FileOffset: from, BeyondFinalZero: to };
-    control(file, FSCTL_SET_ZERO_DATA, &zeroes, &mut [(); 0])?;
-    Ok(())
+    loop {
+        // Said again and again is said once.
+        let sparse = control(file, FSCTL_SET_SPARSE, &(), &mut [(); 0]);
+        match sparse.and_then(|_| control(file, FSCTL_SET_ZERO_DATA, &zeroes, &mut [(); 0])) {
+            // Meant for a read of the pipe, by whoever wants everything kept.
+            Err(error) if call::is(&error, ERROR_OPERATION_ABORTED) => {}
+            done => return done.map(|_| ()),
+        }
+    }
 }
 
 /// The first run of stored bytes at or after `at`; nothing when the rest is a hole.
@@ -364,7 +369,9 @@ fn rename_without_replacing(from: &Path, to: &Path, within: Duration) -> io::Res
         if !in_the_way || clock::awake() >= deadline {
             let (from, to) = (from.display(), to.display());
             let why = format!("failed to rename `{from}` to `{to}`: {error}");
-            return Err(io::Error::new(error.kind(), why));
+            // Whatever it is called, somebody is in the way.
+            let kind = if in_the_way { io::ErrorKind::PermissionDenied } else { error.kind() };
+            return Err(io::Error::new(kind, why));
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(LONGEST_PAUSE);

@@ -220,7 +220,9 @@ impl Copier {
         {
             let _ = bell::set(&event); // Never refused for an event of ours.
         }
-        self.shared.state().last_output = clock::awake();
+        let mut state = self.shared.state();
+        // Whoever cannot wait until everything is kept is told what is.
+        (state.last_output, state.output) = (clock::awake(), self.log.output().clone());
     }
 }
 

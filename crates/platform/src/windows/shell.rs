@@ -37,8 +37,12 @@ pub(crate) fn script(text: &str, program: Option<&str>, cwd: &Path) -> Result<Sc
 
 fn written_for(kind: Kind, text: &str) -> Script {
     match kind {
-        // Without the mark, Windows PowerShell takes text for that of an old code page.
-        Kind::PowerShell => Script { extension: "ps1", bytes: [b"\xef\xbb\xbf", text.as_bytes()].concat() },
+        Kind::PowerShell => {
+            // Without the mark, Windows PowerShell takes text for that of an old code page. And a last command that
+            // failed, but is no program, leaves no code behind.
+            let failed = "\r\nif (-not $? -and -not $LASTEXITCODE) { exit 1 }\r\n";
+            Script { extension: "ps1", bytes: [b"\xef\xbb\xbf", text.as_bytes(), failed.as_bytes()].concat() }
+        }
         Kind::Cmd => {
             let mut lines = "@echo off\r\n".to_owned();
             if !text.is_ascii() {
@@ -62,9 +66,11 @@ pub(crate) fn find(
     let script = plain(script);
     Ok(match kind {
         Kind::PowerShell => {
-            // In a file of its own, so that nothing in the text is read twice; and what the last program returned
-            // is passed on, as `cmd` and bash do.
-            let run = format!("& '{}'; exit $LASTEXITCODE", script.display().to_string().replace('\'', "''"));
+            // In a file of its own, so that nothing in the text is read twice. What the last program returned is
+            // passed on, as `cmd` and bash do. Without the `throw`, an error that no program made, such as text that
+            // is no PowerShell or a command that is not there, would be followed by the next statement, and that is
+            // the code of no program: 0.
+            let run = format!("try {{ & {} }} catch {{ throw }}; exit $LASTEXITCODE", quoted(&script));
             let options =
                 ["-NoLogo", "-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-Command"];
             (shell, options.into_iter().map(OsString::from).chain([run.into()]).collect())
@@ -73,6 +79,18 @@ pub(crate) fn find(
         Kind::Cmd => (script, Vec::new()),
         Kind::Posix => (shell, vec![script.display().to_string().replace('\\', "/").into()]),
     })
+}
+
+/// A path as PowerShell takes it for text. Curly quotes are quotes to it as well.
+fn quoted(path: &Path) -> String {
+    let mut text = String::from("'");
+    for c in path.display().to_string().chars() {
+        if matches!(c, '\'' | '\u{2018}'..='\u{201b}') {
+            text.push(c);
+        }
+        text.push(c);
+    }
+    text + "'"
 }
 
 fn choose(chosen: Option<&str>, cwd: &Path) -> Result<(Kind, PathBuf), StartError> {
@@ -103,10 +121,12 @@ fn genuine(name: &str, cwd: &Path) -> Option<PathBuf> {
 }
 
 /// Whether this only stands for a shell: the entry to a Linux that may not be there, an advertisement of a store, or
-/// what Wine has in place of PowerShell, which runs nothing and calls that a success.
+/// what Wine has in place of PowerShell, which runs nothing and calls that a success. A PowerShell from the store is
+/// what it says.
 fn is_stub(program: &Path) -> bool {
     let named = |part: &OsStr, names: &[&str]| names.iter().any(|name| part.eq_ignore_ascii_case(name));
-    let store = program.iter().any(|part| named(part, &["WindowsApps"]));
+    let store = program.iter().any(|part| named(part, &["WindowsApps"]))
+        && Kind::of(&program.to_string_lossy()) != Kind::PowerShell;
     let within = program.parent().and_then(Path::file_name);
     let linux = within.is_some_and(|folder| named(folder, &["System32", "Sysnative", "SysWOW64"]));
     let powershell = program.iter().any(|part| named(part, &["WindowsPowerShell"]));
@@ -137,7 +157,8 @@ mod tests {
         for (path, stub) in [
             (r"C:\Windows\System32\bash.exe", true),
             (r"c:\windows\SYSNATIVE\bash.exe", true),
-            (r"C:\Users\a\AppData\Local\Microsoft\WindowsApps\pwsh.exe", true),
+            (r"C:\Users\a\AppData\Local\Microsoft\WindowsApps\bash.exe", true),
+            (r"C:\Users\a\AppData\Local\Microsoft\WindowsApps\pwsh.exe", false),
             (r"C:\Program Files\Git\bin\bash.exe", false),
             (r"C:\Program Files\PowerShell\7\pwsh.exe", false),
         ] {
@@ -153,7 +174,9 @@ mod tests {
         assert_eq!(cmd("a\nb\r\nc"), "@echo off\r\na\r\nb\r\nc");
         assert_eq!(cmd("ü"), "@echo off\r\nchcp 65001 >nul 2>nul\r\nü");
         let power = written_for(Kind::PowerShell, "exit 3");
-        assert_eq!((power.extension, &*power.bytes), ("ps1", &b"\xef\xbb\xbfexit 3"[..]));
+        assert_eq!(power.extension, "ps1");
+        assert!(power.bytes.starts_with(b"\xef\xbb\xbfexit 3\r\nif (-not $? "), "{power:?}");
+        assert_eq!(quoted(Path::new("C:\\it's \u{2019}here")), "'C:\\it''s \u{2019}\u{2019}here'");
         assert_eq!(written_for(Kind::Posix, "a\nb"), Script { extension: "", bytes: b"a\nb".to_vec() });
     }
 

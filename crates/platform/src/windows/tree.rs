@@ -69,6 +69,18 @@ pub(crate) fn end_marked(job: &JobId, within: Duration) -> io::Result<SweepRepor
     }
 }
 
+/// Whether a process that has let go of its locks lives on: the system closes what a process has open, which a scanner
+/// may delay, and only then says that it has ended.
+pub(crate) fn lives_on(who: &ProcessIdentity) -> bool {
+    let looked = || -> io::Result<bool> {
+        let rights = PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;
+        let Some(process) = identity::open(who.pid, rights)? else { return Ok(false) };
+        let is_it = identity::identity(&process, who.pid)?.started == who.started;
+        Ok(is_it && !identity::has_ended(&process, Some(FORCING))?)
+    };
+    looked().unwrap_or(true)
+}
+
 /// Ends a process by force. Nothing happens to one that is not the process meant.
 pub(crate) fn end_by_force(who: &ProcessIdentity) -> io::Result<()> {
     end(who, FORCING).map(|_| ())

@@ -38,7 +38,7 @@ pub use service::ServicePlace;
 pub use stop::StopWatch;
 pub use sys::files::local_data;
 pub use sys::service::service_place;
-pub use sys::text::{from_os, split_variable, to_os};
+pub use sys::text::{TERMINALS_TAKE_BYTES, from_os, split_variable, to_os};
 #[cfg(windows)]
 pub use sys::{job::confine_myself, snapshot::carrying, system::is_wine};
 pub use wire::StdioWire;

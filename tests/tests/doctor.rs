@@ -12,12 +12,8 @@ use serde_json::Value;
 const OF_THE_MACHINE: [&str; 8] =
     ["file_system", "room", "holes", "logout", "survives_service", "pids", "oom_score", "descriptors"];
 
-/// What is tried of detachment: no window of Windows can be closed but by a person.
-const BLOWS: &[&str] = if cfg!(windows) {
-    &["survives_parent", "survives_process_group"]
-} else {
-    &["survives_parent", "survives_terminal", "survives_process_group"]
-};
+/// What is tried of detachment.
+const BLOWS: &[&str] = &["survives_parent", "survives_terminal", "survives_process_group"];
 
 /// Checks that need a store that can be written.
 const OF_THE_STORE: [&str; 5] = ["publish", "flush", "locks", "holes", "bell"];

@@ -38,6 +38,8 @@ pub use service::ServicePlace;
 pub use stop::StopWatch;
 pub use sys::files::local_data;
 pub use sys::service::service_place;
+#[cfg(windows)]
+pub use sys::terminal::{InTerminal, heed_ctrl_c, press_ctrl_c};
 pub use sys::text::{TERMINALS_TAKE_BYTES, from_os, split_variable, to_os};
 #[cfg(windows)]
 pub use sys::{job::confine_myself, snapshot::carrying, system::is_wine};

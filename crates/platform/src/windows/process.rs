@@ -1,8 +1,9 @@
-//! Creating a process that inherits three handles and no others.
+//! Creating a process that inherits three handles and no others, on our console or in a terminal of its own.
 //!
 //! The standard library lets a child inherit whatever is inheritable at that moment, a caller's pipe among it; a
 //! job that holds it keeps the caller waiting until it ends.
 
+use std::ffi::c_void;
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::path::{Component, Path, PathBuf, Prefix};
@@ -12,14 +13,16 @@ use windows_sys::Win32::Foundation::{
     ERROR_COMMITMENT_LIMIT, ERROR_INTERNAL_ERROR, ERROR_LOCK_VIOLATION, ERROR_NO_SYSTEM_RESOURCES,
     ERROR_NOT_ENOUGH_MEMORY, ERROR_SHARING_VIOLATION, HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation,
 };
+use windows_sys::Win32::System::Console::HPCON;
 use windows_sys::Win32::System::Threading::{
     CREATE_UNICODE_ENVIRONMENT, CreateProcessW, DeleteProcThreadAttributeList, EXTENDED_STARTUPINFO_PRESENT,
     InitializeProcThreadAttributeList, LPPROC_THREAD_ATTRIBUTE_LIST, PROC_THREAD_ATTRIBUTE_HANDLE_LIST,
-    PROCESS_CREATION_FLAGS, PROCESS_INFORMATION, STARTF_USESTDHANDLES, STARTUPINFOEXW, STARTUPINFOW,
-    UpdateProcThreadAttribute,
+    PROC_THREAD_ATTRIBUTE_PSEUDOCONSOLE, PROCESS_CREATION_FLAGS, PROCESS_INFORMATION, STARTF_USESTDHANDLES,
+    STARTUPINFOEXW, STARTUPINFOW, UpdateProcThreadAttribute,
 };
 
 use super::call;
+use super::terminal::Terminal;
 
 /// How often to try to create a process.
 const TRIES: u32 = 5;
@@ -36,6 +39,8 @@ pub(crate) struct Creation<'a> {
     pub(crate) cwd: &'a Path,
     /// Its standard streams. They become inheritable, so they are taken for this one process.
     pub(crate) streams: Streams,
+    /// The terminal that it is in; without one the flags tell which console it has.
+    pub(crate) terminal: Option<&'a Terminal>,
 }
 
 /// Standard streams.
@@ -83,7 +88,7 @@ impl Creation<'_> {
             // SAFETY: the handle is open as long as `self`, which owns it.
             call::done(unsafe { SetHandleInformation(*handle, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT) })?;
         }
-        let list = InheritList::new(&inherited)?;
+        let list = Attributes::new(&inherited, self.terminal)?;
         let startup = STARTUPINFOEXW {
             StartupInfo: STARTUPINFOW {
                 cb: size_of::<STARTUPINFOEXW>() as u32,
@@ -134,41 +139,52 @@ fn is_for_a_moment(error: &io::Error) -> bool {
     codes.into_iter().any(|code| call::is(error, code))
 }
 
-/// The handles that a child inherits, as the system wants to be told.
-struct InheritList<'a> {
+/// The handles that a child inherits and the terminal that it is in, as the system wants to be told.
+struct Attributes<'a> {
     list: LPPROC_THREAD_ATTRIBUTE_LIST,
     /// Where it lies. In words, because what is put there is aligned like a pointer.
     _memory: Vec<usize>,
     _handles: &'a [HANDLE],
+    _terminal: Option<&'a Terminal>,
 }
 
-impl<'a> InheritList<'a> {
-    fn new(handles: &'a [HANDLE]) -> io::Result<Self> {
+impl<'a> Attributes<'a> {
+    fn new(handles: &'a [HANDLE], terminal: Option<&'a Terminal>) -> io::Result<Self> {
+        let count = 1 + u32::from(terminal.is_some());
         let mut bytes = 0;
         // SAFETY: without memory it only tells how much it needs, and calls that a failure.
-        unsafe { InitializeProcThreadAttributeList(std::ptr::null_mut(), 1, 0, &raw mut bytes) };
+        unsafe { InitializeProcThreadAttributeList(std::ptr::null_mut(), count, 0, &raw mut bytes) };
         let mut memory = vec![0_usize; bytes.div_ceil(size_of::<usize>())];
         let list: LPPROC_THREAD_ATTRIBUTE_LIST = memory.as_mut_ptr().cast();
         // SAFETY: the memory is at least as large as it just said.
-        call::done(unsafe { InitializeProcThreadAttributeList(list, 1, 0, &raw mut bytes) })?;
-        let list = Self { list, _memory: memory, _handles: handles };
-        // SAFETY: the list is initialised, has room for one, and borrows the handles for as long as it lives.
+        call::done(unsafe { InitializeProcThreadAttributeList(list, count, 0, &raw mut bytes) })?;
+        let mut list = Self { list, _memory: memory, _handles: handles, _terminal: terminal };
+        list.add(PROC_THREAD_ATTRIBUTE_HANDLE_LIST, handles.as_ptr().cast(), size_of_val(handles))?;
+        if let Some(terminal) = terminal {
+            // Unlike the others, it is told by its value, and not by where that is.
+            let value = terminal.raw() as *const c_void;
+            list.add(PROC_THREAD_ATTRIBUTE_PSEUDOCONSOLE, value, size_of::<HPCON>())?;
+        }
+        Ok(list)
+    }
+
+    fn add(&mut self, attribute: u32, value: *const c_void, bytes: usize) -> io::Result<()> {
+        // SAFETY: the list is initialised, has room for what is added, and borrows it for as long as it lives.
         call::done(unsafe {
             UpdateProcThreadAttribute(
-                list.list,
+                self.list,
                 0,
-                PROC_THREAD_ATTRIBUTE_HANDLE_LIST as usize,
-                handles.as_ptr().cast(),
-                size_of_val(handles),
+                attribute as usize,
+                value,
+                bytes,
                 std::ptr::null_mut(),
                 std::ptr::null(),
             )
-        })?;
-        Ok(list)
+        })
     }
 }
 
-impl Drop for InheritList<'_> {
+impl Drop for Attributes<'_> {
     fn drop(&mut self) {
         // SAFETY: it was initialised, and is deleted once.
         unsafe { DeleteProcThreadAttributeList(self.list) };

@@ -21,7 +21,7 @@ mod run;
 mod skip;
 mod snapshot;
 mod system;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod terminal;
 #[cfg(windows)]
 mod windows;
@@ -41,6 +41,6 @@ pub use snapshot::Snapshot;
 #[cfg(windows)]
 pub use system::{CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, DETACHED_PROCESS};
 pub use system::{asked, forced, is_real_windows, is_wine, open_to_others, scaled};
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub use terminal::Terminal;
 pub use world::World;

@@ -917,30 +917,35 @@ mod unix {
 }
 
 /// What a person sees who looks at a terminal.
-// Not on Windows: the terminal is a pty of Unix.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod terminal {
     use super::*;
 
+    use std::process::Command;
+
     use hearback_tests::Terminal;
 
-    fn screen(world: &World, script: &str, args: &[&str], variables: &[(&str, &str)]) -> String {
-        let args: Vec<&OsStr> = args.iter().map(OsStr::new).collect();
-        let ran = Terminal::run(world, script, &args, variables).finish();
+    fn screen(command: &Command) -> String {
+        let ran = Terminal::run(command).finish();
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        ran.stdout.replace("\r\n", "\n")
+        ran.stdout
     }
 
     #[test]
     fn launch_says_what_happens_next() {
         let world = World::new();
-        let exit = bin("exit-with");
-        let exit = exit.to_str().unwrap();
-        for (name, options) in
-            [("launch_unowned", ""), ("launch_owned", "--session s"), ("launch_quiet", "--quiet")]
-        {
-            let script = format!("\"$HEARBACK\" --color never launch {options} -- \"$1\" 0");
-            let text = screen(&world, &script, &[exit], &[]);
+        let exit = args!["--", bin("exit-with"), "0"];
+        let launch = |options: &[&str]| {
+            let mut command = world.command(["--color", "never", "launch"]);
+            command.args(options).args(&exit);
+            screen(&command)
+        };
+        for (name, options) in [
+            ("launch_unowned", &[][..]),
+            ("launch_owned", &["--session", "s"]),
+            ("launch_quiet", &["--quiet"]),
+        ] {
+            let text = launch(options);
             let id = text.lines().next().unwrap();
             same_as_stored!(&world, &[id], name, &text);
         }
@@ -948,30 +953,37 @@ mod terminal {
         let config = world.home().join("config.toml");
         let notes = world.scratch("notes");
         fs_err::write(config, format!("[sink.notes]\nfile = '{}'\n", notes.display())).unwrap();
-        let told = "\"$HEARBACK\" --color never launch --session s --sink notes -- \"$1\" 0";
-        let text = screen(&world, told, &[exit], &[]);
+        let text = launch(&["--session", "s", "--sink", "notes"]);
         same_as_stored!(&world, &[text.lines().next().unwrap()], "launch_told", &text);
         // Who keeps the id for a script is told all the same; who redirects both is not.
-        let kept = screen(&world, "id=$(\"$HEARBACK\" launch -- \"$1\" 0)", &[exit], &[]);
+        let redirected = |how: &[OsString]| {
+            let mut command = Command::new(bin("act"));
+            world.settle(&mut command);
+            command.args(how).args(args![bin("hearback"), "launch"]).args(&exit).arg(";");
+            screen(&command)
+        };
+        let kept = redirected(&args!["run", world.scratch("id")]);
         assert!(kept.contains("started in the background"), "{kept}");
-        assert_eq!(screen(&world, "\"$HEARBACK\" launch -- \"$1\" 0 >/dev/null 2>&1", &[exit], &[]), "");
+        assert!(!kept.contains(&lines(world.scratch("id"))[0]), "{kept}");
+        assert_eq!(redirected(&args!["unheard"]), "");
     }
 
     #[test]
     fn colour_can_be_refused() {
         let world = World::new();
         let id = ended(&world, "3");
-        let coloured = |script: &str, variables: &[(&str, &str)]| {
-            screen(&world, script, &[&id], variables).contains('\u{1b}')
+        let coloured = |args: &[&str], variables: &[(&str, &str)]| {
+            let mut command = world.command(args);
+            command.envs(variables.iter().copied());
+            Terminal::run(&command).finish().stdout.contains('\u{1b}')
         };
-        for command in ["list", "show \"$1\"", "show zzzzzzzz || true"] {
-            let script = format!("\"$HEARBACK\" {command}");
-            assert!(coloured(&script, &[]), "{command}");
-            assert!(!coloured(&script, &[("NO_COLOR", "1")]), "{command}");
-            assert!(!coloured(&script, &[("TERM", "dumb")]), "{command}");
-            assert!(!coloured(&format!("\"$HEARBACK\" --color never {command}"), &[]), "{command}");
+        for command in [&["list"][..], &["show", &id], &["show", "zzzzzzzz"]] {
+            assert!(coloured(command, &[]), "{command:?}");
+            assert!(!coloured(command, &[("NO_COLOR", "1")]), "{command:?}");
+            assert!(!coloured(command, &[("TERM", "dumb")]), "{command:?}");
+            assert!(!coloured(&[&["--color", "never"], command].concat(), &[]), "{command:?}");
         }
-        assert!(!coloured("\"$HEARBACK\" list --json", &[]));
+        assert!(!coloured(&["list", "--json"], &[]));
     }
 
     #[test]
@@ -979,10 +991,12 @@ mod terminal {
         let world = World::new();
         let id = world.launch(args!["--", bin("exit-with"), "0", "--print", "日本".repeat(60)]);
         world.run(["wait", &id]).ok();
-        let table = screen(&world, "stty rows 24 cols 100 && \"$HEARBACK\" --color never list", &[], &[]);
+        let list = world.command(["--color", "never", "list"]);
+        let table = Terminal::with_columns(100, &list).finish().stdout;
         // Each of those characters is two columns wide.
         let width = |line: &str| line.chars().map(|c| if c > '\u{2fff}' { 2 } else { 1 }).sum::<usize>();
         assert!(table.lines().all(|line| width(line) <= 100), "{table}");
+        assert_eq!(table.lines().count(), 2, "one line a job: {table}");
         assert!(table.lines().last().unwrap().ends_with('…'), "{table}");
     }
 
@@ -992,12 +1006,18 @@ mod terminal {
         let launch = ["launch", "--label", HOSTILE, "--"].map(OsString::from).into_iter();
         let id = world.run(launch.chain(args![bin("exit-with"), "0", "--print", HOSTILE])).ok();
         world.run(["wait", &id]).ok();
-        for command in ["show --json \"$1\"", "list --json", "logs --json \"$1\""] {
-            let text = screen(&world, &format!("\"$HEARBACK\" {command}"), &[&id], &[]);
+        for (command, place) in [
+            (&["show", "--json", &id][..], "/label"),
+            (&["list", "--json"], "/jobs/0/label"),
+            (&["logs", "--json", &id], "/text"),
+        ] {
+            let text = screen(&world.command(command));
             assert!(text.lines().count() > 3, "{text}");
             is_tame(&text);
             let document: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(document["format"], 1);
+            // All of it is there to be read, so the terminal has obeyed none of it.
+            assert_eq!(document.pointer(place).unwrap().as_str().unwrap().trim_end(), HOSTILE, "{text}");
         }
     }
 }

@@ -5,19 +5,15 @@
 use std::path::PathBuf;
 
 use fs_err as fs;
-use hearback_tests::{Snapshot, World, bin, carrying, eventually, open_to_others, run};
+use hearback_tests::{Snapshot, Terminal, World, bin, carrying, eventually, open_to_others, run};
 use serde_json::Value;
 
 /// Checks whose answer is the machine's affair.
 const OF_THE_MACHINE: [&str; 8] =
     ["file_system", "room", "holes", "logout", "survives_service", "pids", "oom_score", "descriptors"];
 
-/// What is tried of detachment: no window of Windows can be closed but by a person.
-const BLOWS: &[&str] = if cfg!(windows) {
-    &["survives_parent", "survives_process_group"]
-} else {
-    &["survives_parent", "survives_terminal", "survives_process_group"]
-};
+/// What is tried of detachment.
+const BLOWS: &[&str] = &["survives_parent", "survives_terminal", "survives_process_group"];
 
 /// Checks that need a store that can be written.
 const OF_THE_STORE: [&str; 5] = ["publish", "flush", "locks", "holes", "bell"];
@@ -175,6 +171,33 @@ fn a_store_behind_a_file_is_said_to_be_impossible() {
     assert!(ran.stdout.starts_with("fail  store "), "{ran:?}");
 }
 
+/// The folders that were made to try things in.
+fn workshops(world: &World) -> Vec<PathBuf> {
+    let entries = fs::read_dir(world.home()).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("tmp.")).collect()
+}
+
+#[test]
+fn whoever_is_interrupted_cleans_up_first() {
+    let world = World::new();
+    world.run(["list"]).ok();
+    let is_clean = |code: Option<i32>, how: &str| {
+        assert!(matches!(code, Some(130 | 0)), "{how}: {code:?}");
+        assert_eq!(workshops(&world), Vec::<PathBuf>::new(), "{how}");
+        nobody_is_left(&world);
+    };
+    let mut terminal = Terminal::run(&world.command(["doctor"]));
+    eventually("it has begun, or is done", || {
+        (!workshops(&world).is_empty() || terminal.is_over()).then_some(())
+    });
+    terminal.interrupt();
+    is_clean(terminal.finish().code, "Ctrl-C");
+    #[cfg(unix)]
+    for signal in linux::SIGNALS {
+        is_clean(linux::interrupted(&world, signal), signal.as_str());
+    }
+}
+
 // Not on Windows: modes, private mounts, limits on descriptors, signals and ptrace.
 #[cfg(target_os = "linux")]
 mod linux {
@@ -274,30 +297,20 @@ mod linux {
         levels(&serde_json::from_str(&too_few.stdout).unwrap(), &["descriptors"], "fail");
     }
 
-    /// The folders that were made to try things in.
-    fn workshops(world: &World) -> Vec<PathBuf> {
-        let entries = fs::read_dir(world.home()).unwrap().map(|entry| entry.unwrap().path());
-        entries.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("tmp.")).collect()
-    }
+    /// By which a process is asked to end.
+    pub(super) const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
-    #[test]
-    fn whoever_is_interrupted_cleans_up_first() {
-        let world = World::new();
-        world.run(["list"]).ok();
-        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-            let mut command = world.command(["doctor"]);
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            let mut doctor = KillOnDrop(command.spawn().unwrap());
-            let pid = Pid::from_raw(doctor.0.id().try_into().unwrap());
-            eventually("it has begun, or is done", || {
-                (!workshops(&world).is_empty() || doctor.0.try_wait().unwrap().is_some()).then_some(())
-            });
-            let _ = kill(pid, signal); // It may be done.
-            let code = doctor.0.wait().unwrap().code();
-            assert!(matches!(code, Some(130 | 0)), "{signal}: {code:?}");
-            assert_eq!(workshops(&world), Vec::<PathBuf>::new(), "{signal}");
-            nobody_is_left(&world);
-        }
+    /// How a doctor ends that is signalled in the middle of it.
+    pub(super) fn interrupted(world: &World, signal: Signal) -> Option<i32> {
+        let mut command = world.command(["doctor"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut doctor = KillOnDrop(command.spawn().unwrap());
+        let pid = Pid::from_raw(doctor.0.id().try_into().unwrap());
+        eventually("it has begun, or is done", || {
+            (!workshops(world).is_empty() || doctor.0.try_wait().unwrap().is_some()).then_some(())
+        });
+        let _ = kill(pid, signal); // It may be done.
+        doctor.0.wait().unwrap().code()
     }
 
     #[test]

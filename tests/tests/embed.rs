@@ -79,12 +79,7 @@ fn a_program_that_forgot_to_supervise_is_told_so_and_runs_nothing() {
 #[test]
 fn a_program_that_embeds_hearback_finds_out_what_its_jobs_survive() {
     let world = World::new();
-    // No window of Windows can be closed but by a person.
-    let survives: &[_] = if cfg!(windows) {
-        &["survives_parent", "survives_process_group"]
-    } else {
-        &["survives_parent", "survives_terminal", "survives_process_group"]
-    };
+    let survives = ["survives_parent", "survives_terminal", "survives_process_group"];
     let found = run(embedder(&world, args!["--doctor"])).ok();
     for name in survives {
         assert!(found.contains(&format!("Ok {name}: ")), "{found}");

@@ -38,17 +38,17 @@ fn scenario_1_a_launch_that_says_nothing_gets_the_default() {
     assert_eq!(answer["follow_up"]["state"], "not_wanted", "{answer}");
 }
 
-// Not on Windows: the terminal is a pty of Unix.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 #[test]
 fn scenario_1_a_person_is_told_in_plain_words_whether_a_follow_up_will_come() {
     let world = hearback_tests::World::new();
-    let script = "\"$HEARBACK\" launch $1 -- true";
+    let exit = text(&bin("exit-with"));
     for (option, words) in [
         ("--session=s", "its session is owed a follow-up when it ends"),
         ("--label=x", "nobody will be told when it ends"),
     ] {
-        let shown = hearback_tests::Terminal::run(&world, script, &[option.as_ref()], &[]).finish();
+        let launch = world.command(["launch", option, "--", &exit, "0"]);
+        let shown = hearback_tests::Terminal::run(&launch).finish();
         assert!(shown.stdout.contains(words), "{shown:?}");
     }
 }

@@ -181,18 +181,14 @@ fn the_program_is_named_by_the_path_that_an_update_keeps() {
     assert!(by_link(&elsewhere).contains(elsewhere.to_str().unwrap()), "as it was called");
 }
 
-// Not on Windows: the terminal is a pty of Unix.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 #[test]
 fn a_person_is_asked() {
     use hearback_tests::Terminal;
     let user = User::new();
     let file = file(&user.install_json(&["--print"]));
     let answered = |answer: &str| {
-        let settled = user.settle(Command::new("true"));
-        let variables: Vec<_> =
-            settled.get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?))).collect();
-        let mut terminal = Terminal::run(&user.world, r#""$HEARBACK" monitor install"#, &[], &variables);
+        let mut terminal = Terminal::run(&user.command(&[]));
         terminal.type_line(answer);
         terminal.finish()
     };

@@ -617,6 +617,33 @@ mod unix {
     }
 }
 
+#[cfg(any(target_os = "linux", windows))]
+#[test]
+fn a_job_outlives_the_terminal_it_was_launched_from() {
+    let world = World::new();
+    let (go, told, witness) = (world.scratch("go"), world.scratch("told"), world.scratch("witness"));
+    let mut command = std::process::Command::new(bin("act"));
+    world.settle(&mut command);
+    command.args(args!["run", told, bin("hearback"), "launch", "--", bin("hold"), go, "--code", "5", ";"]);
+    command.args(args!["witness", witness, "hold", world.scratch("never")]);
+    let terminal = hearback_tests::Terminal::run(&command);
+    let foreground = started(&witness);
+    let id = lines(&told).remove(0);
+    let job: u32 = world.show(&id)["pid"].as_u64().unwrap().try_into().unwrap();
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        assert_ne!(linux::stat(foreground).terminal, 0);
+        assert_eq!(linux::stat(job).terminal, 0);
+    }
+
+    terminal.close();
+    eventually("what was in the foreground is gone", || (!alive(foreground)).then_some(()));
+    assert!(alive(job));
+    assert_eq!(world.show(&id)["state"], "running");
+    fs_err::write(&go, "").unwrap();
+    assert_eq!(world.run(["wait", &id]).code, Some(5));
+}
+
 /// Where `/proc` tells what a process was given, and system calls can be counted.
 // Not on Windows: what `/proc` tells of sessions and signals, and ptrace.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -629,45 +656,22 @@ mod linux {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
 
-    use hearback_tests::{Ran, Terminal};
+    use hearback_tests::Ran;
     use nix::fcntl::OFlag;
     use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
     use nix::sys::signal::SigSet;
     use nix::sys::stat::Mode;
     use nix::sys::wait::{WaitStatus, waitpid};
 
-    #[test]
-    fn a_job_outlives_the_terminal_it_was_launched_from() {
-        let world = World::new();
-        let (go, told, witness) = (world.scratch("go"), world.scratch("told"), world.scratch("witness"));
-        let script = r#""$HEARBACK" launch -- "$1" "$2" --code 5 >"$3"; "$1" "$4" --witness "$5""#;
-        let hold = bin("hold");
-        let never = world.scratch("never");
-        let args = [&hold, &go, &told, &never, &witness].map(|path| path.as_os_str());
-        let terminal = Terminal::run(&world, script, &args, &[]);
-        let foreground = started(&witness);
-        let id = lines(&told).remove(0);
-        let job: u32 = world.show(&id)["pid"].as_u64().unwrap().try_into().unwrap();
-        assert_ne!(stat(foreground).terminal, 0);
-        assert_eq!(stat(job).terminal, 0);
-
-        terminal.close();
-        eventually("what was in the foreground is gone", || (!alive(foreground)).then_some(()));
-        assert!(alive(job));
-        assert_eq!(world.show(&id)["state"], "running");
-        fs_err::write(&go, "").unwrap();
-        assert_eq!(world.run(["wait", &id]).code, Some(5));
-    }
-
     /// Where a process belongs.
     #[derive(Debug, PartialEq, Eq)]
-    struct Stat {
+    pub(super) struct Stat {
         group: u32,
         session: u32,
-        terminal: u32,
+        pub(super) terminal: u32,
     }
 
-    fn stat(pid: u32) -> Stat {
+    pub(super) fn stat(pid: u32) -> Stat {
         let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         // The name before it stands in parentheses and may contain any of them itself.
         let (_, rest) = stat.rsplit_once(") ").unwrap();

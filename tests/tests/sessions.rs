@@ -10,10 +10,10 @@ use hearback_tests::{KillOnDrop, Outbox, Ran, alive, bin, eventually, lines};
 use serde_json::Value;
 
 /// A world whose agent waits for its session's gate, with a monitor that looks after it.
-struct Host {
+struct Host<First = KillOnDrop> {
     outbox: Outbox,
     /// The monitor that was started by hand; its successors are nobody's children.
-    first: KillOnDrop,
+    first: First,
 }
 
 impl Host {
@@ -26,6 +26,13 @@ impl Host {
         Host { outbox, first }
     }
 
+    fn kill_first(&mut self) {
+        self.first.0.kill().unwrap();
+        self.first.0.wait().unwrap();
+    }
+}
+
+impl<First> Host<First> {
     fn run(&self, args: &[&str]) -> Ran {
         self.outbox.world.run(args)
     }
@@ -111,14 +118,9 @@ impl Host {
     fn log(&self) -> String {
         lines(self.request("monitor.log")).join("\n")
     }
-
-    fn kill_first(&mut self) {
-        self.first.0.kill().unwrap();
-        self.first.0.wait().unwrap();
-    }
 }
 
-impl Drop for Host {
+impl<First> Drop for Host<First> {
     fn drop(&mut self) {
         // Whoever came after the first is not a child of the test.
         let _ = self.outbox.world.command(["monitor", "stop", "--timeout", "0s"]).output();
@@ -746,18 +748,39 @@ fn scenario_107_a_stop_without_signals_goes_the_way_of_every_drain() {
     assert!(idle.code == Some(1) && idle.stderr.contains("no monitor runs"), "{idle:?}");
 }
 
-// Not on Windows: it has no signals to be asked by.
-#[test]
-#[cfg(unix)]
-fn a_signal_asks_for_a_stop_like_everybody_else() {
-    let mut host = Host::new("drain_timeout = \"200ms\"");
-    host.make_busy("s");
-    let agent = host.in_hand("s.message.1", 1);
-    let monitor = nix::unistd::Pid::from_raw(i32::try_from(host.first.0.id()).unwrap());
-    nix::sys::signal::kill(monitor, nix::sys::signal::Signal::SIGTERM).unwrap();
-    assert_eq!(host.first.0.wait().unwrap().code(), Some(0));
+/// The monitor has ended in good order, with the turn of this agent.
+#[track_caller]
+fn has_drained<First>(host: &Host<First>, code: Option<i32>, agent: u32) {
+    assert_eq!(code, Some(0), "{}", host.log());
     assert!(host.request("request.1.done").exists() && !alive(agent));
     assert_eq!(host.session("s")["interrupted"]["reason"], "shutdown");
+}
+
+#[test]
+fn a_signal_asks_for_a_stop_like_everybody_else() {
+    let settings = "drain_timeout = \"200ms\"";
+    #[cfg(unix)]
+    {
+        let mut host = Host::new(settings);
+        host.make_busy("s");
+        let agent = host.in_hand("s.message.1", 1);
+        let monitor = nix::unistd::Pid::from_raw(i32::try_from(host.first.0.id()).unwrap());
+        nix::sys::signal::kill(monitor, nix::sys::signal::Signal::SIGTERM).unwrap();
+        let code = host.first.0.wait().unwrap().code();
+        has_drained(&host, code, agent);
+    }
+    #[cfg(any(target_os = "linux", windows))]
+    {
+        let outbox = world(settings);
+        let terminal = hearback_tests::Terminal::run(&outbox.world.command(["monitor", "run"]));
+        let mut host = Host { outbox, first: Some(terminal) };
+        eventually("the monitor runs", || pid(&host.status()));
+        host.make_busy("s");
+        let agent = host.in_hand("s.message.1", 1);
+        let mut terminal = host.first.take().unwrap();
+        terminal.interrupt();
+        has_drained(&host, terminal.finish().code, agent);
+    }
 }
 
 /// Kills the monitor at a point that can be seen from outside, and lets the next one take over.

@@ -23,6 +23,8 @@ use crate::{Hearback, KillRequest, Options, Settings, home, supervisor};
 const HEAR_WITHIN: Duration = Duration::from_secs(15);
 /// For what takes moments on a machine that is not on its knees.
 const SOON: Duration = Duration::from_secs(5);
+/// For a job that has nothing to put in order.
+const GRACE: Duration = Duration::from_secs(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 /// One block of every file system that we know.
 const BLOCK: [u8; 4096] = [b'x'; 4096];
@@ -297,7 +299,7 @@ impl Stage {
 
     /// Asks the job to end, and says how it ended.
     fn end(&self, id: &JobId) -> io::Result<Outcome> {
-        let request = KillRequest { by: KilledBy::Person, reason: None, grace: Some(SOON), force: false };
+        let request = KillRequest { by: KilledBy::Person, reason: None, grace: Some(GRACE), force: false };
         let killed = self.hearback.kill(id, &request);
         let killed = killed.map_err(|error| io::Error::other(rehearsal::explain(&error)))?;
         killed.job.view.outcome.ok_or_else(|| io::Error::other("the job did not end when it was asked to"))

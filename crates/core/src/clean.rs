@@ -17,6 +17,7 @@ pub fn clean(text: &str) -> String {
 /// Does the same to bytes that come in pieces, wherever these are cut.
 #[derive(Debug, Clone, Default)]
 pub struct Cleaner {
+    keeps_all: bool,
     inside: Inside,
     /// The beginning of a character whose rest has not come yet.
     partial: Vec<u8>,
@@ -38,6 +39,11 @@ enum Inside {
 }
 
 impl Cleaner {
+    /// One that leaves in what a terminal would obey, and only replaces what is no text: some terminals take no bytes.
+    pub fn to_text() -> Self {
+        Self { keeps_all: true, ..Self::default() }
+    }
+
     /// Cleans the next piece.
     pub fn push(&mut self, bytes: &[u8], out: &mut String) {
         let joined;
@@ -71,17 +77,21 @@ impl Cleaner {
         }
     }
 
-    /// Cleans what was held back: nothing more comes.
-    pub fn finish(mut self, out: &mut String) {
-        if !self.partial.is_empty() {
+    /// Cleans what was held back: nothing more comes of it. What comes after begins anew.
+    pub fn finish(&mut self, out: &mut String) {
+        if !std::mem::take(&mut self.partial).is_empty() {
             self.character(char::REPLACEMENT_CHARACTER, out);
         }
-        if self.inside == Inside::Return {
+        if std::mem::take(&mut self.inside) == Inside::Return {
             out.push('\n');
         }
     }
 
     fn character(&mut self, c: char, out: &mut String) {
+        if self.keeps_all {
+            out.push(c);
+            return;
+        }
         if c == '\n' {
             self.inside = Inside::Text;
             out.push(c);
@@ -156,6 +166,13 @@ mod tests {
             }
             cleaner.finish(&mut pieces);
             prop_assert_eq!(&pieces, &clean(&String::from_utf8_lossy(&bytes)));
+            let mut keeper = Cleaner::to_text();
+            let mut kept = String::new();
+            for piece in bytes.chunks(cut) {
+                keeper.push(piece, &mut kept);
+            }
+            keeper.finish(&mut kept);
+            prop_assert_eq!(&kept, &String::from_utf8_lossy(&bytes));
             prop_assert!(pieces.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'), "{pieces:?}");
         }
     }

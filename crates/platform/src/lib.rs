@@ -38,7 +38,9 @@ pub use service::ServicePlace;
 pub use stop::StopWatch;
 pub use sys::files::state_directory;
 pub use sys::service::service_place;
-pub use sys::text::{from_os, split_variable, to_os};
+#[cfg(windows)]
+pub use sys::terminal::{InTerminal, heed_ctrl_c, press_ctrl_c};
+pub use sys::text::{TERMINALS_TAKE_BYTES, from_os, split_variable, to_os};
 #[cfg(windows)]
 pub use sys::{job::confine_myself, snapshot::carrying, system::is_wine};
 pub use wire::StdioWire;

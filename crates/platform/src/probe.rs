@@ -3,7 +3,7 @@
 //! A folder to try things in belongs to whoever asks, and so does what is left in it.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -124,6 +124,16 @@ pub struct RehearsalRequest {
     pub arguments: Vec<OsString>,
     /// What will be done to it.
     pub blow: Blow,
+}
+
+/// Looks at the terminal of this process, if it has one, as whoever prints in it does.
+///
+/// A launcher that is going to be struck does so, because under Wine only those end with a window who have ever made
+/// use of it.
+pub fn look_at_terminal() {
+    let terminal = std::fs::OpenOptions::new().read(true).write(true).open(sys::rehearsal::TERMINAL);
+    // What is seen is nobody's business.
+    let _ = terminal.is_ok_and(|terminal| terminal.is_terminal());
 }
 
 /// A launcher that was started to be struck. It is ended when this is dropped.

@@ -1,11 +1,11 @@
 //! `act STEP…`: does one thing after the other, as a shell script would, on systems that have no such shell.
 //!
 //! `spawn PROG ARG… ;` starts a program that shares the output, and goes on. `run FILE PROG ARG… ;` runs one to its
-//! end, with its output in `FILE`. `detach PROG ARG… ;` is `spawn` into a session of its own or, on Windows, without
-//! a console. `until N FILE` waits until `FILE` has `N` lines, `hold FILE` until it exists. `print TEXT` and
-//! `exit CODE` do what they say; `witness FILE` appends `start <pid>`; `answer TEXT` writes to the file that
-//! `HEARBACK_ANSWER` names; `env NAME=VALUE` sets a variable for what is started later. Waiting ends after 120 s with
-//! code 99.
+//! end, with its output in `FILE`; `unheard PROG ARG… ;` does so with everything that it says going nowhere. `detach
+//! PROG ARG… ;` is `spawn` into a session of its own or, on Windows, without a console. `until N FILE` waits until
+//! `FILE` has `N` lines, `hold FILE` until it exists. `print TEXT` and `exit CODE` do what they say; `witness FILE`
+//! appends `start <pid>`; `answer TEXT` writes to the file that `HEARBACK_ANSWER` names; `env NAME=VALUE` sets a
+//! variable for what is started later. Waiting ends after 120 s with code 99.
 #![allow(clippy::disallowed_methods, clippy::zombie_processes, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -46,6 +46,11 @@ fn main() {
             Some("run") => {
                 let file = fs_err::File::create(value()).expect("a file can be made").into_parts().0;
                 let status = command(&mut args, &variables).stdout(Stdio::from(file)).status();
+                assert!(status.expect("a child can be started").success());
+            }
+            Some("unheard") => {
+                let mut command = command(&mut args, &variables);
+                let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
                 assert!(status.expect("a child can be started").success());
             }
             #[cfg(unix)]

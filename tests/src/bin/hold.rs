@@ -1,15 +1,18 @@
-//! `hold FILE [--witness W] [--code N] [--print TEXT]`: ends when it is told to.
+//! `hold FILE [--witness W] [--code N] [--print TEXT] [--asked N]`: ends when it is told to.
 //!
 //! Prints the text if there is one, appends `start <pid>` to the witness, waits until `FILE` exists and exits
-//! with `N` (default 0). Gives up after 120 s with code 99, so that a broken test leaves nothing behind.
+//! with `N` (default 0). With `--asked` it hears the system's requests to end, and then exits with that code. Gives up
+//! after 120 s with code 99, so that a broken test leaves nothing behind.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hearback_platform::StopWatch;
 use hearback_tests::witness;
 
 const WAIT_MAX: Duration = Duration::from_secs(120);
@@ -18,17 +21,18 @@ const GAVE_UP: i32 = 99;
 
 fn main() {
     let (mut file, mut witness_file, mut printed) = (None, None, None);
-    let mut code = 0;
+    let (mut code, mut asked) = (0, None);
     let mut args = env::args_os().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().unwrap_or_else(|| usage("an option lacks its value"));
         match arg.to_str() {
             Some("--witness") => witness_file = Some(PathBuf::from(value())),
             Some("--print") => printed = Some(value()),
-            Some("--code") => {
-                let number = value().to_str().and_then(|number| number.parse::<u32>().ok());
-                // Windows codes have all 32 bits; the cast keeps them.
-                code = number.unwrap_or_else(|| usage("the code is a number")) as i32;
+            Some("--code") => code = number(&value()),
+            Some("--asked") => {
+                // From here on, so before anything is printed.
+                let stop = StopWatch::new().expect("anybody may listen");
+                asked = Some((stop, number(&value())));
             }
             _ if file.is_none() => file = Some(PathBuf::from(arg)),
             _ => usage("too many arguments"),
@@ -44,12 +48,21 @@ fn main() {
     }
     let deadline = Instant::now() + WAIT_MAX;
     while !file.exists() {
+        if let Some((_, code)) = asked.as_ref().filter(|(stop, _)| stop.was_asked()) {
+            process::exit(*code);
+        }
         if Instant::now() >= deadline {
             process::exit(GAVE_UP);
         }
         thread::sleep(POLL);
     }
     process::exit(code)
+}
+
+fn number(text: &OsStr) -> i32 {
+    let number = text.to_str().and_then(|number| number.parse::<u32>().ok());
+    // Windows codes have all 32 bits; the cast keeps them.
+    number.unwrap_or_else(|| usage("a code is a number")) as i32
 }
 
 fn usage(problem: &str) -> ! {

@@ -53,6 +53,12 @@ impl Output {
         finish(anstream::stdout().lock().write_all(text.as_bytes()))
     }
 
+    /// Has the terminal obey the sequences that it is sent, where it has to be told.
+    pub(crate) fn let_terminal_obey(&self) {
+        // That is done by making such a stream, and holds from then on.
+        let _ = anstream::AutoStream::always_ansi(io::stdout());
+    }
+
     /// Prints bytes as they are. A console that takes text only is given what of them is text.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
         let mut stdout = io::stdout().lock();

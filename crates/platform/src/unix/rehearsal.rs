@@ -16,6 +16,8 @@ use super::clock;
 use super::signals;
 use crate::probe::RehearsalRequest;
 
+/// What the terminal of a process is called in that process.
+pub(crate) const TERMINAL: &str = "/dev/tty";
 /// More than any answer needs.
 const MAX_LINE: usize = 4096;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);

@@ -5,6 +5,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use hearback_core::OsText;
 
+/// Whether anything can be written to a terminal, and not only text.
+pub const TERMINALS_TAKE_BYTES: bool = true;
+
 /// Takes a name of the system, losing nothing.
 pub fn from_os(name: &OsStr) -> OsText {
     match name.to_str() {

@@ -98,6 +98,7 @@ fn create(request: &DetachedRequest, mark: &OsStr, streams: Streams) -> io::Resu
         environment: &environment,
         cwd: &request.home,
         streams,
+        terminal: None,
     };
     // Through the owner first: a Job Object inside of ours may let go, and ours would then hold it all the same.
     match owner() {

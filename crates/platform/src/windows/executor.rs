@@ -110,7 +110,7 @@ pub(super) fn create<'a>(
 ) -> io::Result<Created> {
     system::ask_nobody();
     let environment = environment::block(changes)?;
-    let creation = Creation { program, line, environment: &environment, cwd, streams };
+    let creation = Creation { program, line, environment: &environment, cwd, streams, terminal: None };
     // On our console, which nobody sees, a target can be asked to end. Without one, it gets its own.
     let console = if detach::has_console() { 0 } else { CREATE_NO_WINDOW };
     let flags = CREATE_SUSPENDED | CREATE_NEW_PROCESS_GROUP | console;
@@ -582,6 +582,7 @@ mod tests {
             environment: &environment,
             cwd: dir.path(),
             streams: Streams { input: detach::null().unwrap(), output: detach::null().unwrap(), error: None },
+            terminal: None,
         };
         let job = Job::new().unwrap();
         job.limit(limits).unwrap();

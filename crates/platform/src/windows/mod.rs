@@ -37,6 +37,8 @@ pub(crate) mod snapshot;
 pub(crate) mod stop;
 #[expect(unsafe_code, reason = "the folder of the system and its libraries have no safe wrapper")]
 pub(crate) mod system;
+#[expect(unsafe_code, reason = "pseudo consoles have no safe wrapper, and not every Windows has them")]
+pub(crate) mod terminal;
 pub(crate) mod text;
 #[expect(unsafe_code, reason = "a process is ended through its raw handle")]
 pub(crate) mod tree;

@@ -1,8 +1,9 @@
-//! Creating a process that inherits three handles and no others.
+//! Creating a process that inherits three handles and no others, on our console or in a terminal of its own.
 //!
 //! The standard library lets a child inherit whatever is inheritable at that moment, a caller's pipe among it; a
 //! job that holds it keeps the caller waiting until it ends.
 
+use std::ffi::c_void;
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::path::{Component, Path, PathBuf, Prefix};
@@ -13,15 +14,18 @@ use windows_sys::Win32::Foundation::{
     ERROR_INTERNAL_ERROR, ERROR_LOCK_VIOLATION, ERROR_NO_SYSTEM_RESOURCES, ERROR_NOT_ENOUGH_MEMORY,
     ERROR_SHARING_VIOLATION, HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation,
 };
+use windows_sys::Win32::System::Console::HPCON;
 use windows_sys::Win32::System::Threading::{
     CREATE_UNICODE_ENVIRONMENT, CreateProcessW, DeleteProcThreadAttributeList, EXTENDED_STARTUPINFO_PRESENT,
     GetCurrentProcess, InitializeProcThreadAttributeList, LPPROC_THREAD_ATTRIBUTE_LIST,
-    PROC_THREAD_ATTRIBUTE_HANDLE_LIST, PROC_THREAD_ATTRIBUTE_PARENT_PROCESS, PROCESS_ACCESS_RIGHTS,
-    PROCESS_CREATE_PROCESS, PROCESS_CREATION_FLAGS, PROCESS_DUP_HANDLE, PROCESS_INFORMATION,
-    STARTF_USESTDHANDLES, STARTUPINFOEXW, STARTUPINFOW, UpdateProcThreadAttribute,
+    PROC_THREAD_ATTRIBUTE_HANDLE_LIST, PROC_THREAD_ATTRIBUTE_PARENT_PROCESS,
+    PROC_THREAD_ATTRIBUTE_PSEUDOCONSOLE, PROCESS_ACCESS_RIGHTS, PROCESS_CREATE_PROCESS,
+    PROCESS_CREATION_FLAGS, PROCESS_DUP_HANDLE, PROCESS_INFORMATION, STARTF_USESTDHANDLES, STARTUPINFOEXW,
+    STARTUPINFOW, UpdateProcThreadAttribute,
 };
 
 use super::call;
+use super::terminal::Terminal;
 
 /// How often to try to create a process.
 const TRIES: u32 = 5;
@@ -38,6 +42,8 @@ pub(crate) struct Creation<'a> {
     pub(crate) cwd: &'a Path,
     /// Its standard streams. They become inheritable, so they are taken for this one process.
     pub(crate) streams: Streams,
+    /// The terminal that it is in; without one the flags tell which console it has.
+    pub(crate) terminal: Option<&'a Terminal>,
 }
 
 /// What it takes to have a child in the name of another process.
@@ -100,7 +106,17 @@ impl Creation<'_> {
         let inherited = Inherited::new(&streams, parent)?;
         let handles = &inherited.handles;
         let parent = parent.map(AsRawHandle::as_raw_handle);
-        let list = AttributeList::new(handles, parent.as_ref())?;
+        let mut attributes: Vec<Attribute> =
+            vec![(PROC_THREAD_ATTRIBUTE_HANDLE_LIST, handles.as_ptr().cast(), size_of_val(&handles[..]))];
+        attributes.extend(parent.as_ref().map(|parent| {
+            (PROC_THREAD_ATTRIBUTE_PARENT_PROCESS, std::ptr::from_ref(parent).cast(), size_of_val(parent))
+        }));
+        attributes.extend(self.terminal.map(|terminal| {
+            // Unlike the others, it is told by its value, and not by where that is.
+            (PROC_THREAD_ATTRIBUTE_PSEUDOCONSOLE, terminal.raw() as *const c_void, size_of::<HPCON>())
+        }));
+        // SAFETY: handles and parent live until the end of this function, and the terminal longer.
+        let list = unsafe { Attributes::new(&attributes) }?;
         let startup = STARTUPINFOEXW {
             StartupInfo: STARTUPINFOW {
                 cb: size_of::<STARTUPINFOEXW>() as u32,
@@ -221,18 +237,22 @@ fn lend(handle: &OwnedHandle, to: &OwnedHandle) -> io::Result<HANDLE> {
     Ok(lent)
 }
 
-/// What a child is created with beside the usual, as the system wants to be told.
-struct AttributeList<'a> {
+/// One of the things that a child is created with beside the usual: which, where it is, and how large.
+type Attribute = (u32, *const c_void, usize);
+
+/// Those things as the system wants to be told.
+struct Attributes {
     list: LPPROC_THREAD_ATTRIBUTE_LIST,
     /// Where it lies. In words, because what is put there is aligned like a pointer.
     _memory: Vec<usize>,
-    /// It points to these until it is gone.
-    _named: (&'a [HANDLE], Option<&'a HANDLE>),
 }
 
-impl<'a> AttributeList<'a> {
-    fn new(handles: &'a [HANDLE], parent: Option<&'a HANDLE>) -> io::Result<Self> {
-        let room = 1 + u32::from(parent.is_some());
+impl Attributes {
+    /// # Safety
+    ///
+    /// What the attributes point to must live for as long as this.
+    unsafe fn new(attributes: &[Attribute]) -> io::Result<Self> {
+        let room = u32::try_from(attributes.len()).expect("a handful");
         let mut bytes = 0;
         // SAFETY: without memory it only tells how much it needs, and calls that a failure.
         unsafe { InitializeProcThreadAttributeList(std::ptr::null_mut(), room, 0, &raw mut bytes) };
@@ -240,31 +260,26 @@ impl<'a> AttributeList<'a> {
         let list: LPPROC_THREAD_ATTRIBUTE_LIST = memory.as_mut_ptr().cast();
         // SAFETY: the memory is at least as large as it just said.
         call::done(unsafe { InitializeProcThreadAttributeList(list, room, 0, &raw mut bytes) })?;
-        let list = Self { list, _memory: memory, _named: (handles, parent) };
-        list.put(PROC_THREAD_ATTRIBUTE_HANDLE_LIST, handles)?;
-        if let Some(parent) = parent {
-            list.put(PROC_THREAD_ATTRIBUTE_PARENT_PROCESS, std::slice::from_ref(parent))?;
+        let list = Self { list, _memory: memory };
+        for (what, at, size) in attributes {
+            // SAFETY: the list is initialised and has room for it, and the caller promises that it is there.
+            call::done(unsafe {
+                UpdateProcThreadAttribute(
+                    list.list,
+                    0,
+                    *what as usize,
+                    *at,
+                    *size,
+                    std::ptr::null_mut(),
+                    std::ptr::null(),
+                )
+            })?;
         }
         Ok(list)
     }
-
-    fn put(&self, what: u32, handles: &'a [HANDLE]) -> io::Result<()> {
-        // SAFETY: the list is initialised, has room for it, and borrows the handles for as long as it lives.
-        call::done(unsafe {
-            UpdateProcThreadAttribute(
-                self.list,
-                0,
-                what as usize,
-                handles.as_ptr().cast(),
-                size_of_val(handles),
-                std::ptr::null_mut(),
-                std::ptr::null(),
-            )
-        })
-    }
 }
 
-impl Drop for AttributeList<'_> {
+impl Drop for Attributes {
     fn drop(&mut self) {
         // SAFETY: it was initialised, and is deleted once.
         unsafe { DeleteProcThreadAttributeList(self.list) };

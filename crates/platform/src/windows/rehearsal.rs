@@ -1,4 +1,4 @@
-//! A launcher that is started to be struck: ended alone, or with everything that is in its Job Object.
+//! A launcher that is started to be struck: ended alone, with its window, or with everything that is in its Job Object.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -6,19 +6,29 @@ use std::time::Duration;
 
 use hearback_core::finding::{Blow, Tried};
 
+use windows_sys::Win32::System::Threading::CREATE_SUSPENDED;
+
 use super::executor::{begin, create};
 use super::job::{Job, LETS_GO};
-use super::process::{Created, Streams};
-use super::{command_line, detach, identity, tree};
+use super::process::{Created, Creation, Streams};
+use super::terminal::Terminal;
+use super::{command_line, detach, environment, identity, tree};
 use crate::probe::RehearsalRequest;
 
+/// What the terminal of a process is called in that process.
+pub(crate) const TERMINAL: &str = "CONOUT$";
 /// More than any answer needs.
 const MAX_LINE: usize = 4096;
 /// How long a launcher that is not needed any more may take to go.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
 
+/// The size of a window, which nobody sees.
+const WINDOW: (u16, u16) = (80, 25);
+
 pub(crate) struct Rehearsal {
     launcher: Created,
+    /// Where it is, if its window is to be closed.
+    terminal: Option<Terminal>,
     /// What is nearest to a process group here. It lets go of whoever asks, as the job of a terminal should.
     group: Job,
     blow: Blow,
@@ -29,10 +39,14 @@ pub(crate) struct Rehearsal {
 
 impl Rehearsal {
     pub(crate) fn begin(request: &RehearsalRequest) -> Tried<Self> {
-        match request.blow {
-            Blow::Terminal => Tried::untried("a window is closed by a person here, and by nobody else"),
-            Blow::Parent | Blow::ProcessGroup => spawn(request).into(),
-        }
+        let terminal = match request.blow {
+            Blow::Terminal => match Terminal::open(WINDOW.0, WINDOW.1) {
+                Ok(terminal) => Some(terminal),
+                Err(error) => return Tried::untried(format!("no terminal can be made here: {error}")),
+            },
+            Blow::Parent | Blow::ProcessGroup => None,
+        };
+        spawn(request, terminal).into()
     }
 
     pub(crate) fn hear(&mut self, within: Duration) -> io::Result<String> {
@@ -47,7 +61,8 @@ impl Rehearsal {
     pub(crate) fn strike(&mut self, within: Duration) -> io::Result<()> {
         match self.blow {
             Blow::ProcessGroup => self.group.terminate()?,
-            Blow::Parent | Blow::Terminal => {
+            Blow::Terminal => drop(self.terminal.take()),
+            Blow::Parent => {
                 tree::end_by_force(&identity::identity(&self.launcher.process, self.launcher.pid)?)?;
             }
         }
@@ -66,7 +81,7 @@ impl Drop for Rehearsal {
     }
 }
 
-fn spawn(request: &RehearsalRequest) -> io::Result<Rehearsal> {
+fn spawn(request: &RehearsalRequest, terminal: Option<Terminal>) -> io::Result<Rehearsal> {
     let (input, tells) = io::pipe()?;
     let (hears, output) = io::pipe()?;
     let streams = Streams { input: input.into(), output: output.into(), error: Some(detach::null()?) };
@@ -74,12 +89,22 @@ fn spawn(request: &RehearsalRequest) -> io::Result<Rehearsal> {
     let group = Job::new()?;
     // As those do that most terminals and agents have.
     group.limit(LETS_GO)?;
-    let launcher = create(&request.program, &line, &std::env::current_dir()?, [], streams)?;
+    let cwd = std::env::current_dir()?;
+    let launcher = match &terminal {
+        None => create(&request.program, &line, &cwd, [], streams)?,
+        Some(_) => {
+            let environment = environment::block([])?;
+            let (program, terminal) = (&*request.program, terminal.as_ref());
+            let creation =
+                Creation { program, line: &line, environment: &environment, cwd: &cwd, streams, terminal };
+            creation.create(CREATE_SUSPENDED)?
+        }
+    };
     begin(&group, &launcher)?;
     let (sender, told) = channel();
     // Ends with the launcher, which has the other end.
     std::thread::spawn(move || sender.send(line_of(hears)));
-    Ok(Rehearsal { launcher, group, blow: request.blow, told, _input: tells })
+    Ok(Rehearsal { launcher, terminal, group, blow: request.blow, told, _input: tells })
 }
 
 fn line_of(mut pipe: PipeReader) -> io::Result<String> {

@@ -291,7 +291,14 @@ struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     fn new(output: &'a Output, secrets: &'a Secrets, raw: bool) -> Self {
-        let cleaner = (output.is_watched() && !raw).then(Cleaner::default);
+        let cleaner = match (output.is_watched(), raw) {
+            (false, _) => None,
+            (true, false) => Some(Cleaner::default()),
+            (true, true) => {
+                output.let_terminal_obey();
+                (!hearback_platform::TERMINALS_TAKE_BYTES).then(Cleaner::to_text)
+            }
+        };
         Self { output, cleaner, masker: secrets.masker(), in_line: false }
     }
 
@@ -327,7 +334,7 @@ impl<'a> Printer<'a> {
     fn flush(&mut self) -> Result<(), CliError> {
         if let Some(cleaner) = &mut self.cleaner {
             let mut text = String::new();
-            std::mem::take(cleaner).finish(&mut text);
+            cleaner.finish(&mut text);
             self.mask(text.as_bytes())?;
         }
         let mut masked = Vec::new();

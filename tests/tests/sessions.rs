@@ -746,7 +746,7 @@ fn scenario_107_a_stop_without_signals_goes_the_way_of_every_drain() {
     assert!(idle.code == Some(1) && idle.stderr.contains("no monitor runs"), "{idle:?}");
 }
 
-// Not on Windows: it has no signals to be asked by.
+// Not on Windows: a monitor is asked by an event of its console there, which Wine does not pass on.
 #[test]
 #[cfg(unix)]
 fn a_signal_asks_for_a_stop_like_everybody_else() {

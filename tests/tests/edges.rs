@@ -3,7 +3,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-#[cfg(unix)]
 use std::process::Command;
 
 use hearback_tests::{World, alive, bin, eventually, lines, run};
@@ -123,7 +122,7 @@ fn a_session_that_cannot_be_one_shows_nobody_elses_jobs() {
     }
 }
 
-// Not on Windows: nobody has children to reap.
+// Not on Windows: no caller decides there how the end of a process is told; whoever has a handle hears of it.
 #[cfg(unix)]
 #[test]
 fn a_caller_that_does_not_wait_for_children_can_launch() {
@@ -137,17 +136,12 @@ fn a_caller_that_does_not_wait_for_children_can_launch() {
     assert_eq!(world.run(["wait", &id]).code, Some(5));
 }
 
-// Not on Windows: limits on the size of files.
-#[cfg(unix)]
 #[test]
 fn output_that_could_not_be_kept_is_said_to_be_lost() {
     let world = World::new();
-    let mut command = Command::new("sh");
-    world.settle(&mut command);
-    // Files of at most 8 blocks of 512 bytes, the log among them.
-    command.arg("-c").arg("ulimit -f 8; exec \"$@\"").arg("sh").arg(bin("hearback"));
-    command.args(["launch", "--"]).arg(bin("print")).args(["--bytes", "100000"]);
-    let id = run(command).ok();
+    let Some((mut launch, _room)) = with_little_room(&world) else { return };
+    launch.args(["launch", "--"]).arg(bin("print")).args(["--bytes", "100000"]);
+    let id = run(launch).ok();
     let told = world.run(["wait", &id]).ok();
     assert!(told.contains("of them not kept"), "{told}");
     assert!(world.run(["show", &id]).ok().contains("of them not kept"));
@@ -157,6 +151,26 @@ fn output_that_could_not_be_kept_is_said_to_be_lost() {
     let job = world.show(&id);
     assert_eq!(logs["bytes"], 100_000);
     assert_eq!(logs["dropped"], job["output"]["dropped"]);
+}
+
+/// hearback where a log soon has no more room: files have at most 8 blocks of 512 bytes.
+#[cfg(unix)]
+fn with_little_room(world: &World) -> Option<(Command, ())> {
+    let mut command = Command::new("sh");
+    world.settle(&mut command);
+    command.arg("-c").arg("ulimit -f 8; exec \"$@\"").arg("sh").arg(bin("hearback"));
+    Some((command, ()))
+}
+
+/// Windows has no such limit, but a store can be on a small disk.
+#[cfg(windows)]
+fn with_little_room(world: &World) -> Option<(Command, hearback_tests::Mount)> {
+    let mut room = None;
+    hearback_tests::with_private_mounts(|| {
+        fs_err::create_dir(world.home()).unwrap();
+        room = Some(hearback_tests::Mount::new("tmpfs", "size=96k,mode=0700", world.home()));
+    });
+    Some((world.command([""; 0]), room?))
 }
 
 #[test]

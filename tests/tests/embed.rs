@@ -128,7 +128,7 @@ fn a_command_longer_than_the_system_allows_cannot_be_started_and_is_said_so() {
     }
 }
 
-// Not on Windows: no process has children to reap.
+// Not on Windows: nobody is reaped there. What has ended is gone with the last handle to it, and its parent needs none.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_program_that_launches_has_no_children_to_reap() {

@@ -1,12 +1,10 @@
 //! The programs under `examples`, which others are meant to begin with: they have to work.
-// Not on Windows: the examples are run as scripts, by their first line.
-#![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "the tests start ordinary programs")]
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
+use std::env;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use fs_err as fs;
 use hearback_tests::{KillOnDrop, World, bin, eventually, lines, python, run};
@@ -16,21 +14,27 @@ fn example(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("examples").join(path)
 }
 
-fn script(world: &World, name: &str, text: &str) -> PathBuf {
-    let path = world.scratch(name);
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-    path
+/// A folder for the path in which the plugin is found. Windows runs no script by its first line: a batch file does it.
+fn folder_of_plugin(world: &World, python: &Path) -> PathBuf {
+    let folder = example("sink-python");
+    if !cfg!(windows) {
+        return folder;
+    }
+    let (within, script) = (world.scratch("plugins"), folder.join("hearback-sink-example"));
+    fs::create_dir(&within).unwrap();
+    let batch = format!("@\"{}\" \"{}\" %*\r\n", python.display(), script.display());
+    fs::write(within.join("hearback-sink-example.cmd"), batch).unwrap();
+    within
 }
 
 #[test]
 fn the_plugin_in_python_passes_the_check_and_takes_a_follow_up_once() {
-    if python::interpreter().is_none() {
-        return;
-    }
+    let Some(python) = python::interpreter() else { return };
     let world = World::new();
-    let folder = example("sink-python");
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let before = env::var_os("PATH").unwrap_or_default();
+    let path =
+        env::join_paths([folder_of_plugin(&world, &python)].into_iter().chain(env::split_paths(&before)));
+    let path = path.unwrap();
     let inbox = world.scratch("inbox");
     let with_plugin = |args: &[&str]| {
         let mut command = world.command(args);
@@ -48,7 +52,7 @@ fn the_plugin_in_python_passes_the_check_and_takes_a_follow_up_once() {
     let file = inbox.join(format!("{id}.end.json"));
     eventually("the follow-up is in the inbox", || file.exists().then_some(()));
     let event: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
-    assert_eq!(event["data"]["output"]["head"], "hi\n");
+    assert_eq!(event["data"]["output"]["head"], if cfg!(windows) { "hi\r\n" } else { "hi\n" });
     eventually("the receipt is there", || {
         (world.show(&id)["follow_up"]["state"] == "delivered").then_some(())
     });
@@ -59,25 +63,15 @@ fn the_plugin_in_python_passes_the_check_and_takes_a_follow_up_once() {
     assert!(run(command).ok().contains("HEARBACK_EXAMPLE_INBOX is not set"));
 }
 
-/// hearback, except that it ends whoever called it before or after its n-th call.
-const DEADLY: &str = r#"#!/bin/sh
-n=$(( $(cat "$CALLS" 2>/dev/null || echo 0) + 1 ))
-echo "$n" >"$CALLS"
-if [ "$n" = "$BEFORE" ]; then kill -9 "$PPID"; exit 9; fi
-"$REAL" "$@"
-code=$?
-if [ "$n" = "$AFTER" ]; then kill -9 "$PPID"; exit 9; fi
-exit "$code"
-"#;
-
 #[test]
 fn a_consumer_that_is_killed_again_and_again_hears_of_every_job_once() {
     let Some(python) = python::interpreter() else { return };
     let world = World::new();
-    let deadly = script(&world, "deadly", DEADLY);
-    let (calls, state, go) = (world.scratch("calls"), world.scratch("state"), world.scratch("go"));
-    let held = format!("until test -e '{}'; do sleep 0.05; done; exit 3\n", go.display());
-    let tasks = world.scratch("tasks");
+    let [calls, strike, state, go, tasks] =
+        ["calls", "strike", "state", "go", "tasks"].map(|name| world.scratch(name));
+    // PowerShell takes a word in quotes for a value, unless it is told to call it.
+    let call = if cfg!(windows) { "& " } else { "" };
+    let held = format!("{call}'{}' '{}' --code 3\n", bin("hold").display(), go.display());
     fs::write(&tasks, format!("{held}echo one\nsleep 0.2; echo two\nexit 1\n")).unwrap();
     let consumer = |before: u32, after: u32, nap: &str| {
         let _ = fs::remove_file(&calls);
@@ -85,8 +79,9 @@ fn a_consumer_that_is_killed_again_and_again_hears_of_every_job_once() {
         world.settle(&mut command);
         command.arg(example("consumer-python/consumer.py"));
         command.args(["--session", "agent", "--nap", nap, "--state"]).arg(&state).arg(&tasks);
-        command.env("HEARBACK", &deadly).env("REAL", bin("hearback")).env("CALLS", &calls);
-        command.env("BEFORE", before.to_string()).env("AFTER", after.to_string());
+        command.env("HEARBACK", bin("deadly")).env("REAL", bin("hearback")).env("CALLS", &calls);
+        command.env("STRIKE", &strike).env("BEFORE", before.to_string()).env("AFTER", after.to_string());
+        command.stdout(Stdio::null());
         command
     };
 
@@ -94,8 +89,13 @@ fn a_consumer_that_is_killed_again_and_again_hears_of_every_job_once() {
     let heard = || lines(state.join("heard.jsonl")).len();
     let mut killed = 0;
     for (before, after) in (1..=20).flat_map(|n| [(n, 0), (0, n)]) {
-        let ran = run(consumer(before, after, "500ms"));
-        assert_eq!(ran.code, None, "{ran:?}");
+        let mut child = KillOnDrop(consumer(before, after, "500ms").spawn().unwrap());
+        eventually("its hour has come", || {
+            assert!(child.0.try_wait().unwrap().is_none(), "it has ended");
+            strike.exists().then_some(())
+        });
+        drop(child);
+        fs::remove_file(&strike).unwrap();
         killed += 1;
         if heard() == 3 {
             break;

@@ -1,12 +1,10 @@
 //! What a sink is started with, and what of it is kept: the right session, the settings of today, no secrets.
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-#[cfg(unix)]
-use hearback_tests::eventually;
-use hearback_tests::{Outbox, Snapshot, bin, lines, run};
+use hearback_tests::{Outbox, Snapshot, bin, eventually, lines, run};
 use serde_json::Value;
 
 fn text(path: &Path) -> String {
@@ -89,31 +87,49 @@ fn a_line_that_was_cut_short_spoils_no_other() {
     assert!(jobs.iter().all(|id| told.contains(id)), "{told:?}");
 }
 
-// Not on Windows: a program cannot be removed there while it runs.
+/// Puts a new program in the place of one that runs. Windows does not let go of that, but lets it be renamed, and so
+/// updaters do it. Tells where the old one is, if it still is anywhere.
+fn upgrade(program: &Path) -> Option<PathBuf> {
+    let (old, new) = (program.with_extension("old"), program.with_extension("new"));
+    fs::copy(bin("hearback"), &new).unwrap();
+    if cfg!(windows) {
+        fs::rename(program, &old).unwrap();
+    }
+    fs::rename(&new, program).unwrap();
+    cfg!(windows).then_some(old)
+}
+
+/// A program of this world that can be upgraded.
+fn installed(outbox: &Outbox) -> PathBuf {
+    let program = outbox.world.scratch(format!("hearback{}", std::env::consts::EXE_SUFFIX));
+    fs::copy(bin("hearback"), &program).unwrap();
+    program
+}
+
 #[test]
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn an_upgrade_while_a_job_runs_keeps_nobody_from_hearing() {
     let outbox = Outbox::pull();
     let journal = outbox.world.scratch("journal");
     outbox
         .write_settings(&format!("default_sink = 'journal'\n[sink.journal]\nfile = '{}'\n", text(&journal)));
-    let old = outbox.world.scratch("hearback");
-    fs::copy(bin("hearback"), &old).unwrap();
+    let old = installed(&outbox);
     let mut launch = std::process::Command::new(&old);
     outbox.world.settle(&mut launch);
     launch.args(["launch", "--session", "s", "--"]).arg(bin("hold")).arg(outbox.gate("go"));
     let id = run(launch).ok();
-    fs::remove_file(&old).unwrap();
+    upgrade(&old);
+    // What Windows does not allow, Linux gets along with.
+    if cfg!(target_os = "linux") {
+        fs::remove_file(&old).unwrap();
+    }
     outbox.release("go");
     eventually("it is told", || lines(&journal).pop());
     assert_eq!(outbox.receipt(&id)["how"], "delivered");
 }
 
-// Not on Windows: a supervisor is killed by a signal here.
 #[test]
-#[cfg(target_os = "linux")]
 fn whoever_sends_somebody_out_lends_it_no_session_of_its_own() {
-    use nix::sys::signal::{Signal, kill};
     for session in [None, Some("owner")] {
         let outbox = Outbox::new(&[]);
         outbox.tell("hang");
@@ -123,8 +139,7 @@ fn whoever_sends_somebody_out_lends_it_no_session_of_its_own() {
         let id = outbox.world.launch(words);
         outbox.called(1);
         outbox.tell("0");
-        let supervisor = outbox.world.supervisor(&id);
-        kill(nix::unistd::Pid::from_raw(supervisor.cast_signed()), Signal::SIGKILL).unwrap();
+        outbox.world.end_supervisor(&id);
         eventually("somebody of another session finds it", || {
             let mut list = outbox.command_as("stranger", &["list"]);
             list.env("CLAUDE_CODE_SESSION_ID", "stranger-too");
@@ -138,25 +153,29 @@ fn whoever_sends_somebody_out_lends_it_no_session_of_its_own() {
     }
 }
 
-// Not on Windows: a program cannot be replaced there while it runs.
 #[test]
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn a_monitor_that_is_restarted_after_an_upgrade_is_the_new_program() {
     let outbox = Outbox::pull();
-    let (program, new) = (outbox.world.scratch("hearback"), outbox.world.scratch("new"));
-    fs::copy(bin("hearback"), &program).unwrap();
+    let program = installed(&outbox);
     let mut monitor = std::process::Command::new(&program);
     outbox.world.settle(&mut monitor);
     monitor.args(["monitor", "run"]).stdout(std::process::Stdio::null());
     let mut monitor = hearback_tests::KillOnDrop(monitor.spawn().unwrap());
     let status = || outbox.world.json(["monitor", "status", "--json"]);
     eventually("the monitor runs", || (status()["pid"] == monitor.0.id()).then_some(()));
-    fs::copy(bin("hearback"), &new).unwrap();
-    fs::rename(&new, &program).unwrap();
+    let old = upgrade(&program);
     outbox.world.run(["monitor", "restart", "--wait"]).ok();
     monitor.0.wait().unwrap();
     let successor = status()["pid"].as_u64().unwrap();
-    assert_eq!(fs::read_link(format!("/proc/{successor}/exe")).unwrap(), program);
+    match old {
+        // What runs cannot be removed there.
+        Some(old) => {
+            fs::remove_file(old).unwrap();
+            fs::remove_file(&program).unwrap_err();
+        }
+        None => assert_eq!(fs::read_link(format!("/proc/{successor}/exe")).unwrap(), program),
+    }
     outbox.world.run(["monitor", "stop"]).ok();
     eventually("it is gone", || (!hearback_tests::alive(u32::try_from(successor).unwrap())).then_some(()));
 }

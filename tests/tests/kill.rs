@@ -128,11 +128,6 @@ fn unchanged(world: &World, before: &Snapshot) {
     assert!(changes.is_empty(), "{changes:?}");
 }
 
-#[cfg(unix)]
-fn quoted(path: impl AsRef<Path>) -> String {
-    format!("'{}'", path.as_ref().display())
-}
-
 #[test]
 fn scenario_21_a_killed_job_names_who_did_it_and_what_was_seen_of_it() {
     let world = World::new();
@@ -445,19 +440,13 @@ fn a_leftover_that_ignores_the_request_is_forced_and_the_code_is_kept() {
     assert_eq!(world.show(&id)["outcome"], json!({"kind": "exited", "code": 6}));
 }
 
-// Not on Windows: a program gives up its output by a raw handle, which takes unsafe code.
-#[cfg(unix)]
 #[test]
 fn scenario_37_a_job_that_closes_its_output_is_still_running() {
     let world = World::new();
     let (go, witness) = (world.scratch("go"), world.scratch("witness"));
-    let text = format!(
-        "echo before; exec >/dev/null 2>&1; exec {} {} --code 6 --witness {}",
-        quoted(bin("hold")),
-        quoted(&go),
-        quoted(&witness),
-    );
-    let id = world.launch(["--", "sh", "-c", &text]);
+    let act =
+        args!["--", bin("act"), "print", "before", "close", "witness", witness, "hold", go, "exit", "6"];
+    let id = world.launch(act);
     holder(&witness);
     assert_eq!(world.run(["wait", "--timeout", "300ms", &id]).code, Some(75));
     assert_eq!(world.show(&id)["state"], "running");

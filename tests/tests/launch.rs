@@ -2,12 +2,16 @@
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
-use std::process::{Output, Stdio};
-
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use hearback_tests::{Snapshot, World, alive, bin, eventually, lines, run, scaled};
+use hearback_tests::{
+    KillOnDrop, Snapshot, World, alive, bin, eventually, is_real_windows, lines, run, scaled, skipped,
+};
 use serde_json::Value;
 
 macro_rules! args {
@@ -201,7 +205,7 @@ fn the_directory_is_the_callers_or_the_one_named_from_there() {
     }
 }
 
-fn run_with(mut command: std::process::Command, args: impl IntoIterator<Item = OsString>) -> String {
+fn run_with(mut command: Command, args: impl IntoIterator<Item = OsString>) -> String {
     command.args(args);
     run(command).ok()
 }
@@ -386,23 +390,333 @@ fn a_shell_that_was_chosen_runs_the_text_and_one_that_is_not_there_is_named() {
     assert_eq!(job["command"], serde_json::json!({"shell": "exit 0", "program": "no-such-shell"}));
 }
 
-/// Where processes have sessions, descriptors and signals.
-// Not on Windows: a shell with its descriptors, limits, masks and groups.
+#[test]
+fn a_caller_gets_back_every_descriptor_it_had_open() {
+    let world = World::new();
+    let (go, told) = (world.scratch("go"), world.scratch("told"));
+    let (reader, writer) = io::pipe().unwrap();
+    let mut caller = with_more_descriptors(&world, bin("act"));
+    caller.arg("run").arg(&told).arg(bin("hearback")).args(["launch", "--"]);
+    caller.arg(bin("hold")).arg(&go).args(["--code", "4", ";"]).stdin(writer);
+    // Until nobody holds its output any more, which includes the job's processes. It is not the output of the launch,
+    // and has been inherited by it all the same.
+    run(caller).ok();
+    end_of_file(reader).recv_timeout(Duration::from_secs(20)).expect("nobody holds the pipe");
+    runs_on(&world, &lines(&told)[0], &go, 4);
+}
+
+/// A program that has its standard input open two more times, as 7 and 9. On Windows a child inherits what its parent
+/// inherited, whatever becomes of its standard streams.
+fn with_more_descriptors(world: &World, program: PathBuf) -> Command {
+    let mut command = Command::new(if cfg!(unix) { "sh".into() } else { program.clone() });
+    world.settle(&mut command);
+    if cfg!(unix) {
+        command.args(["-c", r#"exec 7<&0 9<&0; exec "$0" "$@""#]).arg(program);
+    }
+    command
+}
+
+/// Tells when everybody who could write into a pipe has let go.
+fn end_of_file(mut reader: io::PipeReader) -> mpsc::Receiver<()> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        reader.read_to_end(&mut Vec::new()).unwrap();
+        sender.send(())
+    });
+    receiver
+}
+
+#[test]
+fn a_pipe_that_a_launch_is_part_of_ends_while_the_job_runs() {
+    let world = World::new();
+    let go = world.scratch("go");
+    let (reader, writer) = io::pipe().unwrap();
+    let mut launch = world.command(args!["launch", "--", bin("hold"), go, "--code", "4"]);
+    launch.stdout(writer.try_clone().unwrap()).stderr(writer);
+    let mut launcher = KillOnDrop(launch.spawn().unwrap());
+    // It has our ends of the pipe.
+    drop(launch);
+    let mut copy = Command::new(bin("act"));
+    world.settle(&mut copy);
+    copy.arg("copy").stdin(reader);
+    let id = run(copy).ok();
+    assert!(launcher.0.wait().unwrap().success());
+    runs_on(&world, &id, &go, 4);
+}
+
+#[test]
+fn a_job_outlives_a_script_that_is_killed_with_everything_in_its_group() {
+    let world = World::new();
+    let (go, told, witness) = (world.scratch("go"), world.scratch("told"), world.scratch("witness"));
+    let mut script = in_a_group(&world, bin("act"));
+    script.arg("run").arg(&told).arg(bin("hearback")).args(["launch", "--"]);
+    script.arg(bin("hold")).arg(&go).args(["--code", "4", ";"]);
+    script.arg("spawn").arg(bin("hold")).arg(world.scratch("never")).arg("--witness").arg(&witness).arg(";");
+    script.arg("hold").arg(world.scratch("never"));
+    let mut script = KillOnDrop(script.spawn().unwrap());
+    let other = started(&witness);
+    kill_group(&mut script.0);
+    script.0.wait().unwrap();
+    eventually("everybody in the group is gone", || (!alive(other)).then_some(()));
+    runs_on(&world, &lines(&told)[0], &go, 4);
+}
+
+/// A program whose children can be killed together with it: in a process group, or in a Job Object that lets go.
+fn in_a_group(world: &World, program: PathBuf) -> Command {
+    let mut command = Command::new(if cfg!(unix) { program.clone() } else { bin("confine") });
+    world.settle(&mut command);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    #[cfg(windows)]
+    command.arg("--lets-go").arg(program);
+    command
+}
+
+fn kill_group(leader: &mut std::process::Child) {
+    #[cfg(unix)]
+    {
+        use nix::sys::signal::{Signal, killpg};
+        killpg(nix::unistd::Pid::from_raw(leader.id().try_into().unwrap()), Signal::SIGKILL).unwrap();
+    }
+    // The Job Object goes with whoever made it, and everybody in it goes with the Job Object.
+    #[cfg(windows)]
+    leader.kill().unwrap();
+}
+
+#[test]
+fn a_job_is_launched_from_a_directory_that_is_gone_into_one_that_is_named() {
+    #[cfg(windows)]
+    if !hearback_tests::outside::is_there("a directory that is removed while somebody is in it") {
+        return;
+    }
+    let world = World::new();
+    let [gone, go, told, witness] = ["gone", "go", "told", "witness"].map(|name| world.scratch(name));
+    fs_err::create_dir(&gone).unwrap();
+    let mut script = Command::new(bin("act"));
+    world.settle(&mut script);
+    script.current_dir(&gone).arg("witness").arg(&witness).arg("hold").arg(&go);
+    script.arg("run").arg(&told).arg(bin("hearback")).arg("launch").arg("-C").arg(world.scratch(""));
+    script.arg("--").arg(bin("show-env")).arg(";");
+    let mut script = KillOnDrop(script.spawn().unwrap());
+    started(&witness);
+    #[cfg(unix)]
+    fs_err::remove_dir(&gone).unwrap();
+    #[cfg(windows)]
+    hearback_tests::outside::run("rmdir", &[&hearback_tests::outside::unix(&gone)]).ok();
+    fs_err::write(&go, "").unwrap();
+    assert!(script.0.wait().unwrap().success());
+    let expected = world.scratch("").components().as_path().to_owned();
+    assert_eq!(printed_lines(&world, &lines(&told)[0]), [format!("cwd={}", expected.display())]);
+}
+
+/// Words with whatever could be lost or changed on the way, text and no text.
+fn odd_words() -> Vec<OsString> {
+    args![
+        "",
+        " ",
+        "a b",
+        "\"",
+        "\"quoted\"",
+        "a\"b",
+        "\\",
+        "C:\\dir\\",
+        "C:\\my dir\\",
+        "a\\\"b",
+        "\\\\\"",
+        "a\nb\tc\x7f\x1b[31m",
+        "grüße 日本 🦀",
+        "%PATH%",
+        "^&|<>()!",
+        "'single'",
+        "--",
+        "-x",
+        no_text(),
+    ]
+    .to_vec()
+}
+
+/// What the system takes for a name or an argument and is no text: bytes that are not UTF-8, or half of a pair.
+fn no_text() -> OsString {
+    #[cfg(unix)]
+    return std::os::unix::ffi::OsStringExt::from_vec(b"caf\xe9 \xff\xfe".to_vec());
+    #[cfg(windows)]
+    return std::os::windows::ffi::OsStringExt::from_wide(&[0x61, 0xd800, 0x62]);
+}
+
+/// How JSON shows what may be no text.
+fn shown(text: &OsStr) -> Value {
+    if let Some(text) = text.to_str() {
+        return text.into();
+    }
+    #[cfg(unix)]
+    return serde_json::json!({ "bytes": text.as_encoded_bytes() });
+    #[cfg(windows)]
+    return serde_json::json!({
+        "wide": std::os::windows::ffi::OsStrExt::encode_wide(text).collect::<Vec<_>>()
+    });
+}
+
+#[test]
+fn arguments_and_values_that_are_no_text_arrive_as_they_are() {
+    let world = World::new();
+    let (odd, mut value) = (odd_words(), OsString::from("ODD="));
+    value.push(no_text());
+    let words = args!["-e", value, "--", bin("show-env"), "ODD", "--args"];
+    let id = world.launch(words.into_iter().chain(odd.iter().cloned()));
+    let hex = |word: &OsString| {
+        word.as_encoded_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let printed = printed(&world, &id);
+    let mut seen = printed.split(|byte| *byte == b'\n');
+    assert_eq!(seen.next(), Some(value.as_encoded_bytes()));
+    let seen: Vec<_> = seen.skip(1).map(|line| String::from_utf8(line.to_vec()).unwrap()).collect();
+    assert_eq!(seen[..odd.len()], odd.iter().map(hex).collect::<Vec<_>>());
+
+    let expected: Vec<Value> = odd.iter().map(|word| shown(word)).collect();
+    assert_eq!(world.show(&id)["command"].as_array().unwrap()[3..], expected);
+    assert_eq!(fact(&world, &id, "spec.json")["command"].as_array().unwrap()[3..], expected);
+}
+
+#[test]
+fn a_directory_whose_name_is_no_text_is_where_the_job_runs() {
+    let world = World::new();
+    let odd = world.scratch(no_text());
+    if let Err(error) = std::fs::create_dir(&odd) {
+        assert!(cfg!(not(target_os = "linux")) && !is_real_windows(), "{error}");
+        return skipped("no name can be given here that is not text");
+    }
+    let mut inherited = world.command(args!["launch", "--", bin("show-env")]);
+    inherited.current_dir(&odd);
+    let mut named = world.command(args!["launch", "-C", odd.file_name().unwrap(), "--", bin("show-env")]);
+    named.current_dir(world.scratch(""));
+    for command in [inherited, named] {
+        let id = run(command).ok();
+        let expected = [b"cwd=", odd.as_os_str().as_encoded_bytes(), b"\n"].concat();
+        assert_eq!(String::from_utf8_lossy(&printed(&world, &id)), String::from_utf8_lossy(&expected));
+        assert_eq!(world.show(&id)["cwd"], shown(odd.as_os_str()));
+        assert_eq!(fact(&world, &id, "spec.json")["cwd"], shown(odd.as_os_str()));
+    }
+}
+
+#[test]
+#[cfg(any(target_os = "linux", windows))]
+fn a_target_is_alone_in_its_session_and_its_supervisor_in_another() {
+    let world = World::new();
+    #[cfg(target_os = "linux")]
+    {
+        let (go, witness) = (world.scratch("go"), world.scratch("witness"));
+        let id = world.launch(args!["--", bin("hold"), go, "--witness", witness]);
+        let target = started(&witness);
+        assert_eq!(stat(target), Stat { group: target, session: target, terminal: 0 });
+        let (supervisor, here) = (stat(world.supervisor(&id)), stat(std::process::id()));
+        assert_eq!(supervisor.terminal, 0);
+        for (ours, theirs) in [(supervisor.session, target), (supervisor.session, here.session)] {
+            assert_ne!(ours, theirs);
+        }
+        assert_ne!(supervisor.group, target);
+        fs_err::write(&go, "").unwrap();
+    }
+    // A target is asked over the console of its supervisor, which is their own and has nobody else on it.
+    #[cfg(windows)]
+    {
+        let id = world.launch(args!["--", bin("show-env"), "--console"]);
+        let told = printed_lines(&world, &id);
+        let mut seen: Vec<u32> = told[1].split(' ').skip(1).map(|pid| pid.parse().unwrap()).collect();
+        let target = fact(&world, &id, "target.json")["process"]["pid"].as_u64().unwrap();
+        let mut expected = [target.try_into().unwrap(), world.supervisor(&id)];
+        seen.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(seen, expected, "{told:?}");
+    }
+}
+
+/// Where a process belongs.
+#[cfg(target_os = "linux")]
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    group: u32,
+    session: u32,
+    terminal: u32,
+}
+
+#[cfg(target_os = "linux")]
+fn stat(pid: u32) -> Stat {
+    let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The name before it stands in parentheses and may contain any of them itself.
+    let (_, rest) = stat.rsplit_once(") ").unwrap();
+    let field = |n: usize| rest.split(' ').nth(n).unwrap().parse().unwrap();
+    Stat { group: field(2), session: field(3), terminal: field(4) }
+}
+
+#[test]
+#[cfg(any(target_os = "linux", windows))]
+fn a_target_has_three_descriptors_and_nothing_to_read() {
+    let world = World::new();
+    let (told, (reader, mut writer)) = (world.scratch("told"), io::pipe().unwrap());
+    let mut caller = with_more_descriptors(&world, bin("act"));
+    caller.arg("run").arg(&told).arg(bin("hearback")).args(["launch", "--"]);
+    caller.arg(bin("show-env")).args(["--input", "--fds", ";"]).stdin(reader);
+    writer.write_all(b"typed\n").unwrap();
+    drop(writer);
+    run(caller).ok();
+    let seen = printed_lines(&world, &lines(&told)[0]);
+    let [_, read, streams @ ..] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!(read, "input: 0 bytes");
+    // Windows does not number what is open. What a caller had open is not among it, or it would not get it back.
+    if cfg!(target_os = "linux") {
+        let [stdin, stdout, stderr] = streams else { panic!("{seen:?}") };
+        assert_eq!(stdin, "fd 0 -> /dev/null");
+        let pipe = stdout.strip_prefix("fd 1 -> ").unwrap();
+        assert!(pipe.starts_with("pipe:"), "{seen:?}");
+        assert_eq!(stderr, &format!("fd 2 -> {pipe}"), "both streams are one, as they were printed");
+    } else {
+        assert_eq!(streams, ["stderr is stdout"], "both streams are one, as they were printed");
+    }
+}
+
+#[test]
+#[cfg(any(all(target_os = "linux", target_env = "gnu"), windows))]
+fn a_target_obeys_signals_that_its_launcher_ignored_or_blocked() {
+    let world = World::new();
+    #[cfg(target_os = "linux")]
+    for id in linux::launched_deaf(&world) {
+        let seen = printed_lines(&world, &id);
+        let mask = |name: &str| {
+            let hex = seen.iter().find_map(|line| line.strip_prefix(name));
+            u64::from_str_radix(hex.unwrap_or_else(|| panic!("{seen:?}")).trim(), 16).unwrap()
+        };
+        assert_eq!(mask("SigBlk:"), 0, "{seen:?}");
+        // The fixture's own runtime ignores SIGPIPE, and whatever glibc has started ignores 32 and 33, which
+        // are its own and cannot be reset.
+        assert_eq!(mask("SigIgn:") & !0x1_8000_1000, 0, "{seen:?}");
+    }
+    #[cfg(windows)]
+    {
+        // Whoever leads a group ignores Ctrl-C, and so does whatever it starts, targets among it, each of which leads
+        // one. Ctrl-Break, by which they are asked, nobody can ignore for another.
+        let witness = world.scratch("witness");
+        let hold = args!["launch", "--grace", scaled("10s", "1s"), "--", bin("hold"), world.scratch("never")];
+        let mut launch = world.command(hold.into_iter().chain(args!["--witness", witness]));
+        std::os::windows::process::CommandExt::creation_flags(
+            &mut launch,
+            hearback_tests::CREATE_NEW_PROCESS_GROUP,
+        );
+        let id = run(launch).ok();
+        started(&witness);
+        let began = Instant::now();
+        world.run(["kill", &id]).ok();
+        assert_eq!(world.show(&id)["outcome"]["exit"], hearback_tests::asked());
+        assert!(!is_real_windows() || began.elapsed() < Duration::from_secs(10), "it was not forced");
+    }
+}
+
+/// Where processes have limits and masks.
+// Not on Windows: limits and masks that a shell sets.
 #[cfg(unix)]
 mod unix {
     use super::*;
 
-    use hearback_tests::KillOnDrop;
-    use nix::sys::signal::{Signal, killpg};
-    use nix::unistd::Pid;
-    use std::fs::File;
-    use std::io::{BufRead, BufReader, Read};
-    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::PermissionsExt;
-    use std::os::unix::process::CommandExt;
-    use std::process::Command;
-    use std::sync::mpsc;
-    use std::thread;
 
     /// `sh` with a script in which `$HEARBACK` is hearback, `$HOLD` the fixture, and `$1` and so on are `args`.
     fn sh(world: &World, script: &str, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
@@ -411,10 +725,6 @@ mod unix {
         command.args(["-c", script, "sh"]).args(args);
         command.env("HEARBACK", bin("hearback")).env("HOLD", bin("hold"));
         command
-    }
-
-    fn pid(number: u32) -> Pid {
-        Pid::from_raw(number.try_into().unwrap())
     }
 
     // Not on Windows: limits on the size of files.
@@ -488,70 +798,7 @@ mod unix {
         });
     }
 
-    #[test]
-    fn a_caller_gets_back_every_descriptor_it_had_open() {
-        let world = World::new();
-        let (go, fifos) = (world.scratch("go"), ["seven", "nine"].map(|name| world.scratch(name)));
-        let ends: Vec<_> = fifos.iter().map(|fifo| end_of_file(fifo)).collect();
-        let script = r#"exec 7>"$1" 9>"$2"; id=$("$HEARBACK" launch -- "$HOLD" "$3" --code 4); echo "$id""#;
-        // Until nobody holds its output any more, which includes the job's processes.
-        let id = run(sh(&world, script, args![fifos[0], fifos[1], go])).ok();
-        for end in ends {
-            end.recv_timeout(Duration::from_secs(20)).expect("nobody holds the pipe");
-        }
-        runs_on(&world, &id, &go, 4);
-    }
-
-    /// Makes a pipe with a name, and tells when everybody who had opened it for writing has let go.
-    fn end_of_file(fifo: &Path) -> mpsc::Receiver<()> {
-        nix::unistd::mkfifo(fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let (sender, receiver) = mpsc::channel();
-        let fifo = fifo.to_owned();
-        thread::spawn(move || {
-            File::open(fifo).unwrap().read_to_end(&mut Vec::new()).unwrap();
-            sender.send(())
-        });
-        receiver
-    }
-
-    // Not on Windows: a pipe of sh; every launch here is read through one to its end.
-    #[test]
-    fn a_pipe_that_a_launch_is_part_of_ends_while_the_job_runs() {
-        let world = World::new();
-        let go = world.scratch("go");
-        let script = r#""$HEARBACK" launch -- "$HOLD" "$1" --code 4 2>&1 | cat"#;
-        let id = run(sh(&world, script, [&go])).ok();
-        runs_on(&world, &id, &go, 4);
-    }
-
-    // Not on Windows: process groups are not killed; `windows.rs` kills the launcher.
-    #[test]
-    fn a_job_outlives_a_script_that_is_killed_with_everything_in_its_group() {
-        let world = World::new();
-        let (go, witness) = (world.scratch("go"), world.scratch("witness"));
-        let script = r#""$HEARBACK" launch -- "$HOLD" "$1" --code 4; exec "$HOLD" "$2" --witness "$3""#;
-        let mut command = sh(&world, script, args![go, world.scratch("never"), witness]);
-        let mut child = KillOnDrop(command.process_group(0).stdout(Stdio::piped()).spawn().unwrap());
-        let mut id = String::new();
-        BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut id).unwrap();
-        killpg(pid(child.0.id()), Signal::SIGKILL).unwrap();
-        child.0.wait().unwrap();
-        runs_on(&world, id.trim(), &go, 4);
-    }
-
-    // Not on Windows: a directory that somebody is in cannot be removed.
-    #[test]
-    fn a_job_is_launched_from_a_directory_that_is_gone_into_one_that_is_named() {
-        let world = World::new();
-        let gone = world.scratch("gone");
-        fs_err::create_dir(&gone).unwrap();
-        let script = r#"cd "$1" && rmdir "$1" && exec "$HEARBACK" launch -C "$2" -- "$3""#;
-        let id = run(sh(&world, script, args![gone, world.scratch(""), bin("show-env")])).ok();
-        let expected = world.scratch("").components().as_path().to_owned();
-        assert_eq!(printed_lines(&world, &id), [format!("cwd={}", expected.display())]);
-    }
-
-    // Not on Windows: umask.
+    // Not on Windows: nothing takes rights away from what a program makes; a folder's rights are inherited.
     #[test]
     fn the_mask_for_new_files_is_the_callers_and_the_record_is_private_all_the_same() {
         let world = World::new();
@@ -564,56 +811,6 @@ mod unix {
         assert_eq!(mode(world.home()), 0o700);
         assert_eq!(mode(&world.job_dir(&id)), 0o700);
         assert_eq!(mode(&world.job_dir(&id).join("spec.json")), 0o600);
-    }
-
-    // Not on Windows: bytes; `windows.rs` has its own.
-    #[test]
-    fn arguments_and_values_that_are_no_text_arrive_as_they_are() {
-        let world = World::new();
-        let odd =
-            [&b"\xff\xfe"[..], b"caf\xe9", b"a\nb\tc\x7f\x1b[31m", b"", "日本".as_bytes(), b"--", b"-x"];
-        let mut command = world.command(args!["launch", "-e", OsStr::from_bytes(b"ODD=\xe9"), "--"]);
-        command
-            .arg(bin("show-env"))
-            .args(["ODD", "--args"])
-            .args(odd.iter().map(|arg| OsStr::from_bytes(arg)));
-        let id = run(command).ok();
-        let hex = |bytes: &&[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let printed = printed(&world, &id);
-        let mut seen = printed.split(|byte| *byte == b'\n');
-        assert_eq!(seen.next(), Some(&b"ODD=\xe9"[..]));
-        let seen: Vec<_> = seen.skip(1).map(|line| String::from_utf8(line.to_vec()).unwrap()).collect();
-        assert_eq!(seen[..odd.len()], odd.iter().map(hex).collect::<Vec<_>>());
-
-        let shown = |bytes: &[u8]| match std::str::from_utf8(bytes) {
-            Ok(text) => Value::from(text),
-            Err(_) => serde_json::json!({ "bytes": bytes }),
-        };
-        let expected: Vec<Value> = odd.iter().map(|bytes| shown(bytes)).collect();
-        assert_eq!(world.show(&id)["command"].as_array().unwrap()[3..], expected);
-        assert_eq!(fact(&world, &id, "spec.json")["command"].as_array().unwrap()[3..], expected);
-    }
-
-    // Other systems have file systems that take nothing but text for a name.
-    // Not on Windows: Wine makes no name that is not text.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_directory_whose_name_is_no_text_is_where_the_job_runs() {
-        let world = World::new();
-        let odd = world.scratch(OsStr::from_bytes(b"caf\xe9"));
-        fs_err::create_dir(&odd).unwrap();
-        let mut inherited = world.command(args!["launch", "--", bin("show-env")]);
-        inherited.current_dir(&odd);
-        let mut named = world.command(args!["launch", "-C", odd.file_name().unwrap(), "--", bin("show-env")]);
-        named.current_dir(world.scratch(""));
-        for command in [inherited, named] {
-            let id = run(command).ok();
-            let expected = [b"cwd=", odd.as_os_str().as_bytes(), b"\n"].concat();
-            assert_eq!(OsStr::from_bytes(&printed(&world, &id)), OsStr::from_bytes(&expected));
-            let bytes = serde_json::json!({ "bytes": odd.as_os_str().as_bytes() });
-            assert_eq!(world.show(&id)["cwd"], bytes);
-            assert_eq!(fact(&world, &id, "spec.json")["cwd"], bytes);
-        }
     }
 }
 
@@ -632,8 +829,8 @@ fn a_job_outlives_the_terminal_it_was_launched_from() {
     let job: u32 = world.show(&id)["pid"].as_u64().unwrap().try_into().unwrap();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        assert_ne!(linux::stat(foreground).terminal, 0);
-        assert_eq!(linux::stat(job).terminal, 0);
+        assert_ne!(stat(foreground).terminal, 0);
+        assert_eq!(stat(job).terminal, 0);
     }
 
     terminal.close();
@@ -645,16 +842,14 @@ fn a_job_outlives_the_terminal_it_was_launched_from() {
 }
 
 /// Where `/proc` tells what a process was given, and system calls can be counted.
-// Not on Windows: what `/proc` tells of sessions and signals, and ptrace.
+// Not on Windows: ptrace.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod linux {
     use super::*;
 
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;
-    use std::process::Command;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::thread;
 
     use hearback_tests::Ran;
     use nix::fcntl::OFlag;
@@ -663,76 +858,14 @@ mod linux {
     use nix::sys::stat::Mode;
     use nix::sys::wait::{WaitStatus, waitpid};
 
-    /// Where a process belongs.
-    #[derive(Debug, PartialEq, Eq)]
-    pub(super) struct Stat {
-        group: u32,
-        session: u32,
-        pub(super) terminal: u32,
-    }
-
-    pub(super) fn stat(pid: u32) -> Stat {
-        let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        // The name before it stands in parentheses and may contain any of them itself.
-        let (_, rest) = stat.rsplit_once(") ").unwrap();
-        let field = |n: usize| rest.split(' ').nth(n).unwrap().parse().unwrap();
-        Stat { group: field(2), session: field(3), terminal: field(4) }
-    }
-
-    #[test]
-    fn a_target_is_alone_in_its_session_and_its_supervisor_in_another() {
-        let world = World::new();
-        let (go, witness) = (world.scratch("go"), world.scratch("witness"));
-        let id = world.launch(args!["--", bin("hold"), go, "--witness", witness]);
-        let target = started(&witness);
-        assert_eq!(stat(target), Stat { group: target, session: target, terminal: 0 });
-        let supervisor = fact(&world, &id, "begin.json")["by"]["supervisor"]["pid"].as_u64().unwrap();
-        let (supervisor, here) = (stat(supervisor.try_into().unwrap()), stat(std::process::id()));
-        assert_eq!(supervisor.terminal, 0);
-        for (ours, theirs) in [(supervisor.session, target), (supervisor.session, here.session)] {
-            assert_ne!(ours, theirs);
-        }
-        assert_ne!(supervisor.group, target);
-        fs_err::write(&go, "").unwrap();
-    }
-
-    #[test]
-    fn a_target_has_three_descriptors_and_nothing_to_read() {
-        let world = World::new();
-        let stray = world.scratch("stray");
-        fs_err::write(&stray, "").unwrap();
-        let mut command = Command::new("sh");
-        world.settle(&mut command);
-        let script = r#"exec 5<"$1" 7<"$1" 9>&2; echo typed | "$2" launch -- "$3" --fds"#;
-        command.args(["-c", script, "sh"]).args([stray, bin("hearback"), bin("show-env")]);
-        let id = run(command).ok();
-        let seen = printed_lines(&world, &id);
-        let [_, stdin, stdout, stderr] = &seen[..] else { panic!("{seen:?}") };
-        assert_eq!(stdin, "fd 0 -> /dev/null");
-        let pipe = stdout.strip_prefix("fd 1 -> ").unwrap();
-        assert!(pipe.starts_with("pipe:"), "{seen:?}");
-        assert_eq!(stderr, &format!("fd 2 -> {pipe}"), "both streams are one, as they were printed");
-    }
-
-    #[test]
-    fn a_target_obeys_signals_that_its_launcher_ignored_or_blocked() {
-        let world = World::new();
+    /// Jobs that show their signals, launched by somebody who ignores many and by somebody who blocks all.
+    pub(super) fn launched_deaf(world: &World) -> [String; 2] {
         let launch = args![bin("hearback"), "launch", "--", bin("show-env"), "--signals"];
         let mut ignoring = Command::new("sh");
         world.settle(&mut ignoring);
         let script = r#"trap '' HUP INT QUIT TERM CHLD USR1; exec "$@""#;
         ignoring.args(["-c", script, "sh"]).args(&launch);
-        for id in [run(ignoring).ok(), blocking_all_signals(&world, &launch)] {
-            let seen = printed_lines(&world, &id);
-            let mask = |name: &str| {
-                let hex = seen.iter().find_map(|line| line.strip_prefix(name));
-                u64::from_str_radix(hex.unwrap_or_else(|| panic!("{seen:?}")).trim(), 16).unwrap()
-            };
-            assert_eq!(mask("SigBlk:"), 0, "{seen:?}");
-            // The fixture's own runtime ignores SIGPIPE, and whatever glibc has started ignores 32 and 33, which
-            // are its own and cannot be reset.
-            assert_eq!(mask("SigIgn:") & !0x1_8000_1000, 0, "{seen:?}");
-        }
+        [run(ignoring).ok(), blocking_all_signals(world, &launch)]
     }
 
     /// Runs a launch with every signal blocked, which the standard library would undo, and returns the job's id.

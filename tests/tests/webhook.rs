@@ -11,18 +11,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
-use hearback_tests::{Ran, World, bin, eventually, run};
+use hearback_tests::{Ran, Snapshot, World, bin, eventually, python, run};
+use serde_json::{Value, json};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const WITHIN: Duration = Duration::from_secs(20);
 
 /// What was posted.
-#[cfg_attr(windows, expect(dead_code, reason = "nobody judges the rest"))]
 struct Posted {
     line: String,
     headers: BTreeMap<String, String>,
     body: Vec<u8>,
-    /// The command lines of all processes at that moment (Linux).
+    /// The command lines of all processes at that moment, where `/proc` tells.
     command_lines: Vec<u8>,
 }
 
@@ -75,10 +75,9 @@ fn read(stream: &TcpStream) -> Option<Posted> {
 }
 
 fn command_lines() -> Vec<u8> {
-    if !cfg!(target_os = "linux") {
-        return Vec::new();
-    }
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    // Under Wine there is that of its host.
+    let proc = if cfg!(windows) { r"Z:\proc" } else { "/proc" };
+    let processes = std::fs::read_dir(proc).into_iter().flatten().flatten();
     processes.flat_map(|process| fs::read(process.path().join("cmdline")).unwrap_or_default()).collect()
 }
 
@@ -203,93 +202,75 @@ fn a_server_that_says_nothing_is_waited_for_so_long_and_no_longer() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "hook: the sink did not answer in time\n"));
 }
 
-// Not on Windows: the judge of the signature is Python, which Wine has not.
-#[cfg(unix)]
-mod signature {
-    use std::path::Path;
-    use std::process::Command;
-
-    use hearback_tests::{Snapshot, python};
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    /// What the other implementation makes of a request: `ok`, or why it was refused.
-    fn judged(python: &Path, package: &Path, posted: &Posted) -> String {
-        const JUDGE: &str = "
+/// What the other implementation makes of a request: `ok`, or why it was refused.
+fn judged(package: &python::Package, posted: &Posted) -> String {
+    const JUDGE: &str = "
 import json, sys
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
-asked = json.load(sys.stdin)
+asked = json.load(open(sys.argv[1], encoding='utf-8'))
 try:
     Webhook(asked['secret']).verify(asked['body'], asked['headers'])
     print('ok')
 except WebhookVerificationError as error:
     print(error)
 ";
-        let body = str::from_utf8(&posted.body).unwrap();
-        let asked = json!({ "secret": SECRET, "body": body, "headers": posted.headers }).to_string();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("asked");
-        fs::write(&path, asked).unwrap();
-        let mut command = Command::new(python);
-        command.args(["-c", JUDGE]).env("PYTHONPATH", package);
-        command.stdin(fs::File::open(path).unwrap().into_parts().0);
-        run(command).ok()
-    }
+    let body = str::from_utf8(&posted.body).unwrap();
+    let asked = json!({ "secret": SECRET, "body": body, "headers": posted.headers }).to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("asked");
+    fs::write(&path, asked).unwrap();
+    package.run(JUDGE, &path).ok()
+}
 
-    #[test]
-    fn a_webhook_is_signed_so_that_others_believe_it_and_keeps_its_identity() {
-        let Some(package) = python::package(env!("CARGO_TARGET_TMPDIR"), "standardwebhooks==1.1.0") else {
-            return;
-        };
-        let python = python::interpreter().unwrap();
-        let world = World::new();
-        let server = Server::new(&["503 Service Unavailable", "204 No Content"]);
-        configure(
-            &world,
-            &format!(
-                "retry_first = '10ms'\nretry_most = '50ms'\n[sink.hook]\nurl = '{}'\nsecret_env = 'HOOK_SECRET'\n",
-                server.url
-            ),
+#[test]
+fn a_webhook_is_signed_so_that_others_believe_it_and_keeps_its_identity() {
+    let package = python::Package::fetch(env!("CARGO_TARGET_TMPDIR"), "standardwebhooks==1.1.0");
+    let Some(package) = package else { return };
+    let world = World::new();
+    let server = Server::new(&["503 Service Unavailable", "204 No Content"]);
+    configure(
+        &world,
+        &format!(
+            "retry_first = '10ms'\nretry_most = '50ms'\n[sink.hook]\nurl = '{}'\nsecret_env = 'HOOK_SECRET'\n",
+            server.url
+        ),
+    );
+    let mut launch = world.command(["launch", "--session", "s", "--sink", "hook", "--"]);
+    launch.arg(bin("show-env")).arg("HOOK_SECRET").env("HOOK_SECRET", SECRET);
+    let id = run(launch).ok();
+
+    let (first, mut second) = (server.next(), server.next());
+    for posted in [&first, &second] {
+        assert_eq!(posted.line, "POST /hook HTTP/1.1");
+        assert_eq!(posted.headers["content-type"], "application/cloudevents+json");
+        assert_eq!(posted.headers["webhook-id"], format!("{id}.end"));
+        assert_eq!(judged(&package, posted), "ok");
+        let event: Value = serde_json::from_slice(&posted.body).unwrap();
+        assert_eq!((&event["id"], &event["subject"]), (&json!(format!("{id}.end")), &json!(id)));
+        assert_eq!(
+            event["data"]["output"]["head"].as_str().unwrap().lines().next(),
+            Some("HOOK_SECRET unset")
         );
-        let mut launch = world.command(["launch", "--session", "s", "--sink", "hook", "--"]);
-        launch.arg(bin("show-env")).arg("HOOK_SECRET").env("HOOK_SECRET", SECRET);
-        let id = run(launch).ok();
-
-        let (first, mut second) = (server.next(), server.next());
-        for posted in [&first, &second] {
-            assert_eq!(posted.line, "POST /hook HTTP/1.1");
-            assert_eq!(posted.headers["content-type"], "application/cloudevents+json");
-            assert_eq!(posted.headers["webhook-id"], format!("{id}.end"));
-            assert_eq!(judged(&python, &package, posted), "ok");
-            let event: Value = serde_json::from_slice(&posted.body).unwrap();
-            assert_eq!((&event["id"], &event["subject"]), (&json!(format!("{id}.end")), &json!(id)));
-            assert_eq!(
-                event["data"]["output"]["head"].as_str().unwrap().lines().next(),
-                Some("HOOK_SECRET unset")
-            );
-            let secret = SECRET.strip_prefix("whsec_").unwrap().as_bytes();
-            for shown in [&posted.command_lines, &posted.body] {
-                assert!(!shown.windows(secret.len()).any(|window| window == secret), "the secret is shown");
-            }
+        let secret = SECRET.strip_prefix("whsec_").unwrap().as_bytes();
+        for shown in [&posted.command_lines, &posted.body] {
+            assert!(!shown.windows(secret.len()).any(|window| window == secret), "the secret is shown");
         }
-        let attempt = |posted: &Posted| {
-            serde_json::from_slice::<Value>(&posted.body).unwrap()["data"]["attempt"].clone()
-        };
-        assert_eq!((attempt(&first), attempt(&second)), (json!(1), json!(2)));
-        eventually("the receipt is there", || {
-            (world.show(&id)["follow_up"]["state"] == "delivered").then_some(())
-        });
-        assert!(Snapshot::of(world.home()).holding(SECRET.as_bytes()).is_empty());
-
-        // What was changed on its way, or kept to be sent later, is refused.
-        second.body.push(b' ');
-        assert_eq!(judged(&python, &package, &second), "No matching signature found");
-        second.body.pop();
-        let sent: i64 = second.headers["webhook-timestamp"].parse().unwrap();
-        second.headers.insert("webhook-timestamp".into(), (sent + 1).to_string());
-        assert_eq!(judged(&python, &package, &second), "No matching signature found");
-        second.headers.insert("webhook-timestamp".into(), (sent - 400).to_string());
-        assert_eq!(judged(&python, &package, &second), "Message timestamp too old");
     }
+    let attempt =
+        |posted: &Posted| serde_json::from_slice::<Value>(&posted.body).unwrap()["data"]["attempt"].clone();
+    assert_eq!((attempt(&first), attempt(&second)), (json!(1), json!(2)));
+    eventually("the receipt is there", || {
+        (world.show(&id)["follow_up"]["state"] == "delivered").then_some(())
+    });
+    assert!(Snapshot::of(world.home()).holding(SECRET.as_bytes()).is_empty());
+
+    // What was changed on its way, or kept to be sent later, is refused.
+    second.body.push(b' ');
+    assert_eq!(judged(&package, &second), "No matching signature found");
+    second.body.pop();
+    let sent: i64 = second.headers["webhook-timestamp"].parse().unwrap();
+    second.headers.insert("webhook-timestamp".into(), (sent + 1).to_string());
+    assert_eq!(judged(&package, &second), "No matching signature found");
+    second.headers.insert("webhook-timestamp".into(), (sent - 400).to_string());
+    assert_eq!(judged(&package, &second), "Message timestamp too old");
 }

@@ -1,10 +1,9 @@
-//! What only Windows has: its shells, batch files, codes of 32 bits. And, under Wine, a kill from outside.
+//! What only Windows has: batch files, codes of 32 bits, Job Objects. And, under Wine, a kill from outside.
 #![cfg(windows)]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
 use std::ffi::{OsStr, OsString};
-use std::os::windows::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hearback_tests::{
@@ -16,155 +15,8 @@ macro_rules! args {
     ($($arg:expr),* $(,)?) => { [$(AsRef::<OsStr>::as_ref(&$arg).to_owned()),*] };
 }
 
-/// The shells that a Windows may have. Wine has something of the name of PowerShell, which runs nothing.
-fn shells() -> Vec<Option<&'static str>> {
-    let mut shells = vec![None, Some("cmd")];
-    if is_real_windows() {
-        shells.push(Some("powershell"));
-    }
-    for name in ["pwsh", "bash"] {
-        let probe = World::new().run(["launch", "--wait", "--shell-program", name, "--shell", "exit 0"]);
-        match probe.code {
-            Some(0) => shells.push(Some(name)),
-            _ => eprintln!("there is no {name} here"),
-        }
-    }
-    shells
-}
-
-/// Runs shell text to its end; tells its outcome and its lines.
-#[track_caller]
-fn shell(world: &World, program: Option<&str>, text: &str) -> (Value, Vec<String>) {
-    let chosen = program.map(|program| ["--shell-program", program]);
-    let id = world.launch(chosen.iter().flatten().chain(&["--shell", text]));
-    world.run(["wait", &id]);
-    let logs = world.run(["logs", &id]).ok();
-    (world.show(&id)["outcome"].clone(), logs.lines().map(|line| line.trim_end().to_owned()).collect())
-}
-
 fn exited(code: u32) -> Value {
     json!({"kind": "exited", "code": code})
-}
-
-#[test]
-fn scenario_81_a_code_is_the_commands_own_in_each_shell() {
-    let world = World::new();
-    for program in shells() {
-        for code in [0, 3] {
-            let text = format!("echo before\nexit {code}\necho after");
-            let (outcome, printed) = shell(&world, program, &text);
-            assert_eq!((outcome, printed), (exited(code), vec!["before".to_owned()]), "{program:?}");
-        }
-    }
-}
-
-#[test]
-fn scenario_81_a_stub_of_a_shell_is_not_chosen() {
-    let world = World::new();
-    // The stub ends with 2 at once; what it stands before prints where it is and ends with 0.
-    let place = |folder: &str, fixture: &str| {
-        let folder = world.scratch(folder);
-        fs_err::create_dir(&folder).unwrap();
-        fs_err::copy(bin(fixture), folder.join("bash.exe")).unwrap();
-        folder
-    };
-    let stubs = [place("System32", "exit-with"), place("WindowsApps", "exit-with")];
-    let launch = |path: &[PathBuf]| {
-        let mut command = world.command(["launch", "--shell-program", "bash", "--shell", "exit 0"]);
-        command.env("PATH", std::env::join_paths(path).unwrap());
-        for variable in ["ProgramFiles", "ProgramFiles(x86)", "LOCALAPPDATA"] {
-            command.env_remove(variable);
-        }
-        run(command)
-    };
-    let genuine = [&stubs[..], &[place("usr", "show-env")]].concat();
-    let id = launch(&genuine).ok();
-    assert_eq!(world.run(["wait", &id]).code, Some(0));
-    let refused = launch(&stubs);
-    assert_eq!(refused.code, Some(127), "{refused:?}");
-    assert!(refused.stderr.contains("no shell `bash`"), "{refused:?}");
-
-    // Git for Windows has one, and seldom puts it on the path.
-    let git = world.scratch("Git");
-    for (folder, name, fixture) in [("cmd", "git.exe", "exit-with"), ("bin", "bash.exe", "show-env")] {
-        fs_err::create_dir_all(git.join(folder)).unwrap();
-        fs_err::copy(bin(fixture), git.join(folder).join(name)).unwrap();
-    }
-    let mut command = world.command(["launch", "--wait", "--shell-program", "bash", "--shell", "exit 0"]);
-    let path = [&stubs[..], &[git.join("cmd")]].concat();
-    command.env("PATH", std::env::join_paths(path).unwrap());
-    run(command).ok();
-}
-
-#[test]
-fn scenario_61_text_for_cmd_runs_from_a_file() {
-    let world = World::new();
-    let cmd = |text: &str| shell(&world, Some("cmd"), text);
-    for (text, code, printed) in [
-        ("exit /b 7", 7, &[][..]),
-        ("echo one\r\necho two", 0, &["one", "two"]),
-        ("echo a \"b c\" (d)", 0, &["a \"b c\" (d)"]),
-        ("set X=1\nif \"%X%\"==\"1\" exit 4\nexit 5", 4, &[]),
-        ("goto end\necho not reached\n:end\necho here\nexit 6", 6, &["here"]),
-        ("echo to stderr 1>&2\nexit 9", 9, &["to stderr"]),
-        ("", 0, &[]),
-    ] {
-        assert_eq!(
-            cmd(text),
-            (exited(code), printed.iter().map(|line| (*line).to_owned()).collect()),
-            "{text}"
-        );
-    }
-    let (outcome, printed) = cmd("echo grüße 日本\nexit 3");
-    assert_eq!((outcome, printed.len()), (exited(3), 1));
-    if is_real_windows() {
-        // Wine has no such code page.
-        assert_eq!(printed, ["grüße 日本"]);
-    }
-    // Nothing in it breaks the record.
-    for text in ["echo \"unbalanced", "if (", ")", "exit 1 & &", "%", "no-such-program-here"] {
-        let (outcome, _) = cmd(text);
-        assert_eq!(outcome["kind"], "exited", "{text}");
-    }
-}
-
-#[test]
-fn arguments_arrive_as_they_were_given() {
-    let world = World::new();
-    let half = OsString::from_wide(&[0x61, 0xd800, 0x62]);
-    let odd = args![
-        "",
-        " ",
-        "a b",
-        "\"",
-        "\"quoted\"",
-        "a\"b",
-        "\\",
-        "C:\\dir\\",
-        "C:\\my dir\\",
-        "a\\\"b",
-        "\\\\\"",
-        "a\nb",
-        "tab\there",
-        "grüße 日本 🦀",
-        "%PATH%",
-        "^&|<>()!",
-        "'single'",
-        "--",
-        "-x",
-        half,
-    ];
-    let launch = args!["--", bin("show-env"), "--args"].into_iter().chain(odd.iter().cloned());
-    let id = world.launch(launch);
-    world.run(["wait", &id]).ok();
-    let hex =
-        |arg: &OsString| arg.as_encoded_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let logs = world.run(["logs", &id]);
-    let seen: Vec<_> = logs.stdout.lines().skip(1).map(str::to_owned).collect();
-    assert_eq!(seen, odd.iter().map(hex).collect::<Vec<_>>());
-    let recorded = world.show(&id)["command"].as_array().unwrap()[2..].to_vec();
-    assert_eq!(recorded[..2], [json!(""), json!(" ")]);
-    assert_eq!(recorded.last().unwrap(), &json!({"wide": [0x61, 0xd800, 0x62]}));
 }
 
 #[test]
@@ -194,6 +46,23 @@ fn a_batch_file_gets_its_arguments_and_nothing_else_happens() {
     assert_eq!(refused.code, Some(125), "{refused:?}");
     assert!(refused.stderr.contains("line break"), "{refused:?}");
     assert_eq!(world.show(refused.stdout.trim())["outcome"]["kind"], "failed_to_start");
+}
+
+/// So a script becomes a plugin, which Windows does not run by its first line.
+#[test]
+fn a_plugin_can_be_a_batch_file_in_front_of_another_program() {
+    let world = World::new();
+    let (folder, program) = (world.scratch("plugins"), world.scratch("speaker.exe"));
+    fs_err::create_dir(&folder).unwrap();
+    fs_err::copy(bin("plugin"), &program).unwrap();
+    let steps = "say {\"hearback_sink\":{\"versions\":[1]}}\nanswer rightly";
+    fs_err::write(world.scratch("speaker.exe.steps"), steps).unwrap();
+    let batch = format!("@\"{}\" %*\r\n", program.display());
+    fs_err::write(folder.join("hearback-sink-example.cmd"), batch).unwrap();
+    let mut check = world.command(["plugin", "check", "example", "--json"]);
+    check.env("PATH", &folder);
+    let checked: Value = serde_json::from_str(&run(check).ok()).unwrap();
+    assert_eq!(checked["passed"], true, "{checked:#}");
 }
 
 #[test]

@@ -42,5 +42,10 @@ pub use sys::service::service_place;
 pub use sys::terminal::{InTerminal, heed_ctrl_c, press_ctrl_c};
 pub use sys::text::{TERMINALS_TAKE_BYTES, from_os, split_variable, to_os};
 #[cfg(windows)]
-pub use sys::{job::confine_myself, snapshot::carrying, system::is_wine};
+pub use sys::{
+    detach::{close_my_output, on_my_console},
+    job::confine_myself,
+    snapshot::carrying,
+    system::is_wine,
+};
 pub use wire::StdioWire;

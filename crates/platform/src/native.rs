@@ -89,7 +89,7 @@ impl Clock for Native {
     }
 
     fn boot(&self) -> Option<BootId> {
-        sys::identity::boot()
+        sys::clock::boot()
     }
 }
 

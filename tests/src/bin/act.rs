@@ -5,7 +5,9 @@
 //! PROG ARG… ;` is `spawn` into a session of its own or, on Windows, without a console. `until N FILE` waits until
 //! `FILE` has `N` lines, `hold FILE` until it exists. `print TEXT` and `exit CODE` do what they say; `witness FILE`
 //! appends `start <pid>`; `answer TEXT` writes to the file that `HEARBACK_ANSWER` names; `env NAME=VALUE` sets a
-//! variable for what is started later. Waiting ends after 120 s with code 99.
+//! variable for what is started later. `copy` prints what there is to read, to its end. `years FILE` prints again and
+//! again how many years of 366 days the wall clock has seen since 1970, until `FILE` exists. `close` gives up the
+//! output, `rest` does nothing at all. Waiting ends after 120 s with code 99.
 #![allow(clippy::disallowed_methods, clippy::zombie_processes, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -33,6 +35,22 @@ fn main() {
                 fs_err::write(file, value().as_encoded_bytes()).expect("it can be written");
             }
             Some("env") => variables.push(value()),
+            Some("copy") => {
+                std::io::copy(&mut std::io::stdin(), &mut std::io::stdout())
+                    .expect("all of it can be copied");
+            }
+            Some("years") => {
+                let file = value();
+                wait(|| {
+                    println!("{}", years());
+                    Path::new(&file).exists()
+                });
+            }
+            Some("close") => close_output(),
+            Some("rest") => {
+                thread::park_timeout(WAIT_MAX);
+                process::exit(GAVE_UP);
+            }
             Some("hold") => {
                 let file = value();
                 wait(|| Path::new(&file).exists());
@@ -87,6 +105,24 @@ fn detached(command: Command) -> Command {
 fn detached(mut command: Command) -> Command {
     std::os::windows::process::CommandExt::creation_flags(&mut command, hearback_tests::DETACHED_PROCESS);
     command
+}
+
+/// A wall clock that is moved by 366 days has seen one more, or one less.
+fn years() -> u64 {
+    const YEAR: u64 = 366 * 24 * 60 * 60;
+    std::time::UNIX_EPOCH.elapsed().expect("it is later than 1970").as_secs() / YEAR
+}
+
+#[cfg(unix)]
+fn close_output() {
+    for stream in [1, 2] {
+        nix::unistd::close(stream).expect("it was open");
+    }
+}
+
+#[cfg(windows)]
+fn close_output() {
+    hearback_platform::close_my_output();
 }
 
 fn wait(done: impl Fn() -> bool) {

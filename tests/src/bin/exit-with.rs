@@ -2,8 +2,9 @@
 //! the way it is told.
 //!
 //! With `--after` it first sleeps. Texts are printed with a newline. The witness gets `start <pid>` and `end <code>`,
-//! one line each. With `--signal` (Unix) it raises that signal on itself instead of exiting; `CODE` is used if it
-//! survives. The last thing it does is to write the time to the file of `--clock`, in nanoseconds since 1970.
+//! one line each. With `--signal` it raises that signal on itself instead of exiting; `CODE` is used if it survives.
+//! Windows has no signals: there it gives up for 6 (`abort`), and runs out of stack for 11. The last thing it does is
+//! to write the time to the file of `--clock`, in nanoseconds since 1970.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -69,8 +70,19 @@ fn raise(signal: i32) {
 }
 
 #[cfg(not(unix))]
-fn raise(_signal: i32) {
-    usage("there are no signals here")
+fn raise(signal: i32) {
+    match signal {
+        6 => process::abort(),
+        11 => process::exit(deeper(0) as i32),
+        _ => usage("there is nothing like it here"),
+    }
+}
+
+/// Calls itself until there is no more stack.
+#[cfg(not(unix))]
+#[expect(unconditional_recursion, reason = "that is the point")]
+fn deeper(level: u64) -> u64 {
+    std::hint::black_box(deeper(std::hint::black_box(level + 1))) + level
 }
 
 fn usage(problem: &str) -> ! {

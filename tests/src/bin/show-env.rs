@@ -1,8 +1,9 @@
-//! `show-env [NAME…] [--fds] [--signals] [--args ARG…]`: prints what it was started with.
+//! `show-env [NAME…] [--input] [--fds] [--console] [--signals] [--args ARG…]`: prints what it was started with.
 //!
-//! First `NAME=value` or `NAME unset` for each name, then `cwd=…`; with `--fds` (Linux) a line `fd N ->
-//! target` for each open descriptor; with `--signals` (Linux) the `SigBlk` and `SigIgn` lines of its status;
-//! with `--args` each argument after it as hexadecimal bytes, one a line.
+//! First `NAME=value` or `NAME unset` for each name, then `cwd=…`; with `--input` how much there was to read; with
+//! `--fds` a line `fd N -> target` for each open descriptor (Linux) or whether both outputs are one (Windows); with
+//! `--console` (Windows) `console` and the pids of all who are on its console; with `--signals` (Linux) the `SigBlk`
+//! and `SigIgn` lines of its status; with `--args` each argument after it as hexadecimal bytes, one a line.
 //!
 //! The Rust runtime itself ignores SIGPIPE (bit 0x1000 of `SigIgn`) and opens `/dev/null` where 0, 1 or 2 is
 //! closed, so neither of these says anything about who started it.
@@ -13,11 +14,14 @@ use std::io::{self, Write};
 
 fn main() -> io::Result<()> {
     let mut names = Vec::new();
-    let (mut fds, mut signals, mut arguments) = (false, false, Vec::new());
+    let (mut input, mut fds, mut console, mut signals) = (false, false, false, false);
+    let mut arguments = Vec::new();
     let mut args = env::args_os().skip(1);
     while let Some(arg) = args.next() {
         match arg.to_str() {
+            Some("--input") => input = true,
             Some("--fds") => fds = true,
+            Some("--console") => console = true,
             Some("--signals") => signals = true,
             Some("--args") => arguments = args.by_ref().collect(),
             _ => names.push(arg),
@@ -39,6 +43,12 @@ fn main() -> io::Result<()> {
     out.extend_from_slice(b"cwd=");
     out.extend_from_slice(env::current_dir()?.as_os_str().as_encoded_bytes());
     out.push(b'\n');
+    if input {
+        writeln!(out, "input: {} bytes", io::copy(&mut io::stdin(), &mut io::sink())?)?;
+    }
+    if console {
+        on_the_console(&mut out)?;
+    }
     if fds {
         descriptors(&mut out)?;
     }
@@ -79,8 +89,26 @@ fn signal_state(out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
+fn descriptors(out: &mut Vec<u8>) -> io::Result<()> {
+    use std::os::windows::io::AsRawHandle;
+    let same = io::stdout().as_raw_handle() == io::stderr().as_raw_handle();
+    writeln!(out, "stderr is {}stdout", if same { "" } else { "not " })
+}
+
+#[cfg(windows)]
+fn on_the_console(out: &mut Vec<u8>) -> io::Result<()> {
+    let pids = hearback_platform::on_my_console().into_iter().map(|pid| format!(" {pid}"));
+    writeln!(out, "console{}", pids.collect::<String>())
+}
+
+#[cfg(not(any(target_os = "linux", windows)))]
 fn descriptors(_out: &mut Vec<u8>) -> io::Result<()> {
+    unknown_here()
+}
+
+#[cfg(not(windows))]
+fn on_the_console(_out: &mut Vec<u8>) -> io::Result<()> {
     unknown_here()
 }
 
@@ -89,8 +117,7 @@ fn signal_state(_out: &mut Vec<u8>) -> io::Result<()> {
     unknown_here()
 }
 
-#[cfg(not(target_os = "linux"))]
 fn unknown_here() -> ! {
-    eprintln!("show-env: only Linux tells this");
+    eprintln!("show-env: this system does not tell");
     std::process::exit(2)
 }

@@ -15,7 +15,7 @@ pub trait Clock: Send + Sync {
     /// Time since boot, sleep included. Never goes back within one boot.
     fn since_boot(&self) -> Duration;
 
-    /// The name of this boot, where the system has one.
+    /// A name that no other boot has, where the system has one. Windows may give a boot several, one after the other.
     fn boot(&self) -> Option<BootId>;
 
     /// This moment, on all of them.

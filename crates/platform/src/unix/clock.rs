@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hearback_core::BootId;
 use nix::time::{ClockId, clock_gettime};
 
 #[cfg(target_os = "linux")]
@@ -25,6 +26,10 @@ pub(crate) fn awake() -> Duration {
 
 pub(crate) fn since_boot() -> Duration {
     read(SINCE_BOOT)
+}
+
+pub(crate) fn boot() -> Option<BootId> {
+    super::identity::boot()
 }
 
 fn read(clock: ClockId) -> Duration {

@@ -276,6 +276,19 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
+    /// Does away with the blank folder of a job whose launch is locked; tells whether it is gone.
+    fn do_away(&self, folder: &Path, id: &JobId, launching: Lock) -> Result<bool, StoreError> {
+        if self.to_trash(folder, id).is_ok() {
+            return Ok(true);
+        }
+        // Where an open file holds its folder in place, our lock does: it goes with everything else that is in there.
+        // Whoever takes the lock anew after that is in a folder that is not empty, and keeps it.
+        self.disk.list(folder)?.iter().try_for_each(|name| self.disk.remove(&folder.join(name)))?;
+        drop(launching);
+        self.disk.remove_if_empty(folder)?;
+        Ok(!self.disk.is_dir(folder)?)
+    }
+
     /// Gives back the key of a job that never was, because its launch died before it had said what to run. Tells
     /// whether it did.
     fn release_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<bool, StoreError> {
@@ -285,14 +298,14 @@ impl<D: Disk> Store<D> {
             return Ok(false);
         }
         let launch = layout::lock(&folder, JobLock::Launch);
-        let Some(_launching) = self.disk.lock(&launch, LockMode::Exclusive, Wait::Try)? else {
+        let Some(launching) = self.disk.lock(&launch, LockMode::Exclusive, Wait::Try)? else {
             return Ok(false);
         };
         if !self.is_blank(&folder)? {
             return Ok(false);
         }
         key::release(&self.disk, &self.layout, session, key, id)?;
-        self.to_trash(&folder, id)?;
+        self.do_away(&folder, id, launching)?;
         Ok(true)
     }
 
@@ -621,7 +634,7 @@ impl<D: Disk> RecordStore for Store<D> {
             return Ok(true);
         }
         let launch = layout::lock(&folder, JobLock::Launch);
-        let _launching = match self.disk.lock(&launch, LockMode::Exclusive, Wait::Try) {
+        let launching = match self.disk.lock(&launch, LockMode::Exclusive, Wait::Try) {
             Ok(Some(launching)) => launching,
             Ok(None) => return Ok(false),
             // On a full disk there may be no room for the lock either; then the folder is as empty as it was made.
@@ -633,8 +646,7 @@ impl<D: Disk> RecordStore for Store<D> {
         if !self.is_blank(&folder)? {
             return Ok(false);
         }
-        self.to_trash(&folder, id)?;
-        Ok(true)
+        self.do_away(&folder, id, launching)
     }
 
     fn tidy(&self, now: Timestamp) -> Result<usize, StoreError> {
@@ -845,6 +857,20 @@ mod tests {
         let again = store.create(sample::at()).unwrap();
         claimed(dead, &again);
         drop(held);
+    }
+
+    #[test]
+    fn what_a_launch_left_goes_also_where_its_lock_holds_the_folder_in_place() {
+        let (disk, store) = store();
+        disk.hold_folders();
+        let [blank, keyed] = [(); 2].map(|()| store.create(sample::at()).unwrap());
+        assert_eq!(store.claim_key(None, &Key::parse("k").unwrap(), &keyed).unwrap(), KeyClaim::Ours);
+        assert!(store.discard(&blank).unwrap());
+        assert_eq!(store.open_jobs().unwrap(), [keyed]);
+        assert_eq!(store.tidy(sample::at()).unwrap(), 2, "the folder goes first, and then its key");
+        for folder in ["jobs", "keys", "trash"] {
+            assert_eq!(disk.list(&Path::new("/home").join(folder)).unwrap(), [""; 0], "{folder}");
+        }
     }
 
     #[test]

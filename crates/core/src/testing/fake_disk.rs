@@ -21,6 +21,7 @@ struct Tree {
     /// Changes that still succeed; nothing when all do.
     changes_left: Option<u32>,
     changes: u32,
+    holds_folders: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -34,6 +35,11 @@ impl FakeDisk {
     /// Lets the next `n` changes succeed and every later one fail, as on a full disk.
     pub fn fail_after(&self, n: u32) {
         self.tree().changes_left = Some(n);
+    }
+
+    /// From now on no folder can be moved while a lock in it is held, as where an open file holds its folder in place.
+    pub fn hold_folders(&self) {
+        self.tree().holds_folders = true;
     }
 
     /// Makes room again.
@@ -265,6 +271,9 @@ impl Disk for FakeDisk {
         }
         if tree.nodes.contains_key(to) {
             return Ok(Publish::Exists);
+        }
+        if tree.holds_folders && tree.locks.iter().any(|(path, held)| *held != 0 && path.starts_with(from)) {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
         tree.change()?;
         let inside: Vec<_> = tree.nodes.keys().filter(|path| path.starts_with(from)).cloned().collect();

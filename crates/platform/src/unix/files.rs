@@ -140,6 +140,10 @@ fn build_private_dirs(path: &Path, recursive: bool) -> io::Result<()> {
     })
 }
 
+pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
+    fs_err::remove_dir_all(path)
+}
+
 pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().write(true).custom_flags(CHECKED), path)
 }

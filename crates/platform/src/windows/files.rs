@@ -41,6 +41,8 @@ const NAMING_WITHIN: Duration = Duration::from_secs(2);
 /// How long to try to move a directory. One that has an open file in it cannot be moved at all, and who moves one
 /// comes back later.
 const MOVING_WITHIN: Duration = Duration::from_millis(200);
+/// How long to try to remove a directory in which somebody has something open, who mostly is just leaving.
+const REMOVING_WITHIN: Duration = Duration::from_millis(500);
 /// From here on a path is taken only in its long spelling: the limit is 260, and 248 for a directory.
 const LONG: usize = 240;
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
@@ -365,6 +367,21 @@ fn control<T, U>(file: &File, what: u32, input: &T, output: &mut [U]) -> io::Res
 
 pub(crate) fn move_dir(from: &Path, to: &Path) -> io::Result<Publish> {
     rename_without_replacing(from, to, MOVING_WITHIN)
+}
+
+/// Removes a directory with all that is in it; tries again while somebody has something in there open, but not for
+/// long.
+pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
+    let deadline = clock::awake() + REMOVING_WITHIN;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match fs_err::remove_dir_all(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound && clock::awake() < deadline => {}
+            done => return done,
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
 }
 
 /// A path as the system takes it, however long. The standard library does the same for what it opens.

@@ -152,8 +152,13 @@ impl Workshop {
 
 impl Drop for Workshop {
     fn drop(&mut self) {
-        // What cannot be removed is found by tidying, an hour later.
-        let _ = Native::default().remove(&self.0);
+        let native = Native::default();
+        let deadline = native.awake() + SOON;
+        // Who is just leaving may have something in there open, and so may a virus scanner. What cannot be removed is
+        // found by tidying, an hour later.
+        while native.remove(&self.0).is_err() && native.awake() < deadline {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
     }
 }
 

@@ -76,7 +76,8 @@ pub fn judge_store(home: &Home, tried: &Tried) -> Check {
         }
         Home::Refused(path, error) => {
             let tip = "the store must be a directory on a local disk that you own and others cannot write; \
-                       point HEARBACK_HOME at one, or `chmod go-w` it if it is yours";
+                       point HEARBACK_HOME at one, or if it is yours, take that right from others with `chmod go-w` \
+                       or `icacls`";
             return Check::fail(NAME, format!("{}: {error}", path.display()), tip);
         }
         Home::Missing(path) => (path, "is not there yet, and can be made"),

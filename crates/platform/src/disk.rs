@@ -160,7 +160,7 @@ impl Disk for Native {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let removed = match fs_err::symlink_metadata(path) {
-            Ok(found) if found.is_dir() => fs_err::remove_dir_all(path),
+            Ok(found) if found.is_dir() => sys::files::remove_dir(path),
             Ok(_) => fs_err::remove_file(path),
             Err(error) => Err(error),
         };

@@ -48,6 +48,10 @@ impl LogWriter {
         match &mut self.tail {
             None => {
                 let written = write(&self.file, bytes, start) as u64;
+                if start + written < self.output.bytes {
+                    // Or the next byte that can be written would take the room of all that were lost before it.
+                    let _ = files::allow_holes(&self.file);
+                }
                 self.output.lose(start + written..self.output.bytes, GapReason::Lost);
             }
             // Nobody asks a second time what there was.

@@ -49,6 +49,15 @@ pub fn naming(folder: &Path) -> Tried<NamedBy> {
     sys::probe::naming(folder)
 }
 
+/// Says how many bytes of the disk a file takes.
+///
+/// # Errors
+///
+/// When there is no such file, or it cannot be opened.
+pub fn allocated(path: &Path) -> io::Result<u64> {
+    sys::probe::allocated(&fs_err::File::open(path)?)
+}
+
 /// Tries to give the middle of a file back to the disk.
 pub fn holes(folder: &Path) -> Tried {
     let path = folder.join("holes");

@@ -860,6 +860,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_launch_left_goes_also_where_its_lock_holds_the_folder_in_place() {
+        let (disk, store) = store();
+        let [blank, keyed] = [(); 2].map(|()| store.create(sample::at()).unwrap());
+        assert_eq!(store.claim_key(None, &Key::parse("k").unwrap(), &keyed).unwrap(), KeyClaim::Ours);
+        assert!(store.discard(&blank).unwrap());
+        assert_eq!(store.open_jobs().unwrap(), [keyed]);
+        assert_eq!(store.tidy(sample::at()).unwrap(), 2, "the folder goes first, and then its key");
+        for folder in ["jobs", "keys", "trash"] {
+            assert_eq!(disk.list(&Path::new("/home").join(folder)).unwrap(), [""; 0], "{folder}");
+        }
+    }
+
+    #[test]
     fn a_lock_that_is_held_is_seen_as_held() {
         let (_, store) = store();
         let id = launched(&store, Durability::Process);

@@ -159,7 +159,8 @@ impl CliError {
             Self::Open(OpenError::NoHome) => "set HEARBACK_HOME to a directory of yours".into(),
             Self::Open(OpenError::Store(StoreError::Unsafe(_))) => {
                 "the store must be a directory that you own and others cannot write; \
-                 point HEARBACK_HOME at one, or `chmod go-w` it if it is yours"
+                 point HEARBACK_HOME at one, or if it is yours, take that right from others with `chmod go-w` \
+                 or `icacls`"
                     .into()
             }
             Self::Find(FindError::NotFound(_)) => {

@@ -143,6 +143,10 @@ fn build_private_dirs(path: &Path, recursive: bool) -> io::Result<()> {
     })
 }
 
+pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
+    fs_err::remove_dir_all(path)
+}
+
 pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().write(true).custom_flags(CHECKED), path)
 }
@@ -162,6 +166,11 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<usize> 
 
 pub(crate) fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
     std::os::unix::fs::FileExt::read_at(file.file(), bytes, at)
+}
+
+/// What is never written takes no room here, whatever is written behind it.
+pub(crate) fn allow_holes(_file: &File) -> io::Result<()> {
+    Ok(())
 }
 
 /// Gives the room of a range back; whoever reads it sees zeroes. The size stays.

@@ -1,7 +1,8 @@
 //! Files that are ours alone: never behind a link, never taken from anybody.
 //!
 //! What keeps others out are the access rights that a directory hands down to what is made in it. So a store is
-//! refused if others may write it, and nothing here changes rights.
+//! made with rights of its own, and one that is there is refused if others own it or may write it. Nothing here changes
+//! rights.
 
 use std::ffi::OsString;
 use std::fs::{Metadata, OpenOptions};
@@ -40,6 +41,8 @@ const NAMING_WITHIN: Duration = Duration::from_secs(2);
 /// How long to try to move a directory. One that has an open file in it cannot be moved at all, and who moves one
 /// comes back later.
 const MOVING_WITHIN: Duration = Duration::from_millis(200);
+/// How long to try to remove a directory in which somebody has something open, who mostly is just leaving.
+const REMOVING_WITHIN: Duration = Duration::from_millis(500);
 /// From here on a path is taken only in its long spelling: the limit is 260, and 248 for a directory.
 const LONG: usize = 240;
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
@@ -51,17 +54,10 @@ pub fn state_directory() -> Option<PathBuf> {
 }
 
 pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
+    let path: &Path = &without_slash(path);
     match fs_err::symlink_metadata(path) {
         Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if let Some(parent) = path.parent() {
-                fs_err::create_dir_all(parent)?;
-            }
-            match make_private_dir(path) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => {}
-            }
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_private_dirs(path)?,
         Err(error) => return Err(error),
     }
     check_home(path)
@@ -69,21 +65,41 @@ pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
 
 /// Makes nothing: says the real name of a directory that can be a store, or why it cannot.
 pub(crate) fn check_home(path: &Path) -> io::Result<PathBuf> {
-    // Looked at through a handle that follows no link.
-    let flags = LINK | FILE_FLAG_BACKUP_SEMANTICS;
-    let found = open(OpenOptions::new().access_mode(READ_CONTROL).custom_flags(flags), path)?;
+    let path: &Path = &without_slash(path);
+    // Looked at through handles, so that what was checked is what is there.
+    let look = |path: &Path| {
+        let mut options = OpenOptions::new();
+        options.access_mode(READ_CONTROL).custom_flags(LINK | FILE_FLAG_BACKUP_SEMANTICS);
+        fs_err::OpenOptions::from_options(options).open(path)
+    };
+    let mut found = look(path)?;
+    let home = fs_err::canonicalize(path)?;
+    if is_link(&found.metadata()?) {
+        // Whoever may write a link can make it lead elsewhere.
+        if let Some(why) = rights::trouble(&found)? {
+            return Err(denied(path, &format!("is a link that {why}")));
+        }
+        found = look(&home)?;
+    }
     if !found.metadata()?.is_dir() {
         let why = format!("`{}` is not a directory", path.display());
         return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
     }
     if let Some(why) = rights::trouble(&found)? {
-        let why = format!("`{}` {why}", path.display());
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        return Err(denied(path, &why));
     }
-    let home = fs_err::canonicalize(path)?;
     refuse_shares(&home)?;
     // Shells and people are shown paths in it, and few of either know the long spelling.
     Ok(plain(&home))
+}
+
+/// With a separator at its end, a path may name what a link leads to, and the link would not be seen.
+fn without_slash(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+fn denied(path: &Path, why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, format!("`{}` {why}", path.display()))
 }
 
 /// Locks on a network share do not mean what hearback needs them to mean: that a holder who died lets go.
@@ -96,8 +112,26 @@ fn refuse_shares(home: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a directory in one that is ours, which hands its rights down.
 pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     fs_err::create_dir(path)
+}
+
+/// Makes a directory with all that lead to it, open to nobody else: who can rename one of those can put another store
+/// in our place. What others may do in a folder of everybody's is handed down to what is made there otherwise.
+fn make_private_dirs(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    path.parent().map_or(Ok(()), make_private_dirs)?;
+    match rights::make_private_dir(&for_the_system(path)?) {
+        Err(error) if !path.is_dir() => {
+            let why = format!("failed to create directory `{}`: {error}", path.display());
+            Err(io::Error::new(error.kind(), why))
+        }
+        // Or somebody else has just made it, and it is looked at like any other.
+        _ => Ok(()),
+    }
 }
 
 /// Opens what has the name itself, and not what it may be a link to.
@@ -148,7 +182,10 @@ pub(crate) fn open_checked(path: &Path) -> Result<Option<File>, ReadError> {
     {
         Ok(file) => match refusal(&file.metadata()?) {
             Some(why) => Err(ReadError::Refused(why.into())),
-            None => Ok(Some(file)),
+            None => match rights::stranger(&file)? {
+                Some(owner) => Err(ReadError::Refused(format!("owned by user {owner}"))),
+                None => Ok(Some(file)),
+            },
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         // A directory cannot be opened like this.
@@ -270,14 +307,17 @@ pub(crate) fn punch(file: &File, range: Range<u64>) -> io::Result<()> {
     let [from, to] = [range.start, range.end].map(|at| i64::try_from(at).unwrap_or(i64::MAX));
     let zeroes = FILE_ZERO_DATA_INFORMATION { FileOffset: from, BeyondFinalZero: to };
     loop {
-        // Said again and again is said once.
-        let sparse = control(file, FSCTL_SET_SPARSE, &(), &mut [(); 0]);
-        match sparse.and_then(|_| control(file, FSCTL_SET_ZERO_DATA, &zeroes, &mut [(); 0])) {
+        match allow_holes(file).and_then(|()| control(file, FSCTL_SET_ZERO_DATA, &zeroes, &mut [(); 0])) {
             // Meant for a read of the pipe, by whoever wants everything kept.
             Err(error) if call::is(&error, ERROR_OPERATION_ABORTED) => {}
             done => return done.map(|_| ()),
         }
     }
+}
+
+/// Has what is never written take no room, also if something is written behind it. Said again and again is said once.
+pub(crate) fn allow_holes(file: &File) -> io::Result<()> {
+    control(file, FSCTL_SET_SPARSE, &(), &mut [(); 0]).map(|_| ())
 }
 
 /// The first run of stored bytes at or after `at`; nothing when the rest is a hole.
@@ -331,6 +371,21 @@ fn control<T, U>(file: &File, what: u32, input: &T, output: &mut [U]) -> io::Res
 
 pub(crate) fn move_dir(from: &Path, to: &Path) -> io::Result<Publish> {
     rename_without_replacing(from, to, MOVING_WITHIN)
+}
+
+/// Removes a directory with all that is in it; tries again while somebody has something in there open, but not for
+/// long.
+pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
+    let deadline = clock::awake() + REMOVING_WITHIN;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match fs_err::remove_dir_all(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound && clock::awake() < deadline => {}
+            done => return done,
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
 }
 
 /// A path as the system takes it, however long. The standard library does the same for what it opens.

@@ -52,16 +52,18 @@ fn volume(folder: &Path) -> io::Result<FileSystem> {
 }
 
 pub(crate) fn room(folder: &Path) -> Tried<Room> {
-    let left = || -> io::Result<Room> {
-        let folder = call::zero_ended(folder.as_os_str())?;
-        let mut bytes = 0;
-        // SAFETY: the name ends with a zero, the pointer is to a number of ours, and nothing else is asked for.
+    let (mut left, mut all) = (0, 0);
+    let asked = call::zero_ended(folder.as_os_str()).and_then(|folder| {
+        // SAFETY: the name ends with a zero, the pointers are to numbers of ours, and nothing else is asked for.
         call::done(unsafe {
-            GetDiskFreeSpaceExW(folder.as_ptr(), &raw mut bytes, std::ptr::null_mut(), std::ptr::null_mut())
-        })?;
-        Ok(Room { bytes, files: None })
-    };
-    left().into()
+            GetDiskFreeSpaceExW(folder.as_ptr(), &raw mut left, &raw mut all, std::ptr::null_mut())
+        })
+    });
+    match asked {
+        Err(error) => Tried::Failed(error),
+        Ok(()) if all == 0 => Tried::untried("this file system does not count its room"),
+        Ok(()) => Tried::Worked(Room { bytes: left, files: None }),
+    }
 }
 
 /// There is one way here.

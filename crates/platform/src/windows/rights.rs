@@ -1,33 +1,35 @@
-//! Who else may write a folder: its owner and the list of its access rights.
+//! Who owns a file, who else may write a folder, and folders that are open to their owner alone.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 
 use fs_err::File;
 use windows_sys::Win32::Foundation::{ERROR_SUCCESS, GENERIC_ALL, GENERIC_WRITE, LocalFree};
-use windows_sys::Win32::Security::Authorization::{GetSecurityInfo, SE_FILE_OBJECT};
+use windows_sys::Win32::Security::Authorization::{
+    ConvertSidToStringSidW, ConvertStringSecurityDescriptorToSecurityDescriptorW, GetSecurityInfo,
+    SDDL_REVISION_1, SE_FILE_OBJECT,
+};
 use windows_sys::Win32::Security::{
-    ACCESS_ALLOWED_ACE, ACE_HEADER, ACL, DACL_SECURITY_INFORMATION, EqualSid, GetAce, GetTokenInformation,
-    INHERIT_ONLY_ACE, IsWellKnownSid, OWNER_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID, TOKEN_QUERY,
-    TOKEN_USER, TokenUser, WELL_KNOWN_SID_TYPE, WinBuiltinAdministratorsSid, WinCreatorOwnerRightsSid,
-    WinCreatorOwnerSid, WinLocalSystemSid, WinLogonIdsSid,
+    ACCESS_ALLOWED_ACE, ACE_HEADER, ACL, DACL_SECURITY_INFORMATION, EqualSid, GetAce,
+    GetKernelObjectSecurity, GetSecurityDescriptorOwner, GetTokenInformation, INHERIT_ONLY_ACE,
+    IsWellKnownSid, OWNER_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID, SECURITY_ATTRIBUTES,
+    TOKEN_INFORMATION_CLASS, TOKEN_QUERY, TokenOwner, TokenUser, WELL_KNOWN_SID_TYPE,
+    WinBuiltinAdministratorsSid, WinCreatorOwnerRightsSid, WinCreatorOwnerSid, WinLocalSystemSid,
+    WinLogonIdsSid,
 };
 use windows_sys::Win32::Storage::FileSystem::{
-    DELETE, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_DATA, WRITE_DAC, WRITE_OWNER,
+    CreateDirectoryW, DELETE, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_DATA, WRITE_DAC, WRITE_OWNER,
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 
 use super::call;
 
-/// Who may do anything anyway, and who stands for the owner.
-const TRUSTED: [WELL_KNOWN_SID_TYPE; 5] = [
-    WinLocalSystemSid,
-    WinBuiltinAdministratorsSid,
-    WinCreatorOwnerSid,
-    WinCreatorOwnerRightsSid,
-    WinLogonIdsSid,
-];
+/// Who may do anything anyway. What an elevated administrator makes belongs to the second of them.
+const MASTERS: [WELL_KNOWN_SID_TYPE; 2] = [WinLocalSystemSid, WinBuiltinAdministratorsSid];
+/// Who stands for the owner in a list of rights.
+const OWNERS: [WELL_KNOWN_SID_TYPE; 3] = [WinCreatorOwnerSid, WinCreatorOwnerRightsSid, WinLogonIdsSid];
 /// Rights by which a folder, or what is in it, can be made another's.
 const WRITING: u32 = FILE_WRITE_DATA
     | FILE_APPEND_DATA
@@ -39,15 +41,18 @@ const WRITING: u32 = FILE_WRITE_DATA
     | GENERIC_ALL;
 /// The kind of entry that allows something. Other kinds refuse, watch, or allow under conditions that we do not know.
 const ALLOWED: u8 = 0;
-/// Room for a token's user: an identifier has at most 68 bytes.
-const USER_WORDS: usize = 32;
+/// Room for an identifier, which has at most 68 bytes, behind what a token or a descriptor has before it.
+const WORDS: usize = 32;
 
 /// Tells why a folder is not ours alone; nothing when it is. It must have been opened with the right to ask.
+///
+/// Whoever owns it can give themselves every right to it, at any time.
 pub(crate) fn trouble(folder: &File) -> io::Result<Option<String>> {
-    let user = User::current()?;
+    let me = Me::get()?;
     let about = Descriptor::of(folder)?;
-    if !user.is_trusted(about.owner) {
-        return Ok(Some("belongs to somebody else".into()));
+    if !me.is_owner(about.owner) {
+        let (owner, me) = (shown(about.owner), shown(me.user.sid()));
+        return Ok(Some(format!("belongs to user {owner}, and you are user {me}")));
     }
     if about.rights.is_null() {
         return Ok(Some("may be written by everybody: it has no access rights".into()));
@@ -69,56 +74,158 @@ pub(crate) fn trouble(folder: &File) -> io::Result<Option<String>> {
         let mask = unsafe { (*entry).Mask };
         // SAFETY: and an identifier, which begins where this number is.
         let who = unsafe { &raw const (*entry).SidStart };
-        if mask & WRITING != 0 && !user.is_trusted(who.cast_mut().cast()) {
+        if mask & WRITING != 0 && !me.may_write(who.cast_mut().cast()) {
             return Ok(Some("may be written by others".into()));
         }
     }
     Ok(None)
 }
 
-/// Who runs this process.
-struct User {
-    /// As the system lays it out, aligned as a pointer is: what it points to is behind it.
-    words: Box<[usize; USER_WORDS]>,
+/// Names the owner of a file that is not ours; nothing when it is. It must have been opened to be read.
+///
+/// Asked of every fact that is read, so it is one call into the system, and nothing is allocated.
+pub(crate) fn stranger(file: &File) -> io::Result<Option<String>> {
+    let (me, mut descriptor, mut needed) = (Me::get()?, [0_usize; WORDS], 0);
+    let room = size_of_val(&descriptor) as u32;
+    let descriptor: PSECURITY_DESCRIPTOR = descriptor.as_mut_ptr().cast();
+    // SAFETY: the handle is open as long as `file`, and the pointer is to as many bytes as are said.
+    call::done(unsafe {
+        GetKernelObjectSecurity(
+            file.as_raw_handle(),
+            OWNER_SECURITY_INFORMATION,
+            descriptor,
+            room,
+            &raw mut needed,
+        )
+    })?;
+    let (mut owner, mut by_default) = (null_mut(), 0);
+    // SAFETY: the call above has filled the descriptor in, and the pointers are to ones of ours.
+    call::done(unsafe { GetSecurityDescriptorOwner(descriptor, &raw mut owner, &raw mut by_default) })?;
+    Ok((!me.is_owner(owner)).then(|| shown(owner)))
 }
 
-impl User {
-    fn current() -> io::Result<Self> {
+/// Makes a directory that nobody else may enter, nor anything that will be made in it, whatever the one above hands
+/// down. `path` is as the system takes it.
+pub(crate) fn make_private_dir(path: &[u16]) -> io::Result<()> {
+    let me = shown(Me::get()?.user.sid());
+    // Nothing is inherited (P), and all of it (FA) is handed down to folders and files (OICI).
+    let rights = format!("D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;{me})");
+    let rights = call::zero_ended(rights.as_ref())?;
+    let mut descriptor = null_mut();
+    // SAFETY: the text ends with a zero, the pointer is to one of ours, and the size is not asked for.
+    call::done(unsafe {
+        ConvertStringSecurityDescriptorToSecurityDescriptorW(
+            rights.as_ptr(),
+            SDDL_REVISION_1,
+            &raw mut descriptor,
+            null_mut(),
+        )
+    })?;
+    let descriptor = Memory(descriptor);
+    let attributes = SECURITY_ATTRIBUTES {
+        nLength: size_of::<SECURITY_ATTRIBUTES>() as u32,
+        lpSecurityDescriptor: descriptor.0,
+        bInheritHandle: 0,
+    };
+    // SAFETY: the path ends with a zero, and the attributes and what they point to outlive the call.
+    call::done(unsafe { CreateDirectoryW(path.as_ptr(), &raw const attributes) })
+}
+
+/// Who runs this process, and to whom belongs what it makes: mostly the same, but not for an elevated administrator.
+struct Me {
+    user: Told,
+    owner: Told,
+}
+
+impl Me {
+    /// Asks once: who a process is does not change.
+    fn get() -> io::Result<&'static Self> {
+        static ME: OnceLock<Me> = OnceLock::new();
+        if let Some(me) = ME.get() {
+            return Ok(me);
+        }
         let mut token = null_mut();
         // SAFETY: gives a constant that stands for this process.
-        let me = unsafe { GetCurrentProcess() };
+        let process = unsafe { GetCurrentProcess() };
         // SAFETY: the handle stands for this process, and the pointer is to one of ours.
-        call::done(unsafe { OpenProcessToken(me, TOKEN_QUERY, &raw mut token) })?;
+        call::done(unsafe { OpenProcessToken(process, TOKEN_QUERY, &raw mut token) })?;
         // SAFETY: the call above made this handle for us.
         let token: OwnedHandle = unsafe { call::own(token) }?;
-        let mut words = Box::new([0; USER_WORDS]);
-        let mut size = 0;
-        // SAFETY: the handle is ours, and the pointer is to as many bytes as are said.
-        call::done(unsafe {
-            GetTokenInformation(
-                token.as_raw_handle(),
-                TokenUser,
-                words.as_mut_ptr().cast(),
-                size_of_val(&*words) as u32,
-                &raw mut size,
-            )
-        })?;
-        Ok(Self { words })
+        let me = Self { user: Told::by(&token, TokenUser)?, owner: Told::by(&token, TokenOwner)? };
+        Ok(ME.get_or_init(|| me))
     }
 
-    fn is_trusted(&self, who: PSID) -> bool {
-        // SAFETY: the system has filled it in as this structure.
-        let me = unsafe { (*self.words.as_ptr().cast::<TOKEN_USER>()).User.Sid };
+    /// Whether what belongs to `who` is ours, or belongs to somebody who could take it anyway.
+    fn is_owner(&self, who: PSID) -> bool {
+        !who.is_null() && (self.user.is(who) || self.owner.is(who) || is_one_of(who, &MASTERS))
+    }
+
+    fn may_write(&self, who: PSID) -> bool {
+        self.is_owner(who) || is_one_of(who, &OWNERS)
+    }
+}
+
+fn is_one_of(who: PSID, kinds: &[WELL_KNOWN_SID_TYPE]) -> bool {
+    // SAFETY: the caller has an identifier inside something that lives.
+    kinds.iter().any(|kind| unsafe { IsWellKnownSid(who, *kind) } != 0)
+}
+
+/// An identifier as a token tells it: a pointer to what is behind it, aligned as one.
+struct Told(Box<[usize; WORDS]>);
+
+impl Told {
+    /// `what` is one whose answer begins with an identifier.
+    fn by(token: &OwnedHandle, what: TOKEN_INFORMATION_CLASS) -> io::Result<Self> {
+        let (mut words, mut size) = (Box::new([0; WORDS]), 0);
+        let room = size_of_val(&*words) as u32;
+        // SAFETY: the handle is ours, and the pointer is to as many bytes as are said.
+        call::done(unsafe {
+            GetTokenInformation(token.as_raw_handle(), what, words.as_mut_ptr().cast(), room, &raw mut size)
+        })?;
+        Ok(Self(words))
+    }
+
+    fn sid(&self) -> PSID {
+        std::ptr::with_exposed_provenance_mut(self.0[0])
+    }
+
+    fn is(&self, who: PSID) -> bool {
         // SAFETY: both are identifiers, inside what lives.
-        let same = unsafe { EqualSid(me, who) } != 0;
-        // SAFETY: as above.
-        same || TRUSTED.iter().any(|kind| unsafe { IsWellKnownSid(who, *kind) } != 0)
+        unsafe { EqualSid(self.sid(), who) != 0 }
+    }
+}
+
+/// An identifier as people read it. Its name would have to be asked of other machines, and may take long.
+fn shown(who: PSID) -> String {
+    let mut text = null_mut();
+    // SAFETY: the caller has an identifier inside something that lives, and the pointer is to one of ours.
+    if who.is_null() || unsafe { ConvertSidToStringSidW(who, &raw mut text) } == 0 {
+        return "unknown".into();
+    }
+    let _memory = Memory(text.cast());
+    let mut units = Vec::new();
+    loop {
+        // SAFETY: the text ends with a zero, and none was met before.
+        match unsafe { *text.wrapping_add(units.len()) } {
+            0 => return String::from_utf16_lossy(&units),
+            unit => units.push(unit),
+        }
+    }
+}
+
+/// What the system made for us, to be freed.
+struct Memory(*mut core::ffi::c_void);
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the system made it for us, to be freed by this.
+        unsafe { LocalFree(self.0) };
     }
 }
 
 /// What the system says about a folder; the pointers are into memory that goes with it.
 struct Descriptor {
-    memory: PSECURITY_DESCRIPTOR,
+    _memory: Memory,
     owner: PSID,
     rights: *const ACL,
 }
@@ -142,13 +249,6 @@ impl Descriptor {
         if error != ERROR_SUCCESS {
             return Err(io::Error::from_raw_os_error(error.cast_signed()));
         }
-        Ok(Self { memory, owner, rights })
-    }
-}
-
-impl Drop for Descriptor {
-    fn drop(&mut self) {
-        // SAFETY: the system made it for us, to be freed by this.
-        unsafe { LocalFree(self.memory) };
+        Ok(Self { _memory: Memory(memory), owner, rights })
     }
 }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use fs_err as fs;
 
-use crate::{Ran, eventually, is_real_windows, skipped};
+use crate::{Ran, World, eventually, is_real_windows, skipped};
 
 /// Names the folder of our fixture programs as they were built for the host.
 const FIXTURES: &str = "HEARBACK_TESTS_OUTSIDE";
@@ -42,6 +42,21 @@ pub fn bin(name: &str) -> Option<String> {
 /// If it does not end.
 #[track_caller]
 pub fn run(program: &str, args: &[&str]) -> Ran {
+    start(|_| {}, program, args)
+}
+
+/// Does the same in a world, such as for Wine with a program of ours.
+///
+/// # Panics
+///
+/// If it does not end.
+#[track_caller]
+pub fn run_in(world: &World, program: &str, args: &[&str]) -> Ran {
+    start(|command| world.settle(command), program, args)
+}
+
+#[track_caller]
+fn start(settle: impl Fn(&mut Command), program: &str, args: &[&str]) -> Ran {
     let folder = tempfile::tempdir().expect("the temporary folder can be written");
     let at = |name: &str| folder.path().join(name);
     let words: String =
@@ -52,6 +67,7 @@ pub fn run(program: &str, args: &[&str]) -> Ran {
     fs::write(at("script"), script).unwrap();
     // Nobody can wait for a program of the host, nor read what it prints: it has neither handle nor pipes.
     let mut start = Command::new("start");
+    settle(&mut start);
     start.args(["/unix", "/bin/sh", &unix(&at("script"))]).stdin(Stdio::null());
     crate::run(start).ok();
     let code = eventually(&format!("{program} has ended"), || fs::read_to_string(at("code")).ok());

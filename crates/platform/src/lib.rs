@@ -40,5 +40,10 @@ pub use sys::files::local_data;
 pub use sys::service::service_place;
 pub use sys::text::{from_os, split_variable, to_os};
 #[cfg(windows)]
-pub use sys::{job::confine_myself, snapshot::carrying, system::is_wine};
+pub use sys::{
+    job::confine_myself,
+    snapshot::carrying,
+    system::is_wine,
+    threads::{resume, suspend},
+};
 pub use wire::StdioWire;

@@ -38,6 +38,8 @@ pub(crate) mod stop;
 #[expect(unsafe_code, reason = "the folder of the system and its libraries have no safe wrapper")]
 pub(crate) mod system;
 pub(crate) mod text;
+#[expect(unsafe_code, reason = "threads of another process have no safe wrapper")]
+pub(crate) mod threads;
 #[expect(unsafe_code, reason = "a process is ended through its raw handle")]
 pub(crate) mod tree;
 pub(crate) mod unit;

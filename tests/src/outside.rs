@@ -35,7 +35,7 @@ pub fn bin(name: &str) -> Option<String> {
     folder.map(|folder| format!("{folder}/{name}"))
 }
 
-/// Runs a program of the host to its end, at most a minute.
+/// Runs a program of the host to its end, at most a minute, where we are.
 ///
 /// # Panics
 ///
@@ -62,8 +62,10 @@ fn start(settle: impl Fn(&mut Command), program: &str, args: &[&str]) -> Ran {
     let words: String =
         [program].iter().chain(args).map(|word| format!("'{}' ", word.replace('\'', r"'\''"))).collect();
     // Its code comes last, under its name only once it is whole.
-    let script =
-        format!("cd '{}'\n{words} >out 2>err </dev/null\necho $? >part\nmv part code\n", unix(folder.path()));
+    let (here, there) = (unix(&env::current_dir().expect("a test is somewhere")), unix(folder.path()));
+    let script = format!(
+        "cd '{here}'\nat='{there}'\n{words} >$at/out 2>$at/err </dev/null\necho $? >$at/part\nmv $at/part $at/code\n"
+    );
     fs::write(at("script"), script).unwrap();
     // Nobody can wait for a program of the host, nor read what it prints: it has neither handle nor pipes.
     let mut start = Command::new("start");

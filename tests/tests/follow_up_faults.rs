@@ -350,6 +350,7 @@ fn a_supervisor_killed_at_any_call_of_a_delivery_loses_no_follow_up() {
             found.fetch_add(1, Ordering::Relaxed);
         }
         outbox.check_order();
+        outbox.world.settle_down();
     });
     eprintln!("{points} of the calls {first} to {last}, {found:?} jobs");
     assert!(found.into_inner() * 2 > points, "most of them had a job");
@@ -375,6 +376,7 @@ fn a_monitor_killed_at_any_call_of_a_delivery_loses_no_follow_up() {
         killat::run(&outbox.world, &[&["kill", &point.to_string()], &monitor[..]].concat(), &run);
         delivered_in_the_end(&outbox, &id);
         outbox.check_order();
+        outbox.world.settle_down();
     });
     eprintln!("{points} of {last} calls");
 }

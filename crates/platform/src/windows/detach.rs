@@ -84,6 +84,7 @@ fn create(request: &DetachedRequest, mark: &OsStr, streams: Streams) -> io::Resu
         environment: &environment,
         cwd: &request.home,
         streams,
+        job: None,
     };
     let flags = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
     match creation.create(flags | CREATE_BREAKAWAY_FROM_JOB) {

@@ -10,7 +10,7 @@ use hearback_core::port::executor::ANSWER_VARIABLE;
 use hearback_core::port::process::{Errand, ErrandReport};
 use hearback_core::{CommandLine, Exit, StartError, StartErrorKind};
 
-use super::executor::{begin, cannot_execute, create, exit_code, told};
+use super::executor::{cannot_execute, create, exit_code, told};
 use super::job::Job;
 use super::process::Streams;
 use super::{identity, tree};
@@ -37,11 +37,7 @@ pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
     let (complained, error) = io::pipe().map_err(cannot)?;
     let streams = Streams { input: input.into(), output: output.into(), error: Some(error.into()) };
     let job = Job::new().map_err(cannot)?;
-    let created = create(&program, &line, &cwd, changes(errand), streams).map_err(refused)?;
-    if let Err(error) = begin(&job, &created) {
-        let _ = job.terminate();
-        return Err(refused(error));
-    }
+    let created = create(&program, &line, &cwd, changes(errand), streams, &job).map_err(refused)?;
     let stdin = errand.stdin.clone();
     // One that ends, or closes its input, without reading all of it is none of our business.
     let tell = move || drop(std::thread::spawn(move || drop(tells.write_all(&stdin))));

@@ -1,4 +1,4 @@
-//! Creating a process that inherits three handles and no others.
+//! Creating a process that inherits three handles and no others, and is born in its Job Object.
 //!
 //! The standard library lets a child inherit whatever is inheritable at that moment, a caller's pipe among it; a
 //! job that holds it keeps the caller waiting until it ends.
@@ -15,11 +15,12 @@ use windows_sys::Win32::Foundation::{
 use windows_sys::Win32::System::Threading::{
     CREATE_UNICODE_ENVIRONMENT, CreateProcessW, DeleteProcThreadAttributeList, EXTENDED_STARTUPINFO_PRESENT,
     InitializeProcThreadAttributeList, LPPROC_THREAD_ATTRIBUTE_LIST, PROC_THREAD_ATTRIBUTE_HANDLE_LIST,
-    PROCESS_CREATION_FLAGS, PROCESS_INFORMATION, STARTF_USESTDHANDLES, STARTUPINFOEXW, STARTUPINFOW,
-    UpdateProcThreadAttribute,
+    PROC_THREAD_ATTRIBUTE_JOB_LIST, PROCESS_CREATION_FLAGS, PROCESS_INFORMATION, STARTF_USESTDHANDLES,
+    STARTUPINFOEXW, STARTUPINFOW, UpdateProcThreadAttribute,
 };
 
 use super::call;
+use super::job::Job;
 
 /// How often to try to create a process.
 const TRIES: u32 = 5;
@@ -36,6 +37,8 @@ pub(crate) struct Creation<'a> {
     pub(crate) cwd: &'a Path,
     /// Its standard streams. They become inheritable, so they are taken for this one process.
     pub(crate) streams: Streams,
+    /// Whose it is from its first moment on, however soon we end.
+    pub(crate) job: Option<&'a Job>,
 }
 
 /// Standard streams.
@@ -49,8 +52,6 @@ pub(crate) struct Streams {
 /// What was created.
 pub(crate) struct Created {
     pub(crate) process: OwnedHandle,
-    /// Its first thread.
-    pub(crate) thread: OwnedHandle,
     pub(crate) pid: u32,
 }
 
@@ -83,7 +84,8 @@ impl Creation<'_> {
             // SAFETY: the handle is open as long as `self`, which owns it.
             call::done(unsafe { SetHandleInformation(*handle, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT) })?;
         }
-        let list = InheritList::new(&inherited)?;
+        let jobs: Vec<HANDLE> = self.job.iter().map(|job| job.as_raw_handle()).collect();
+        let list = Attributes::new(&inherited, &jobs)?;
         let startup = STARTUPINFOEXW {
             StartupInfo: STARTUPINFOW {
                 cb: size_of::<STARTUPINFOEXW>() as u32,
@@ -115,8 +117,8 @@ impl Creation<'_> {
         // SAFETY: the call above made this handle for us.
         let process = unsafe { call::own(created.hProcess) }?;
         // SAFETY: as above.
-        let thread = unsafe { call::own(created.hThread) }?;
-        Ok(Created { process, thread, pid: created.dwProcessId })
+        drop(unsafe { call::own(created.hThread) });
+        Ok(Created { process, pid: created.dwProcessId })
     }
 }
 
@@ -134,41 +136,49 @@ fn is_for_a_moment(error: &io::Error) -> bool {
     codes.into_iter().any(|code| call::is(error, code))
 }
 
-/// The handles that a child inherits, as the system wants to be told.
-struct InheritList<'a> {
+/// What a child inherits and which jobs it is born into, as the system wants to be told.
+struct Attributes<'a> {
     list: LPPROC_THREAD_ATTRIBUTE_LIST,
     /// Where it lies. In words, because what is put there is aligned like a pointer.
     _memory: Vec<usize>,
-    _handles: &'a [HANDLE],
+    _handles: [&'a [HANDLE]; 2],
 }
 
-impl<'a> InheritList<'a> {
-    fn new(handles: &'a [HANDLE]) -> io::Result<Self> {
+impl<'a> Attributes<'a> {
+    fn new(inherited: &'a [HANDLE], jobs: &'a [HANDLE]) -> io::Result<Self> {
+        const MOST: u32 = 2;
         let mut bytes = 0;
         // SAFETY: without memory it only tells how much it needs, and calls that a failure.
-        unsafe { InitializeProcThreadAttributeList(std::ptr::null_mut(), 1, 0, &raw mut bytes) };
+        unsafe { InitializeProcThreadAttributeList(std::ptr::null_mut(), MOST, 0, &raw mut bytes) };
         let mut memory = vec![0_usize; bytes.div_ceil(size_of::<usize>())];
         let list: LPPROC_THREAD_ATTRIBUTE_LIST = memory.as_mut_ptr().cast();
         // SAFETY: the memory is at least as large as it just said.
-        call::done(unsafe { InitializeProcThreadAttributeList(list, 1, 0, &raw mut bytes) })?;
-        let list = Self { list, _memory: memory, _handles: handles };
-        // SAFETY: the list is initialised, has room for one, and borrows the handles for as long as it lives.
+        call::done(unsafe { InitializeProcThreadAttributeList(list, MOST, 0, &raw mut bytes) })?;
+        let list = Self { list, _memory: memory, _handles: [inherited, jobs] };
+        list.set(PROC_THREAD_ATTRIBUTE_HANDLE_LIST, inherited)?;
+        if !jobs.is_empty() {
+            list.set(PROC_THREAD_ATTRIBUTE_JOB_LIST, jobs)?;
+        }
+        Ok(list)
+    }
+
+    fn set(&self, attribute: u32, handles: &'a [HANDLE]) -> io::Result<()> {
+        // SAFETY: the list is initialised, has room for it, and borrows the handles for as long as it lives.
         call::done(unsafe {
             UpdateProcThreadAttribute(
-                list.list,
+                self.list,
                 0,
-                PROC_THREAD_ATTRIBUTE_HANDLE_LIST as usize,
+                attribute as usize,
                 handles.as_ptr().cast(),
                 size_of_val(handles),
                 std::ptr::null_mut(),
                 std::ptr::null(),
             )
-        })?;
-        Ok(list)
+        })
     }
 }
 
-impl Drop for InheritList<'_> {
+impl Drop for Attributes<'_> {
     fn drop(&mut self) {
         // SAFETY: it was initialised, and is deleted once.
         unsafe { DeleteProcThreadAttributeList(self.list) };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hearback_core::finding::{Blow, Tried};
 
-use super::executor::{begin, create};
+use super::executor::create;
 use super::job::Job;
 use super::process::{Created, Streams};
 use super::{command_line, detach, identity, tree};
@@ -72,12 +72,7 @@ fn spawn(request: &RehearsalRequest) -> io::Result<Rehearsal> {
     let streams = Streams { input: input.into(), output: output.into(), error: Some(detach::null()?) };
     let line = command_line::command_line(request.program.as_os_str(), &request.arguments)?;
     let group = Job::new()?;
-    let launcher = create(&request.program, &line, &std::env::current_dir()?, [], streams)?;
-    if let Err(error) = begin(&group, &launcher) {
-        // It waits for its first instruction, for ever if nobody ends it.
-        let _ = tree::end_by_force(&identity::identity(&launcher.process, launcher.pid)?);
-        return Err(error);
-    }
+    let launcher = create(&request.program, &line, &std::env::current_dir()?, [], streams, &group)?;
     let (sender, told) = channel();
     // Ends with the launcher, which has the other end.
     std::thread::spawn(move || sender.send(line_of(hears)));

@@ -23,8 +23,8 @@ pub fn is_there() -> bool {
 
 /// Runs `killat HOW -- hearback ARGS` in a world to its end.
 ///
-/// Under Wine only what follows the first look at the store is counted, and of that only what is written: the rest is
-/// how Wine loads a program, and what nobody else can see.
+/// Under Wine only what follows the first look at the store is counted, unless `--from` says otherwise, and of that only
+/// what is written: the rest is how Wine loads a program, and what nobody else can see.
 ///
 /// # Panics
 ///
@@ -36,11 +36,10 @@ pub fn run(world: &World, how: &[&str], args: &[impl AsRef<OsStr>]) -> Ran {
         use crate::outside;
         let text =
             |arg: &dyn AsRef<OsStr>| arg.as_ref().to_str().expect("arguments of tests are text").to_owned();
-        let from = from(world, how);
+        let from = if how.contains(&"--from") { vec![] } else { vec!["--from".to_owned(), from(world, how)] };
         let mut words: Vec<String> = how.iter().map(|word| (*word).to_owned()).collect();
-        words.extend(
-            ["--writes", "--from", &from, "--", "wine", &outside::unix(&bin("hearback"))].map(str::to_owned),
-        );
+        words.extend(from);
+        words.extend(["--writes", "--", "wine", &outside::unix(&bin("hearback"))].map(str::to_owned));
         words.extend(args.iter().map(|arg| text(arg)));
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         outside::run_in(world, &outside::bin("killat").expect("asked for before"), &words)

@@ -357,6 +357,26 @@ fn a_supervisor_killed_at_any_call_of_a_delivery_loses_no_follow_up() {
 }
 
 #[test]
+fn a_supervisor_killed_while_it_starts_a_sink_leaves_nobody_behind() {
+    if !killat::is_there() {
+        return;
+    }
+    // From where it looks for the program on. Wine reads the program before it starts it.
+    let supervisor = ["--match", "__supervise", "--from", "debug/sink"];
+    let program = text(&bin("exit-with"));
+    let launch = ["launch", "--session", "s", "--", &program, "0"];
+    killat::at_each(scaled(1..=60, 60..=90), scaled(24, 150), |point| {
+        let outbox = Outbox::with("retry_first = \"10ms\"", "", &["0"]);
+        let at = point.to_string();
+        let killed = killat::run(&outbox.world, &[&["kill", &at], &supervisor[..]].concat(), &launch);
+        assert!(killed.stderr.contains("killed "), "point {point}: {killed:?}");
+        let jobs = outbox.world.json(["list", "--all", "--json"]);
+        delivered_in_the_end(&outbox, jobs["jobs"][0]["id"].as_str().unwrap());
+        outbox.world.settle_down();
+    });
+}
+
+#[test]
 fn a_monitor_killed_at_any_call_of_a_delivery_loses_no_follow_up() {
     if !killat::is_there() {
         return;

@@ -23,8 +23,8 @@ pub fn is_there() -> bool {
 
 /// Runs `killat HOW -- hearback ARGS` in a world to its end.
 ///
-/// Under Wine only what follows the first look at the store is counted, unless `--from` says otherwise, and of that only
-/// what is written: the rest is how Wine loads a program, and what nobody else can see.
+/// Under Wine only what follows the first look at the store is counted, unless `--from` says otherwise, and of that
+/// only what is written: the rest is how Wine loads a program, and what nobody else can see.
 ///
 /// # Panics
 ///
@@ -76,8 +76,8 @@ pub fn count(world: &World, how: &[&str], args: &[impl AsRef<OsStr>]) -> usize {
     found.unwrap_or_else(|| panic!("no count in {ran:?}"))
 }
 
-/// At which of these calls to kill: at all of them with `HEARBACK_TEST_FULL`, else at about as many as are wanted. Under
-/// Wine, where each takes seconds, it is a tenth of those, by chance.
+/// At which of these calls to kill: at all of them with `HEARBACK_TEST_FULL`, else at about as many as are wanted.
+/// Under Wine, where each takes seconds, it is a tenth of those, by chance.
 pub fn points(calls: RangeInclusive<usize>, wanted: usize) -> Vec<usize> {
     let is_full = std::env::var_os("HEARBACK_TEST_FULL").is_some();
     let wanted = if is_full { usize::MAX } else { wanted.div_ceil(scaled(1, 10)) };

@@ -163,6 +163,7 @@ fn a_supervisor_makes_do_with_sixteen_descriptors() {
     assert_eq!(pids.filter(|pid| alive(*pid)).collect::<Vec<_>>(), [0; 0]);
 }
 
+// Not on Windows: no signal interrupts a call there.
 #[test]
 fn interrupted_calls_lose_no_output_and_no_end() {
     const BYTES: u64 = 4_000_000;

@@ -1,4 +1,4 @@
-//! The threads of a process. One whose threads are all suspended stands still: process viewers and debuggers offer that.
+//! The threads of a process. One whose threads are all suspended stands still; viewers of processes offer that.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};

@@ -7,6 +7,7 @@
 )]
 
 mod chance;
+pub mod killat;
 #[cfg(target_os = "linux")]
 mod linux;
 mod look;
@@ -32,7 +33,7 @@ pub use look::{eventually, lines, witness};
 #[cfg(any(target_os = "linux", windows))]
 pub use mounts::{Mount, with_private_mounts};
 pub use outbox::{Call, Outbox};
-pub use process::{alive, kill_hard, kill_if_there};
+pub use process::{alive, go_on, kill_hard, kill_if_there, stop};
 #[cfg(any(target_os = "linux", windows))]
 pub use process::{carrying, start_ticks};
 pub use run::{KillOnDrop, Ran, bin, run};

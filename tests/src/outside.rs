@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use fs_err as fs;
 
-use crate::{Ran, eventually, is_real_windows, skipped};
+use crate::{Ran, World, eventually, is_real_windows, skipped};
 
 /// Names the folder of our fixture programs as they were built for the host.
 const FIXTURES: &str = "HEARBACK_TESTS_OUTSIDE";
@@ -35,23 +35,41 @@ pub fn bin(name: &str) -> Option<String> {
     folder.map(|folder| format!("{folder}/{name}"))
 }
 
-/// Runs a program of the host to its end, at most a minute.
+/// Runs a program of the host to its end, at most a minute, where we are.
 ///
 /// # Panics
 ///
 /// If it does not end.
 #[track_caller]
 pub fn run(program: &str, args: &[&str]) -> Ran {
+    start(|_| {}, program, args)
+}
+
+/// Does the same in a world, such as for Wine with a program of ours.
+///
+/// # Panics
+///
+/// If it does not end.
+#[track_caller]
+pub fn run_in(world: &World, program: &str, args: &[&str]) -> Ran {
+    start(|command| world.settle(command), program, args)
+}
+
+#[track_caller]
+fn start(settle: impl Fn(&mut Command), program: &str, args: &[&str]) -> Ran {
     let folder = tempfile::tempdir().expect("the temporary folder can be written");
     let at = |name: &str| folder.path().join(name);
     let words: String =
         [program].iter().chain(args).map(|word| format!("'{}' ", word.replace('\'', r"'\''"))).collect();
     // Its code comes last, under its name only once it is whole.
-    let script =
-        format!("cd '{}'\n{words} >out 2>err </dev/null\necho $? >part\nmv part code\n", unix(folder.path()));
+    let (here, there) = (unix(&env::current_dir().expect("a test is somewhere")), unix(folder.path()));
+    let script = format!(
+        "cd '{here}'\nat='{there}'\n{words} >$at/out 2>$at/err </dev/null\necho $? >$at/part\nmv $at/part $at/code\n"
+    );
     fs::write(at("script"), script).unwrap();
     // Nobody can wait for a program of the host, nor read what it prints: it has neither handle nor pipes.
     let mut start = Command::new("start");
+    settle(&mut start);
     start.args(["/unix", "/bin/sh", &unix(&at("script"))]).stdin(Stdio::null());
     crate::run(start).ok();
     let code = eventually(&format!("{program} has ended"), || fs::read_to_string(at("code")).ok());

@@ -50,6 +50,38 @@ pub fn kill_if_there(pid: u32) -> io::Result<()> {
     }
 }
 
+/// Stops a process until it is let go on: with a signal, or by suspending its threads.
+///
+/// # Panics
+///
+/// If there is none.
+#[track_caller]
+pub fn stop(pid: u32) {
+    #[cfg(unix)]
+    signal(pid, nix::sys::signal::Signal::SIGSTOP);
+    #[cfg(windows)]
+    hearback_platform::suspend(pid).unwrap();
+}
+
+/// Lets a process go on that was stopped.
+///
+/// # Panics
+///
+/// If there is none.
+#[track_caller]
+pub fn go_on(pid: u32) {
+    #[cfg(unix)]
+    signal(pid, nix::sys::signal::Signal::SIGCONT);
+    #[cfg(windows)]
+    hearback_platform::resume(pid).unwrap();
+}
+
+#[cfg(unix)]
+#[track_caller]
+fn signal(pid: u32, signal: nix::sys::signal::Signal) {
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.try_into().unwrap()), signal).unwrap();
+}
+
 /// The processes that have `NAME=value` in their environment; one that has ended has none.
 #[cfg(any(target_os = "linux", windows))]
 pub fn carrying(entry: &str) -> Vec<u32> {

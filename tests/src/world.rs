@@ -158,17 +158,9 @@ impl World {
         eventually("everybody has left", || (!self.is_busy()).then_some(()));
     }
 
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     fn is_busy(&self) -> bool {
         !crate::carrying(&format!("HEARBACK_HOME={}", self.home.display())).is_empty()
-    }
-
-    /// Only supervisors are known by their records; whoever else is at work here is a child of the test.
-    #[cfg(windows)]
-    fn is_busy(&self) -> bool {
-        use hearback_core::port::process::{Presence, ProcessControl};
-        let native = hearback_platform::Native::default();
-        crate::windows::supervisors(&self.home).iter().any(|who| native.presence(who) == Presence::Same)
     }
 
     #[cfg(all(unix, not(target_os = "linux")))]

@@ -2,43 +2,17 @@
 //!
 //! Every point at which a process can be killed is a system call. By default some of them are tried; with
 //! `HEARBACK_TEST_FULL=1` all.
-// Not on Windows: a kill at every system call takes ptrace.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use hearback_tests::{Ran, World, alive, bin, eventually, lines, run};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use hearback_tests::{Ran, World, alive, bin, carrying, eventually, killat, lines};
 use serde_json::Value;
 
-/// Of how many points one is tried: all of them, or about a hundred.
-fn stride(last: usize) -> usize {
-    if std::env::var_os("HEARBACK_TEST_FULL").is_some() { 1 } else { last.div_ceil(100) }
-}
-
-fn killat(world: &World, how: &[&str], args: &[&str]) -> Ran {
-    let mut command = Command::new(bin("killat"));
-    world.settle(&mut command);
-    command.args(how).arg("--").arg(bin("hearback")).args(args);
-    run(command)
-}
-
-/// How many system calls there are to be killed at.
-fn points(how: &[&str], args: impl Fn(&World) -> Vec<String>) -> usize {
-    let world = World::new();
-    let args = args(&world);
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let mut count = vec!["count"];
-    count.extend(how);
-    let ran = killat(&world, &count, &args);
-    let wanted = if how.is_empty() { "syscalls " } else { "all " };
-    let found = ran.stdout.lines().find_map(|line| line.strip_prefix(wanted)?.parse().ok());
-    found.unwrap_or_else(|| panic!("no count in {ran:?}"))
-}
+/// At how many calls one is killed, unless at all.
+const POINTS: usize = 100;
 
 fn launch_args(world: &World) -> Vec<String> {
     let witness = world.scratch("witness").display().to_string();
@@ -68,31 +42,6 @@ fn image(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         }
     }
     found
-}
-
-/// No process carries the mark of the job any more.
-fn is_swept(id: &str) -> bool {
-    let mark = format!("HEARBACK_JOB={id}").into_bytes();
-    let carries = |pid: &str| {
-        let environ = fs_err::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ.split(|byte| *byte == 0).any(|entry| entry == mark)
-    };
-    let pids = fs_err::read_dir("/proc").unwrap().flatten();
-    !pids.filter_map(|entry| entry.file_name().into_string().ok()).any(|pid| carries(&pid))
-}
-
-/// Nobody works in this world any more: a supervisor whose launcher was killed may still be finding that out.
-fn settle_down(world: &World) {
-    let mark = [b"HEARBACK_HOME=", world.home().as_os_str().as_encoded_bytes()].concat();
-    eventually("everybody has left", || {
-        let pids = fs_err::read_dir("/proc").unwrap().flatten();
-        let mut names = pids.filter_map(|entry| entry.file_name().into_string().ok());
-        let at_work = names.any(|pid| {
-            let environ = fs_err::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environ.split(|byte| *byte == 0).any(|entry| entry == mark)
-        });
-        (!at_work).then_some(())
-    });
 }
 
 /// What has to hold after a launch of `exit-with 0` in which anything was killed.
@@ -139,9 +88,10 @@ fn check(world: &World, launch: &Ran, point: usize) {
             }
             other => panic!("point {point}: {other:?} in {job}"),
         }
-        assert!(is_swept(id), "point {point}: something of the job is left");
+        let left = carrying(&format!("HEARBACK_JOB={id}"));
+        assert_eq!(left, [0; 0], "point {point}: something of the job is left");
     }
-    settle_down(world);
+    world.settle_down();
     world.run(["reconcile"]).ok();
     let before = image(world.home());
     world.run(["reconcile"]).ok();
@@ -159,22 +109,22 @@ fn campaign(how: &[&str]) {
 }
 
 fn campaign_of(how: &[&str], args: fn(&World) -> Vec<String>, check: fn(&World, &Ran, usize)) {
+    if !killat::is_there() {
+        return;
+    }
     let match_supervisor = how.contains(&"--match");
-    let counted: &[&str] = if match_supervisor { &["--match", "__supervise"] } else { &[] };
+    let counted: &[&str] = if match_supervisor { how } else { &[] };
     let counted = if how.contains(&"--follow") { &["--only", "all"][..] } else { counted };
-    let last = points(counted, args);
+    let world = World::new();
+    let last = killat::count(&world, counted, &args(&world));
     assert!(last > 50, "only {last} points");
     // The last few are for counts that differ from run to run.
-    for point in (1..=last + 3).step_by(stride(last)) {
+    killat::at_each(1..=last + 3, POINTS, |point| {
         let world = World::new();
-        let args = args(&world);
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let at = point.to_string();
-        let mut kill = vec!["kill", &at, "--wait-root"];
-        kill.extend(how);
-        let ran = killat(&world, &kill, &args);
+        let ran = killat::run(&world, &[&["kill", &at, "--wait-root"], how].concat(), &args(&world));
         check(&world, &ran, point);
-    }
+    });
 }
 
 #[test]
@@ -219,27 +169,26 @@ fn scenario_52_an_agent_whose_supervisor_is_killed_at_any_call_has_an_answer_or_
 
 #[test]
 fn scenario_48_a_reader_killed_at_any_call_has_read_it_or_reads_it_again() {
+    if !killat::is_there() {
+        return;
+    }
     let template = World::new();
     let ask = ["ask".into(), "--session".into(), "p".into(), "--new".into(), "--".into(), bin("exit-with")];
     let id = template.run(ask.into_iter().chain(["0".into(), "--print".into(), "hello".into()])).ok();
     template.leave_alone(&id);
     for reader in [&[][..], &["--reader", "bob"]] {
         let args = [&["results", "--session", "p", "--ack"], reader].concat();
-        let last = points(&[], |world| {
-            copy(template.home(), world.home());
-            args.iter().map(|arg| (*arg).to_owned()).collect()
-        });
-        for point in (1..=last).step_by(stride(2 * last)) {
-            let world = World::new();
-            copy(template.home(), world.home());
-            let killed = killat(&world, &["kill", &point.to_string()], &args);
+        let last = killat::count(&copy_of(&template), &[], &args);
+        killat::at_each(1..=last, POINTS / 2, |point| {
+            let world = copy_of(&template);
+            let killed = killat::run(&world, &["kill", &point.to_string()], &args);
             let again = world.run(&args);
             let (was_told, is_told) = (killed.stdout.contains("| hello"), again.stdout.contains("| hello"));
             assert!(was_told || is_told, "point {point}: lost: {killed:?} {again:?}");
             assert_eq!(again.code, Some(i32::from(!is_told)), "point {point}: {again:?}");
             let last = world.run(&args);
             assert_eq!((last.code, last.stdout.as_str()), (Some(1), ""), "point {point}: {last:?}");
-        }
+        });
     }
 }
 
@@ -247,32 +196,52 @@ fn scenario_48_a_reader_killed_at_any_call_has_read_it_or_reads_it_again() {
 fn orphaned(world: &World) -> String {
     let id = world.launch(["--".into(), bin("hold"), world.scratch("never")]);
     world.launch(["--wait".into(), "--".into(), bin("exit-with"), "0".into()]);
-    let begin = fs_err::read(world.job_dir(&id).join("begin.json")).unwrap();
-    let begin: Value = serde_json::from_slice(&begin).unwrap();
-    let supervisor = begin["by"]["supervisor"]["pid"].as_i64().unwrap();
-    kill(Pid::from_raw(i32::try_from(supervisor).unwrap()), Signal::SIGKILL).unwrap();
-    eventually("the supervisor is gone", || (!alive(u32::try_from(supervisor).unwrap())).then_some(()));
+    let supervisor = world.supervisor(&id);
+    world.end_supervisor(&id);
+    eventually("the supervisor is gone", || (!alive(supervisor)).then_some(()));
     id
 }
 
+/// A world with the same store.
+fn copy_of(template: &World) -> World {
+    let world = World::new();
+    copy(template.home(), world.home());
+    world
+}
+
+#[cfg(not(windows))]
 fn copy(from: &Path, to: &Path) {
-    let mut command = Command::new("cp");
+    // A bell is no file that could be read.
+    let mut command = std::process::Command::new("cp");
     command.arg("-a").arg(from).arg(to);
-    run(command).ok();
+    hearback_tests::run(command).ok();
+}
+
+#[cfg(windows)]
+fn copy(from: &Path, to: &Path) {
+    fs_err::create_dir(to).unwrap();
+    for entry in fs_err::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            fs_err::copy(&path, &to).unwrap();
+        }
+    }
 }
 
 #[test]
 fn a_reconciler_killed_at_any_call_is_finished_by_the_next() {
+    if !killat::is_there() {
+        return;
+    }
     let template = World::new();
     let id = orphaned(&template);
-    let last = points(&[], |world| {
-        copy(template.home(), world.home());
-        vec!["reconcile".to_owned()]
-    });
-    for point in (1..=last).step_by(stride(last)) {
-        let world = World::new();
-        copy(template.home(), world.home());
-        killat(&world, &["kill", &point.to_string()], &["reconcile"]);
+    let last = killat::count(&copy_of(&template), &[], &["reconcile"]);
+    killat::at_each(1..=last, POINTS, |point| {
+        let world = copy_of(&template);
+        killat::run(&world, &["kill", &point.to_string()], &["reconcile"]);
         world.run(["reconcile"]).ok();
         let job = world.show(&id);
         assert_eq!(job["outcome"]["reason"], "supervisor_died", "point {point}: {job}");
@@ -280,11 +249,14 @@ fn a_reconciler_killed_at_any_call_is_finished_by_the_next() {
         let before = image(world.home());
         world.run(["reconcile"]).ok();
         assert_eq!(before, image(world.home()), "point {point}");
-    }
+    });
 }
 
 #[test]
 fn a_prune_killed_at_any_call_is_finished_by_the_next() {
+    if !killat::is_there() {
+        return;
+    }
     let template = World::new();
     let kept = template.launch(["--session".into(), "s".into(), "--".into(), bin("exit-with"), "0".into()]);
     template.run(["wait", &kept]).ok();
@@ -293,19 +265,15 @@ fn a_prune_killed_at_any_call_is_finished_by_the_next() {
     }
     template.run(["reconcile"]).ok();
     let prune = ["prune", "--max-jobs", "0"];
-    let last = points(&[], |world| {
-        copy(template.home(), world.home());
-        prune.map(str::to_owned).to_vec()
-    });
-    for point in (1..=last).step_by(stride(last)) {
-        let world = World::new();
-        copy(template.home(), world.home());
-        killat(&world, &["kill", &point.to_string()], &prune);
+    let last = killat::count(&copy_of(&template), &[], &prune);
+    killat::at_each(1..=last, POINTS, |point| {
+        let world = copy_of(&template);
+        killat::run(&world, &["kill", &point.to_string()], &prune);
         world.run(prune).ok();
         let jobs = jobs(&world);
         assert_eq!(jobs.len(), 1, "point {point}: {jobs:?}");
         assert_eq!(jobs[0]["id"], kept.as_str(), "point {point}");
         let trash = fs_err::read_dir(world.home().join("trash")).unwrap().count();
         assert_eq!(trash, 0, "point {point}");
-    }
+    });
 }

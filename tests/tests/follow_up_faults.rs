@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
-#[cfg(target_os = "linux")]
-use hearback_tests::run;
-use hearback_tests::{Chance, KillOnDrop, Outbox, alive, bin, eventually, kill_if_there, lines, scaled};
+use hearback_tests::{
+    Chance, KillOnDrop, Outbox, alive, bin, eventually, kill_if_there, killat, lines, scaled,
+};
 use serde_json::{Value, json};
 
 fn is_full() -> bool {
@@ -329,42 +329,58 @@ fn a_sink_killed_at_any_moment_is_started_again_under_the_same_identity() {
     });
 }
 
-// Not on Windows: a kill at every system call takes ptrace.
-#[cfg(target_os = "linux")]
 #[test]
 fn a_supervisor_killed_at_any_call_of_a_delivery_loses_no_follow_up() {
-    let killat = |outbox: &Outbox, how: &[&str]| {
-        let mut command = Command::new(bin("killat"));
-        outbox.world.settle(&mut command);
-        command.args(how).args(["--match", "__supervise", "--"]).arg(bin("hearback"));
-        command.args(["launch", "--session", "s", "--"]).arg(bin("exit-with")).arg("0");
-        run(command)
-    };
-    let counted = killat(&Outbox::new(&[]), &["count"]);
-    let last = counted.stdout.lines().find_map(|line| line.strip_prefix("all ")?.parse::<usize>().ok());
-    let last = last.unwrap_or_else(|| panic!("no count in {counted:?}"));
+    if !killat::is_there() {
+        return;
+    }
+    let supervisor = ["--match", "__supervise"];
+    let program = text(&bin("exit-with"));
+    let launch = ["launch", "--session", "s", "--", &program, "0"];
+    let last = killat::count(&Outbox::new(&[]).world, &supervisor, &launch);
     let (found, first) = (AtomicUsize::new(0), last / 3);
-    let points = if is_full() { last - first } else { 24 };
     // What comes before is about launching, which is tried elsewhere.
-    rounds(points, |n| {
-        let point = first + (last - first) * n / points;
+    let points = killat::at_each(first..=last, scaled(24, 60), |point| {
         let outbox = Outbox::with("retry_first = \"10ms\"", "", &["0"]);
-        killat(&outbox, &["kill", &point.to_string(), "--wait-root"]);
+        let at = point.to_string();
+        killat::run(&outbox.world, &[&["kill", &at, "--wait-root"], &supervisor[..]].concat(), &launch);
         let jobs = outbox.world.json(["list", "--all", "--json"]);
         for job in jobs["jobs"].as_array().unwrap() {
             delivered_in_the_end(&outbox, job["id"].as_str().unwrap());
             found.fetch_add(1, Ordering::Relaxed);
         }
         outbox.check_order();
+        outbox.world.settle_down();
     });
     eprintln!("{points} of the calls {first} to {last}, {found:?} jobs");
     assert!(found.into_inner() * 2 > points, "most of them had a job");
 }
 
-// Not on Windows: ptrace.
-#[cfg(target_os = "linux")]
+#[test]
+fn a_supervisor_killed_while_it_starts_a_sink_leaves_nobody_behind() {
+    if !killat::is_there() {
+        return;
+    }
+    // From where it looks for the program on. Wine reads the program before it starts it.
+    let supervisor = ["--match", "__supervise", "--from", "debug/sink"];
+    let program = text(&bin("exit-with"));
+    let launch = ["launch", "--session", "s", "--", &program, "0"];
+    killat::at_each(scaled(1..=60, 60..=90), scaled(24, 150), |point| {
+        let outbox = Outbox::with("retry_first = \"10ms\"", "", &["0"]);
+        let at = point.to_string();
+        let killed = killat::run(&outbox.world, &[&["kill", &at], &supervisor[..]].concat(), &launch);
+        assert!(killed.stderr.contains("killed "), "point {point}: {killed:?}");
+        let jobs = outbox.world.json(["list", "--all", "--json"]);
+        delivered_in_the_end(&outbox, jobs["jobs"][0]["id"].as_str().unwrap());
+        outbox.world.settle_down();
+    });
+}
+
 #[test]
 fn a_monitor_killed_at_any_call_of_a_delivery_loses_no_follow_up() {
+    if !killat::is_there() {
+        return;
+    }
     // Its supervisor died on the way, so that the delivery is the monitor's.
     let forsaken = || {
         let outbox = Outbox::with("retry_first = \"1ms\"", "", &["betray", "0"]);
@@ -373,22 +389,14 @@ fn a_monitor_killed_at_any_call_of_a_delivery_loses_no_follow_up() {
         eventually("the sink ends with its sender", || (!alive(call.pid)).then_some(()));
         (outbox, id)
     };
-    let killat = |outbox: &Outbox, how: &[&str]| {
-        let mut command = Command::new(bin("killat"));
-        outbox.world.settle(&mut command);
-        command.args(how).args(["--match", "monitor run", "--"]).arg(bin("hearback"));
-        command.args(["monitor", "run", "--once"]);
-        run(command)
-    };
-    let counted = killat(&forsaken().0, &["count"]);
-    let last = counted.stdout.lines().find_map(|line| line.strip_prefix("all ")?.parse::<usize>().ok());
-    let last = last.unwrap_or_else(|| panic!("no count in {counted:?}"));
-    let points = if is_full() { last } else { 24 };
-    rounds(points, |n| {
+    let (monitor, run) = (["--match", "monitor run"], ["monitor", "run", "--once"]);
+    let last = killat::count(&forsaken().0.world, &monitor, &run);
+    let points = killat::at_each(1..=last, scaled(24, 60), |point| {
         let (outbox, id) = forsaken();
-        killat(&outbox, &["kill", &(1 + last * n / points).to_string()]);
+        killat::run(&outbox.world, &[&["kill", &point.to_string()], &monitor[..]].concat(), &run);
         delivered_in_the_end(&outbox, &id);
         outbox.check_order();
+        outbox.world.settle_down();
     });
     eprintln!("{points} of {last} calls");
 }

@@ -83,6 +83,37 @@ fn each_later_kill_lets_more_happen() {
 }
 
 #[test]
+fn from_a_path_on_only_what_follows_is_counted() {
+    let world = World::new();
+    let seen = world.scratch("seen");
+    let from = format!("{}/seen", seen.parent().unwrap().file_name().unwrap().display());
+    let (all, _) = count(&world, &["count"], &witnessed(&seen));
+    let (after, _) = count(&world, &["count", "--from", &from], &witnessed(&seen));
+    assert!((4..all).contains(&after), "{after} of {all}");
+    assert_eq!(count(&world, &["count", "--from", "no/such/path"], &witnessed(&seen)), (0, Some(0)));
+    // It is the opening of that file itself.
+    fs_err::remove_file(&seen).unwrap();
+    killed(&killat(&world, &["kill", "1", "--from", &from], "exit-with", &witnessed(&seen)));
+    assert!(!seen.exists());
+    killed(&killat(&world, &["kill", "2", "--from", &from], "exit-with", &witnessed(&seen)));
+    assert!(seen.exists() && lines(&seen).is_empty());
+}
+
+#[test]
+fn writes_alone_can_be_counted() {
+    let world = World::new();
+    let seen = world.scratch("seen");
+    // A line for the witness, the greeting, and another line.
+    assert_eq!(count(&world, &["count", "--writes"], &witnessed(&seen)), (3, Some(3)));
+    fs_err::remove_file(&seen).unwrap();
+    let ran = killat(&world, &["kill", "3", "--writes"], "exit-with", &witnessed(&seen));
+    let pid = killed(&ran);
+    assert_eq!((ran.stdout.as_str(), lines(&seen)), ("hello\n", vec![format!("start {pid}")]));
+    let ran = killat(&world, &["kill", "4", "--writes"], "exit-with", &witnessed(&seen));
+    assert_eq!(ran.stderr, "finished 0\n");
+}
+
+#[test]
 fn descendants_are_not_touched_unless_followed() {
     let world = World::new();
     let tree = Tree::new(&world.scratch("seen"));

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hearback_tests::{
-    KillOnDrop, Snapshot, World, alive, bin, eventually, is_real_windows, lines, run, scaled, skipped,
+    KillOnDrop, Snapshot, World, alive, bin, eventually, is_real_windows, killat, lines, run, scaled, skipped,
 };
 use serde_json::Value;
 
@@ -841,22 +841,18 @@ fn a_job_outlives_the_terminal_it_was_launched_from() {
     assert_eq!(world.run(["wait", &id]).code, Some(5));
 }
 
-/// Where `/proc` tells what a process was given, and system calls can be counted.
-// Not on Windows: ptrace.
+/// Where `/proc` tells what a process was given.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod linux {
     use super::*;
 
-    use std::ffi::CString;
-    use std::os::unix::ffi::OsStrExt;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use hearback_tests::Ran;
     use nix::fcntl::OFlag;
     use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
     use nix::sys::signal::SigSet;
     use nix::sys::stat::Mode;
     use nix::sys::wait::{WaitStatus, waitpid};
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
 
     /// Jobs that show their signals, launched by somebody who ignores many and by somebody who blocks all.
     pub(super) fn launched_deaf(world: &World) -> [String; 2] {
@@ -884,75 +880,53 @@ mod linux {
         assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
         lines(told).remove(0)
     }
+}
 
-    fn killat(world: &World, how: &[&str], launch: &[OsString]) -> Ran {
-        let mut command = Command::new(bin("killat"));
-        world.settle(&mut command);
-        command.args(how).arg("--").arg(bin("hearback")).args(launch);
-        run(command)
+fn keyed(key: &str, witness: &Path) -> [OsString; 8] {
+    args!["launch", "--key", key, "--", bin("exit-with"), "0", "--witness", witness]
+}
+
+/// Kills a launch at one call after the other; each is then launched again under the same key, and `check` is given the
+/// job as it ended and how often it was started.
+fn killed_and_launched_again(how: &[&str], counted: &[&str], check: impl Fn(usize, &Value, usize) + Sync) {
+    if !killat::is_there() {
+        return;
     }
+    let world = World::new();
+    let last = killat::count(&world, counted, &keyed("count", &world.scratch("count")));
+    // The last few are for counts that differ from run to run.
+    killat::at_each(1..=last + 3, 100, |point| {
+        let (key, witness) = (format!("k{point}"), world.scratch(format!("witness-{point}")));
+        let launch = keyed(&key, &witness);
+        let at = point.to_string();
+        killat::run(&world, &[&["kill", &at], how].concat(), &launch);
+        let id = world.run(&launch).ok();
+        assert_eq!(world.run(&launch).ok(), id, "point {point}");
+        world.run(["wait", &id]);
+        let starts = lines(&witness).iter().filter(|line| line.starts_with("start")).count();
+        check(point, &world.show(&id), starts);
+    });
+}
 
-    fn keyed(key: &str, witness: &Path) -> [OsString; 8] {
-        args!["launch", "--key", key, "--", bin("exit-with"), "0", "--witness", witness]
-    }
+#[test]
+fn a_launcher_killed_at_any_call_is_finished_under_its_key_and_runs_once() {
+    killed_and_launched_again(&[], &[], |point, job, starts| {
+        assert_eq!(job["outcome"]["code"], 0, "point {point}: {job}");
+        assert_eq!(starts, 1, "point {point}: {job}");
+    });
+}
 
-    /// Kills a launch at one call after the other; each is then launched again under the same key, and `check` is
-    /// given the answer of that launch, the job as it ended and how often it was started.
-    ///
-    /// Every third point by default, and with `HEARBACK_TEST_FULL=1` all.
-    fn killed_and_launched_again(how: &[&str], counted: &str, check: impl Fn(usize, &Value, usize) + Sync) {
-        let world = World::new();
-        let count = killat(&world, &["count"], &keyed("count", &world.scratch("count")));
-        let last = count.stdout.lines().find_map(|line| line.strip_prefix(counted)?.parse::<usize>().ok());
-        let last = last.unwrap_or_else(|| panic!("no count in {count:?}"));
-        let stride = if std::env::var_os("HEARBACK_TEST_FULL").is_some() { 1 } else { last.div_ceil(100) };
-        let next = AtomicUsize::new(1);
-        let points = || {
-            loop {
-                let point = next.fetch_add(stride, Ordering::Relaxed);
-                // The last few are for counts that differ from run to run.
-                if point > last + 3 {
-                    return;
-                }
-                let (key, witness) = (format!("k{point}"), world.scratch(format!("witness-{point}")));
-                let launch = keyed(&key, &witness);
-                let at = point.to_string();
-                killat(&world, &[&["kill", &at], how].concat(), &launch);
-                let id = world.run(&launch).ok();
-                assert_eq!(world.run(&launch).ok(), id, "point {point}");
-                world.run(["wait", &id]);
-                let starts = lines(&witness).iter().filter(|line| line.starts_with("start")).count();
-                check(point, &world.show(&id), starts);
+#[test]
+fn a_launch_killed_whole_at_any_call_is_finished_under_its_key_or_known_to_be_lost() {
+    killed_and_launched_again(&["--follow", "--whole"], &["--only", "all"], |point, job, starts| {
+        match job["outcome"]["kind"].as_str() {
+            Some("exited") => assert_eq!(starts, 1, "point {point}: {job}"),
+            // It had begun: nobody may begin again.
+            Some("lost") => {
+                assert_eq!(job["outcome"]["reason"], "supervisor_died", "point {point}: {job}");
+                assert!(starts <= 1, "point {point}: {job}");
             }
-        };
-        thread::scope(|scope| {
-            let workers: Vec<_> = (0..4).map(|_| scope.spawn(points)).collect();
-            for worker in workers {
-                worker.join().unwrap();
-            }
-        });
-    }
-
-    #[test]
-    fn a_launcher_killed_at_any_call_is_finished_under_its_key_and_runs_once() {
-        killed_and_launched_again(&[], "syscalls ", |point, job, starts| {
-            assert_eq!(job["outcome"]["code"], 0, "point {point}: {job}");
-            assert_eq!(starts, 1, "point {point}: {job}");
-        });
-    }
-
-    #[test]
-    fn a_launch_killed_whole_at_any_call_is_finished_under_its_key_or_known_to_be_lost() {
-        killed_and_launched_again(&["--follow", "--whole"], "all ", |point, job, starts| {
-            match job["outcome"]["kind"].as_str() {
-                Some("exited") => assert_eq!(starts, 1, "point {point}: {job}"),
-                // It had begun: nobody may begin again.
-                Some("lost") => {
-                    assert_eq!(job["outcome"]["reason"], "supervisor_died", "point {point}: {job}");
-                    assert!(starts <= 1, "point {point}: {job}");
-                }
-                other => panic!("point {point}: {other:?} in {job}"),
-            }
-        });
-    }
+            other => panic!("point {point}: {other:?} in {job}"),
+        }
+    });
 }

@@ -182,6 +182,7 @@ mod linux {
     }
 }
 
+// Not on Windows: no signal interrupts a call there.
 #[test]
 fn interrupted_calls_lose_no_output_and_no_end() {
     #[cfg(windows)]

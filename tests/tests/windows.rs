@@ -2,7 +2,7 @@
 #![cfg(windows)]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -102,10 +102,10 @@ fn jobs_are_kept_where_nothing_roams() {
 
 /// A tree of seven, and who they are.
 #[track_caller]
-fn tree(world: &World, options: &[&str]) -> (String, Vec<u32>) {
+fn tree(world: &World) -> (String, Vec<u32>) {
     let witness = world.scratch("tree");
     let tree = args!["--", bin("tree"), "--depth", "2", "--breadth", "2", "--witness", witness];
-    let id = world.launch(options.iter().map(OsString::from).chain(tree));
+    let id = world.launch(tree);
     let grown = eventually("the tree has grown", || {
         let found = lines(&witness);
         (found.len() == 7).then_some(found)
@@ -119,7 +119,7 @@ fn a_supervisor_killed_from_outside_takes_its_tree_along_and_is_lost() {
         return;
     }
     let world = World::new();
-    let (id, pids) = tree(&world, &[]);
+    let (id, pids) = tree(&world);
     // The only thing on its command line is the id.
     outside::signal("KILL", &format!("__supervise {id}"));
     assert_eq!(world.run(["wait", &id]).code, Some(125));
@@ -150,23 +150,6 @@ fn a_launcher_killed_from_outside_takes_nothing_along() {
     assert_eq!(world.show(&id)["state"], "running");
     fs_err::write(&go, "").unwrap();
     assert_eq!(world.run(["wait", &id]).code, Some(4));
-}
-
-#[test]
-fn a_supervisor_that_is_stopped_from_outside_is_an_error_and_can_be_forced() {
-    if !outside::is_there("a stop") {
-        return;
-    }
-    let world = World::new();
-    let (id, pids) = tree(&world, &["--grace", "100ms"]);
-    outside::signal("STOP", &format!("__supervise {id}"));
-    let refused = world.run(["kill", &id]);
-    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
-    assert!(refused.stderr.contains("does not answer") && refused.stderr.contains("--force"), "{refused:?}");
-    assert!(pids.iter().all(|pid| alive(*pid)));
-    world.run(["kill", "--force", &id]).ok();
-    assert_eq!(world.show(&id)["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}));
-    eventually("nothing of the tree is left", || (!pids.iter().any(|pid| alive(*pid))).then_some(()));
 }
 
 /// Launches a held job from inside a Job Object that is gone when this returns. Tells its id and what was said.

@@ -21,7 +21,7 @@ pub struct JobView {
     pub id: JobId,
     /// How far it is.
     pub state: StateWord,
-    /// It runs, but stands still: somebody stopped its main process with a signal. Its limits count on.
+    /// It runs, but stands still: somebody stopped its main process. Its limits count on.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub stopped: bool,
     /// Its owner.

@@ -33,7 +33,7 @@ mod wire;
 
 pub use mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
 pub use native::Native;
-pub use program::{SUPERVISE_COMMAND, TERMINALS_TAKE_TEXT_ALONE, exit_code, next_program, own_program};
+pub use program::{SUPERVISE_COMMAND, exit_code, next_program, own_program};
 pub use service::ServicePlace;
 pub use stop::StopWatch;
 pub use sys::files::state_directory;
@@ -47,5 +47,6 @@ pub use sys::{
     job::confine_myself,
     snapshot::carrying,
     system::is_wine,
+    threads::{resume, suspend},
 };
 pub use wire::StdioWire;

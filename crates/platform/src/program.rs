@@ -21,9 +21,6 @@ pub(crate) fn supervisor(request: &SupervisorRequest) -> DetachedRequest {
     }
 }
 
-/// Whether whoever writes to a terminal here must write text: anything else is refused.
-pub const TERMINALS_TAKE_TEXT_ALONE: bool = cfg!(windows);
-
 /// What to exit with to pass a code on: all of it where a code has 32 bits, and elsewhere never a failure as success.
 pub fn exit_code(code: u32) -> i32 {
     if cfg!(windows) { code.cast_signed() } else { i32::from(u8::try_from(code).unwrap_or(u8::MAX)) }

@@ -3,9 +3,9 @@
 //! Most kinds are seven processes in three generations, each of which escapes or resists in the way of its kind and
 //! then sleeps: `double-fork` (an orphan at once), `session` and `group` (one of its own; on Windows no console, and a
 //! console group of its own), `closed` (no standard stream is open; on Windows they lead nowhere), `bare` (an empty
-//! environment) and `shells` (each generation is started by a shell that is started by a shell). Linux has `deaf`
-//! (SIGTERM is blocked) and `stopped` (SIGSTOP), Windows `breakaway` (out of the Job Object
-//! if it may, and without a mark, like what Git Bash starts).
+//! environment), `shells` (each generation is started by a shell that is started by a shell), `deaf` (SIGTERM is
+//! blocked, Ctrl-Break is heard and ignored) and `stopped` (by SIGSTOP; its threads are suspended). Windows has
+//! `breakaway` (out of the Job Object if it may, and without a mark, like what Git Bash starts).
 //!
 //! The storms are processes that are never there when one looks: each starts its successor and ends. `storm` is some
 //! chains of those in one group, `storm-sessions` gives each link a session of its own. `storm-growing` doubles
@@ -62,15 +62,17 @@ mod zoo {
             return ExitCode::SUCCESS;
         }
         animal.escape();
+        #[cfg(windows)]
+        let _ears =
+            animal.is_deaf().then(|| hearback_platform::StopWatch::new().expect("anybody may listen"));
         let me = process::id();
         witness(&animal.witness, format_args!("{me} {}", start_ticks(me).expect("we are there")));
         if animal.kind.starts_with("storm") && animal.kind != GROWING {
             return animal.blow();
         }
         let children: Vec<Child> = animal.start_children();
-        #[cfg(target_os = "linux")]
         if animal.kind == "stopped" {
-            nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP).expect("anybody may stop itself");
+            hearback_tests::stop(me);
         }
         if animal.kind == "double-fork" {
             for mut between in children {
@@ -108,6 +110,10 @@ mod zoo {
             }
         }
 
+        fn is_deaf(&self) -> bool {
+            ["deaf", GROWING].contains(&&*self.kind)
+        }
+
         fn left(&self) -> Duration {
             self.until.saturating_sub(now())
         }
@@ -128,7 +134,7 @@ mod zoo {
             use nix::sys::signal::{SigSet, Signal};
             use nix::unistd::{Pid, setpgid, setsid};
             match self.kind.as_str() {
-                "deaf" | GROWING => {
+                _ if self.is_deaf() => {
                     // Blocked rather than ignored, because a disposition cannot be set without unsafe code.
                     SigSet::from(Signal::SIGTERM).thread_block().expect("it can be blocked");
                 }

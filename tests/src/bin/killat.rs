@@ -1,8 +1,9 @@
 //! `killat`: runs a program under ptrace and kills it as it enters a chosen system call (Linux).
 //!
 //! ```text
-//! killat count [--only launcher|all] [--match TEXT] [--for SECONDS] -- PROG ARG…
-//! killat kill N [--follow] [--whole] [--match TEXT] [--wait-root] [--for SECONDS] -- PROG ARG…
+//! killat count [--only launcher|all] [WHICH] [--for SECONDS] -- PROG ARG…
+//! killat kill N [--follow] [--whole] [--wait-root] [WHICH] [--for SECONDS] -- PROG ARG…
+//! WHICH: [--match TEXT] [--from TEXT] [--writes]
 //! ```
 //!
 //! `count` prints `syscalls N`, the calls of the main thread of `PROG`, and unless `--only launcher` is given
@@ -18,6 +19,10 @@
 //! `--match TEXT` counts only in processes whose command line (joined by spaces) contains the text; it is
 //! looked at when a process executes a program, so a forked child is not counted before it does. It includes
 //! `--follow`.
+//!
+//! `--from TEXT` counts, in each process, from the first call on that is given a path with the text in it. `--writes`
+//! counts only `write` and its like. Both are for Windows programs under Wine: thousands of calls go by
+//! before one begins, and all that it does later and others can see, it writes to a file or asks Wine's server for.
 //!
 //! Exits 0 when it killed or the program finished, 2 for wrong arguments, 3 when `--for` (default 30) is
 //! over: then everything runs on, untraced; 4 when tracing failed.
@@ -38,10 +43,11 @@ fn main() -> ExitCode {
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod tracing {
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
     use std::env;
     use std::error::Error;
     use std::ffi::OsString;
+    use std::os::unix::fs::FileExt;
     use std::os::unix::process::CommandExt;
     use std::process::{self, Command, ExitCode};
     use std::thread;
@@ -57,6 +63,11 @@ mod tracing {
     const USAGE: u8 = 2;
     const OUT_OF_TIME: i32 = 3;
     const FAILED: u8 = 4;
+    /// By these a process tells others something.
+    const WRITES: [libc::c_long; 4] =
+        [libc::SYS_write, libc::SYS_pwrite64, libc::SYS_writev, libc::SYS_sendmsg];
+    /// As long as a path may be.
+    const TEXT_MAX: usize = 4096;
 
     #[derive(Debug)]
     struct Plan {
@@ -66,6 +77,8 @@ mod tracing {
         whole: bool,
         wait_root: bool,
         matching: Option<String>,
+        from: Option<String>,
+        writes: bool,
         time: Duration,
         command: Vec<OsString>,
     }
@@ -125,6 +138,8 @@ mod tracing {
                 whole: false,
                 wait_root: false,
                 matching: None,
+                from: None,
+                writes: false,
                 time: Duration::from_secs(30),
                 command: Vec::new(),
             };
@@ -139,6 +154,8 @@ mod tracing {
                     Some("--whole") if kill_at.is_some() => plan.whole = true,
                     Some("--wait-root") if kill_at.is_some() => plan.wait_root = true,
                     Some("--match") => plan.matching = Some(text().ok_or("--match needs a text")?),
+                    Some("--from") => plan.from = Some(text().ok_or("--from needs a text")?),
+                    Some("--writes") => plan.writes = true,
                     Some("--for") => {
                         let seconds = text().and_then(|seconds| seconds.parse().ok());
                         plan.time = Duration::from_secs(seconds.ok_or("--for needs whole seconds")?);
@@ -168,6 +185,8 @@ mod tracing {
         root: Pid,
         root_code: Option<i32>,
         tracees: HashMap<Pid, Tracee>,
+        /// The processes that have come to where counting starts.
+        begun: HashSet<Pid>,
         calls_of_root: u64,
         calls: u64,
     }
@@ -193,7 +212,8 @@ mod tracing {
             }
             let tracee = Tracee { process: root, counted: false, parked: false };
             let tracees = HashMap::from([(root, tracee)]);
-            Ok(Tracer { plan, root, root_code: None, tracees, calls_of_root: 0, calls: 0 })
+            let begun = HashSet::new();
+            Ok(Tracer { plan, root, root_code: None, tracees, begun, calls_of_root: 0, calls: 0 })
         }
 
         fn run(mut self) -> Result<(), Box<dyn Error>> {
@@ -207,7 +227,7 @@ mod tracing {
                     }
                     WaitStatus::PtraceSyscall(tid) => {
                         let tracee = *self.tracee(tid);
-                        if tracee.counted && enters_call(tid) {
+                        if tracee.counted && enters_call(tid) && self.is_wanted(tid, tracee.process) {
                             self.calls += 1;
                             self.calls_of_root += u64::from(tid == self.root);
                             if self.plan.kill_at == Some(self.calls) {
@@ -337,6 +357,20 @@ mod tracing {
             self.tracees.get_mut(&tid).expect("it was just inserted")
         }
 
+        /// Whether the call that a tracee is about to make is one of those that are counted.
+        fn is_wanted(&mut self, tid: Pid, process: Pid) -> bool {
+            let begun = self.plan.from.is_none() || self.begun.contains(&process);
+            if begun && !self.plan.writes {
+                return true;
+            }
+            let Some(call) = Call::of(tid) else { return false };
+            if !begun && !self.plan.from.as_ref().is_some_and(|text| call.is_given(tid, text)) {
+                return false;
+            }
+            self.begun.insert(process);
+            !self.plan.writes || WRITES.contains(&call.number)
+        }
+
         fn note_exec(&mut self, tid: Pid) {
             // A thread that executes takes over the id of its process; its own is gone without a word.
             if let Ok(former) = ptrace::getevent(tid)
@@ -349,6 +383,8 @@ mod tracing {
                 None => true,
             };
             self.tracee(tid).counted = matches;
+            // Another program, which has yet to begin.
+            self.begun.remove(&tid);
         }
 
         fn resume(&mut self, tid: Pid, signal: Option<Signal>) {
@@ -393,6 +429,35 @@ mod tracing {
     /// Whether a tracee in a system-call-stop is about to make the call, rather than back from it.
     fn enters_call(tid: Pid) -> bool {
         ptrace::syscall_info(tid).is_ok_and(|info| info.op == libc::PTRACE_SYSCALL_INFO_ENTRY)
+    }
+
+    /// A call that is about to be made.
+    struct Call {
+        number: libc::c_long,
+        /// What paths and bytes are among, whichever call it is.
+        first_two: [u64; 2],
+    }
+
+    impl Call {
+        fn of(tid: Pid) -> Option<Call> {
+            // The number, then the arguments, as proc(5) has it.
+            let line = fs_err::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
+            let mut words = line.split(' ');
+            let number = words.next()?.parse().ok()?;
+            let mut address = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+            Some(Call { number, first_two: [address()?, address()?] })
+        }
+
+        fn is_given(&self, tid: Pid, text: &str) -> bool {
+            let Ok(memory) = fs_err::File::open(format!("/proc/{tid}/mem")) else { return false };
+            self.first_two.iter().any(|at| {
+                let mut found = [0; TEXT_MAX];
+                // Less than all of it when the memory ends, nothing when this is no address.
+                let length = memory.file().read_at(&mut found, *at).unwrap_or(0);
+                let end = found[..length].iter().position(|byte| *byte == 0).unwrap_or(length);
+                String::from_utf8_lossy(&found[..end]).contains(text)
+            })
+        }
     }
 
     fn stops(signal: Signal) -> bool {

@@ -5,8 +5,8 @@
 //! into its own session, into its own process group, or by a process in between that exits, which makes it an
 //! orphan. Then it appends `<pid> <depth>` to the witness and sleeps for 120 s. The first process does not
 //! escape. With `--ignore-term` SIGTERM stays blocked in all of them. On Windows a session of its own means no
-//! console, `breakaway` asks to leave the Job Object and stays if it may not, and the request is an event of the console,
-//! which is heard and nothing done about it; who has no console hears none.
+//! console, `breakaway` asks to leave the Job Object and stays if it may not, and the request is an event of the
+//! console, which is heard and nothing done about it; who has no console hears none.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;

@@ -59,16 +59,9 @@ impl Output {
         let _ = anstream::AutoStream::always_ansi(io::stdout());
     }
 
-    /// Prints bytes as they are. A console that takes text only is given what of them is text.
+    /// Prints bytes as they are.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
-        let mut stdout = io::stdout().lock();
-        if hearback_platform::TERMINALS_TAKE_TEXT_ALONE
-            && stdout.is_terminal()
-            && str::from_utf8(bytes).is_err()
-        {
-            return finish(stdout.write_all(String::from_utf8_lossy(bytes).as_bytes()));
-        }
-        finish(stdout.write_all(bytes))
+        finish(io::stdout().lock().write_all(bytes))
     }
 
     /// Prints one JSON document, for people to read as well when they watch.

@@ -222,8 +222,8 @@ pub trait ProcessControl: Send + Sync {
     /// Whether that process lives on. One that is just ending, and has let go of its locks already, is waited for.
     fn lives_on(&self, who: &ProcessIdentity) -> bool;
 
-    /// Whether that process is there and stands still, because somebody stopped it with a signal. Where a system
-    /// knows no such thing, or cannot tell, the answer is no.
+    /// Whether that process is there and stands still, because somebody stopped it: with a signal, or by suspending
+    /// all its threads. Where a system cannot tell, the answer is no.
     fn is_stopped(&self, who: &ProcessIdentity) -> bool;
 
     /// Starts a supervisor that outlives us, holding no descriptor of ours but the wire.

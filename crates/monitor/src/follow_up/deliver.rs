@@ -108,8 +108,13 @@ impl Deliverer<'_> {
             if self.ports.here.is_foreign(&seen.facts) {
                 return Ok(Attempt::Nothing);
             }
-            let claim = match self.due(&seen)? {
+            let (due, lease) = self.look(&seen)?;
+            let claim = match due {
                 Due::Never => return Ok(Attempt::Nothing),
+                // From the same look: whoever was at it then may have died since, with all its time before it.
+                Due::In(pause) if lease == LockState::Held => {
+                    return Ok(Attempt::Later(pause.min(OTHERS_LOOK)));
+                }
                 Due::In(pause) => return Ok(Attempt::Later(pause)),
                 Due::Expired => {
                     self.receipt(&seen, ReceiptHow::Expired, RECEIPT_WITHIN)?;
@@ -200,7 +205,7 @@ impl Deliverer<'_> {
             let pause = match attempt {
                 Ok(Attempt::Later(pause) | Attempt::Failed { next: Some(pause), .. }) => {
                     troubles = 0;
-                    if self.is_under_way(id) { pause.min(OTHERS_LOOK) } else { pause }
+                    pause
                 }
                 Ok(_) => return Ok(()),
                 Err(error) if error.is_gone() => return Err(error),
@@ -246,11 +251,6 @@ impl Deliverer<'_> {
         Ok(lock.is_none().then_some(n))
     }
 
-    fn is_under_way(&self, id: &JobId) -> bool {
-        let seen = self.ports.store.observe(id).ok().flatten();
-        seen.is_some_and(|seen| self.under_way(&seen).is_ok_and(|n| n.is_some()))
-    }
-
     fn is_monitored(&self) -> Result<bool, StoreError> {
         Ok(self.ports.sessions.lock_monitor(LockMode::Shared, Wait::Try)?.is_none())
     }
@@ -261,14 +261,19 @@ impl Deliverer<'_> {
     ///
     /// When the records cannot be read.
     pub fn due(&self, seen: &Observed) -> Result<Due, StoreError> {
+        self.look(seen).map(|(due, _)| due)
+    }
+
+    /// The same, with whether somebody was at the last attempt at that moment.
+    fn look(&self, seen: &Observed) -> Result<(Due, LockState), StoreError> {
         if self.ports.here.is_foreign(&seen.facts) {
-            return Ok(Due::Never);
+            return Ok((Due::Never, LockState::Free));
         }
         // Without room for its lease, the first attempt is known by its lock alone.
         let last = seen.facts.leases.iter().map(|(n, _)| *n).max().unwrap_or(1);
         let lock = self.ports.store.lock(&seen.id, JobLock::Lease(last), LockMode::Shared, Wait::Try)?;
         let state = if lock.is_some() { LockState::Free } else { LockState::Held };
-        Ok(due(&seen.facts, state, &self.ports.clock.stamp(), &self.retry))
+        Ok((due(&seen.facts, state, &self.ports.clock.stamp(), &self.retry), state))
     }
 
     /// Lets an owner who is waiting for the end say that it has seen it, and tells whether it did.
@@ -707,6 +712,7 @@ mod tests {
         let _ = world.store.publish(&world.id, &Fact::Lease(1, lease), Default::default()).unwrap();
         let lock = |lock| world.store.lock(&world.id, lock, LockMode::Exclusive, Wait::Try).unwrap();
         let at_it = lock(JobLock::Lease(1));
+        assert_eq!(world.attempt(&FakeSink::default()), Attempt::Later(OTHERS_LOOK), "whatever happens next");
         let other = World {
             ports: Ports::new(world.store.clone(), FakeProcesses::default(), world.clock.clone()),
             store: world.store.clone(),

@@ -122,6 +122,7 @@ fn create(request: &DetachedRequest, mark: &OsStr, streams: Streams) -> io::Resu
         environment: &environment,
         cwd: &request.home,
         streams,
+        job: None,
         terminal: None,
     };
     // Through the owner first: a Job Object inside of ours may let go, and ours would then hold it all the same.

@@ -10,7 +10,7 @@ use hearback_core::port::executor::ANSWER_VARIABLE;
 use hearback_core::port::process::{Errand, ErrandReport};
 use hearback_core::{CommandLine, Exit, StartError, StartErrorKind};
 
-use super::executor::{begin, cannot_execute, create, exit_code, told};
+use super::executor::{cannot_execute, create, exit_code, told};
 use super::job::Job;
 use super::process::Streams;
 use super::{clock, detach, identity, tree};
@@ -40,8 +40,7 @@ pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
     let owner = detach::owned_by_me();
     let owner = owner.iter().map(|(name, value)| (*name, Some(value.as_os_str())));
     let changes = changes(errand).into_iter().chain(owner);
-    let created = create(&program, &line, &cwd, changes, streams).map_err(refused)?;
-    begin(&job, &created).map_err(refused)?;
+    let created = create(&program, &line, &cwd, changes, streams, &job).map_err(refused)?;
     let stdin = errand.stdin.clone();
     // One that ends, or closes its input, without reading all of it is none of our business.
     let tell = move || drop(std::thread::spawn(move || drop(tells.write_all(&stdin))));

@@ -11,13 +11,10 @@ use hearback_core::{Exit, JobId, Output, ProcessIdentity, StartError, StartError
 use windows_sys::Win32::Foundation::{ERROR_BAD_EXE_FORMAT, ERROR_DIRECTORY, ERROR_ELEVATION_REQUIRED};
 use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
 use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
-use windows_sys::Win32::System::Threading::{
-    CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, CREATE_SUSPENDED, GetExitCodeProcess, ResumeThread,
-    TerminateProcess,
-};
+use windows_sys::Win32::System::Threading::{CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, GetExitCodeProcess};
 
 use super::bell::Bell;
-use super::job::{EXIT_FORCED, Job};
+use super::job::Job;
 use super::process::{Created, Creation, Streams, plain};
 use super::pump::Pump;
 use super::snapshot::{self, Marked};
@@ -51,9 +48,8 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     let owner = detach::owned_by_me();
     let owner = owner.iter().map(|(name, value)| (*name, Some(value.as_os_str())));
     let changes = changes(request, answer.as_deref()).into_iter().chain(owner);
-    let created = create(&program, &line, &cwd, changes, streams)
+    let created = create(&program, &line, &cwd, changes, streams, &job)
         .map_err(|error| cannot_execute(&invocation.program, &error))?;
-    begin(&job, &created).map_err(|error| cannot_execute(&invocation.program, &error))?;
     let unknown =
         ProcessIdentity { pid: created.pid, started: 0, boot: identity::boot(), scope: identity::scope() };
     let process = identity::identity(&created.process, created.pid).unwrap_or(unknown);
@@ -100,41 +96,22 @@ fn changes<'a>(request: &StartRequest<'a>, answer: Option<&'a Path>) -> Vec<(&'a
     marks.into_iter().chain(withheld).chain(answer).collect()
 }
 
-/// Creates the target, held before its first instruction.
+/// Creates the target, in its job: nothing of it is ever outside, not even if we are killed just then.
 pub(super) fn create<'a>(
     program: &Path,
     line: &[u16],
     cwd: &Path,
     changes: impl IntoIterator<Item = (&'a OsStr, Option<&'a OsStr>)>,
     streams: Streams,
+    job: &Job,
 ) -> io::Result<Created> {
     system::ask_nobody();
     let environment = environment::block(changes)?;
-    let creation = Creation { program, line, environment: &environment, cwd, streams, terminal: None };
+    let creation =
+        Creation { program, line, environment: &environment, cwd, streams, job: Some(job), terminal: None };
     // On our console, which nobody sees, a target can be asked to end. Without one, it gets its own.
     let console = if detach::has_console() { 0 } else { CREATE_NO_WINDOW };
-    let flags = CREATE_SUSPENDED | CREATE_NEW_PROCESS_GROUP | console;
-    creation.create(flags)
-}
-
-/// Puts the target into its job and lets it run. In this order, so that nothing it starts is ever outside.
-///
-/// One that cannot be is ended: it would wait for its first instruction for ever.
-pub(super) fn begin(job: &Job, created: &Created) -> io::Result<()> {
-    let begun = job.adopt(&created.process).and_then(|()| resume(created));
-    if begun.is_err() {
-        // SAFETY: the handle is ours and borrowed for the call.
-        unsafe { TerminateProcess(created.process.as_raw_handle(), EXIT_FORCED) };
-    }
-    begun
-}
-
-fn resume(created: &Created) -> io::Result<()> {
-    // SAFETY: the handle is ours and borrowed for the call.
-    match unsafe { ResumeThread(created.thread.as_raw_handle()) } {
-        u32::MAX => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
+    creation.create(CREATE_NEW_PROCESS_GROUP | console)
 }
 
 /// How a process that has ended did so.
@@ -328,7 +305,7 @@ impl LocalRunning {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job::LETS_GO;
+    use super::super::job::{EXIT_FORCED, LETS_GO};
     use super::*;
     use hearback_core::port::executor::BOUND_TO_CALLER;
     use hearback_core::port::process::{Heard, Presence, ProcessControl, SupervisorRequest, SweepReport};
@@ -576,18 +553,18 @@ mod tests {
             ("TOLD".as_ref(), Some(told.as_os_str())),
         ])
         .unwrap();
+        let job = Job::new().unwrap();
+        job.limit(limits).unwrap();
         let creation = Creation {
             program: Path::new(&argv[0]),
             line: &command_line::command_line(&argv[0], &argv[1..]).unwrap(),
             environment: &environment,
             cwd: dir.path(),
             streams: Streams { input: detach::null().unwrap(), output: detach::null().unwrap(), error: None },
+            job: Some(&job),
             terminal: None,
         };
-        let job = Job::new().unwrap();
-        job.limit(limits).unwrap();
-        let created = creation.create(CREATE_SUSPENDED | CREATE_NO_WINDOW).unwrap();
-        begin(&job, &created).unwrap();
+        let created = creation.create(CREATE_NO_WINDOW).unwrap();
         assert!(identity::has_ended(&created.process, Some(LONG)).unwrap());
         let deadline = clock::awake() + LONG;
         while !told.exists() || fs_err::read(&told).unwrap().is_empty() {

@@ -17,7 +17,7 @@ use windows_sys::Win32::System::Threading::{
 };
 use windows_sys::w;
 
-use super::{call, clock};
+use super::{call, clock, threads};
 
 /// What it takes to tell who a process is and whether it is still there.
 const LOOK: PROCESS_ACCESS_RIGHTS = PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;
@@ -56,9 +56,9 @@ pub(crate) fn scope() -> Option<String> {
     None
 }
 
-/// There is no signal that stops a process.
-pub(crate) fn is_stopped(_pid: u32) -> bool {
-    false
+/// There is no signal that stops a process, but all its threads can be suspended.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    threads::are_suspended(pid)
 }
 
 pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {

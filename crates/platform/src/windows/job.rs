@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::windows::ffi::OsStringExt;
-use std::os::windows::io::{AsRawHandle, OwnedHandle};
+use std::os::windows::io::{AsRawHandle, OwnedHandle, RawHandle};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,12 +58,6 @@ impl Job {
         // A supervisor that is launched from inside leaves by another way, see `detach`.
         job.limit(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE)?;
         Ok(job)
-    }
-
-    /// Takes a process in, and with it whatever it starts from now on.
-    pub(crate) fn adopt(&self, process: &OwnedHandle) -> io::Result<()> {
-        // SAFETY: both handles are ours and borrowed for the call.
-        call::done(unsafe { AssignProcessToJobObject(self.handle.as_raw_handle(), process.as_raw_handle()) })
     }
 
     /// Ends every process in it.
@@ -172,6 +166,12 @@ impl Job {
         let asked =
             unsafe { IsProcessInJob(process.as_raw_handle(), self.handle.as_raw_handle(), &raw mut inside) };
         asked != 0 && inside == 0
+    }
+}
+
+impl AsRawHandle for Job {
+    fn as_raw_handle(&self) -> RawHandle {
+        self.handle.as_raw_handle()
     }
 }
 

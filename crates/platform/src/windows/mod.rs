@@ -40,6 +40,8 @@ pub(crate) mod system;
 #[expect(unsafe_code, reason = "pseudo consoles have no safe wrapper, and not every Windows has them")]
 pub(crate) mod terminal;
 pub(crate) mod text;
+#[expect(unsafe_code, reason = "threads of another process have no safe wrapper")]
+pub(crate) mod threads;
 #[expect(unsafe_code, reason = "a process is ended through its raw handle")]
 pub(crate) mod tree;
 pub(crate) mod unit;

@@ -1,4 +1,5 @@
-//! Creating a process that inherits three handles and no others, on our console or in a terminal of its own.
+//! Creating a process that inherits three handles and no others: born in its Job Object, on our console or in a
+//! terminal of its own, as our child or as somebody else's.
 //!
 //! The standard library lets a child inherit whatever is inheritable at that moment, a caller's pipe among it; a
 //! job that holds it keeps the caller waiting until it ends.
@@ -18,13 +19,14 @@ use windows_sys::Win32::System::Console::HPCON;
 use windows_sys::Win32::System::Threading::{
     CREATE_UNICODE_ENVIRONMENT, CreateProcessW, DeleteProcThreadAttributeList, EXTENDED_STARTUPINFO_PRESENT,
     GetCurrentProcess, InitializeProcThreadAttributeList, LPPROC_THREAD_ATTRIBUTE_LIST,
-    PROC_THREAD_ATTRIBUTE_HANDLE_LIST, PROC_THREAD_ATTRIBUTE_PARENT_PROCESS,
+    PROC_THREAD_ATTRIBUTE_HANDLE_LIST, PROC_THREAD_ATTRIBUTE_JOB_LIST, PROC_THREAD_ATTRIBUTE_PARENT_PROCESS,
     PROC_THREAD_ATTRIBUTE_PSEUDOCONSOLE, PROCESS_ACCESS_RIGHTS, PROCESS_CREATE_PROCESS,
     PROCESS_CREATION_FLAGS, PROCESS_DUP_HANDLE, PROCESS_INFORMATION, STARTF_USESTDHANDLES, STARTUPINFOEXW,
     STARTUPINFOW, UpdateProcThreadAttribute,
 };
 
 use super::call;
+use super::job::Job;
 use super::terminal::Terminal;
 
 /// How often to try to create a process.
@@ -42,6 +44,8 @@ pub(crate) struct Creation<'a> {
     pub(crate) cwd: &'a Path,
     /// Its standard streams. They become inheritable, so they are taken for this one process.
     pub(crate) streams: Streams,
+    /// Whose it is from its first moment on, however soon we end.
+    pub(crate) job: Option<&'a Job>,
     /// The terminal that it is in; without one the flags tell which console it has.
     pub(crate) terminal: Option<&'a Terminal>,
 }
@@ -60,8 +64,6 @@ pub(crate) struct Streams {
 /// What was created.
 pub(crate) struct Created {
     pub(crate) process: OwnedHandle,
-    /// Its first thread.
-    pub(crate) thread: OwnedHandle,
     pub(crate) pid: u32,
 }
 
@@ -111,11 +113,17 @@ impl Creation<'_> {
         attributes.extend(parent.as_ref().map(|parent| {
             (PROC_THREAD_ATTRIBUTE_PARENT_PROCESS, std::ptr::from_ref(parent).cast(), size_of_val(parent))
         }));
+        let job = self.job.map(AsRawHandle::as_raw_handle);
+        attributes.extend(
+            job.as_ref().map(|job| {
+                (PROC_THREAD_ATTRIBUTE_JOB_LIST, std::ptr::from_ref(job).cast(), size_of_val(job))
+            }),
+        );
         attributes.extend(self.terminal.map(|terminal| {
             // Unlike the others, it is told by its value, and not by where that is.
             (PROC_THREAD_ATTRIBUTE_PSEUDOCONSOLE, terminal.raw() as *const c_void, size_of::<HPCON>())
         }));
-        // SAFETY: handles and parent live until the end of this function, and the terminal longer.
+        // SAFETY: handles, parent and job live until the end of this function, and the terminal longer.
         let list = unsafe { Attributes::new(&attributes) }?;
         let startup = STARTUPINFOEXW {
             StartupInfo: STARTUPINFOW {
@@ -149,8 +157,8 @@ impl Creation<'_> {
         // SAFETY: the call above made this handle for us.
         let process = unsafe { call::own(created.hProcess) }?;
         // SAFETY: as above.
-        let thread = unsafe { call::own(created.hThread) }?;
-        Ok(Created { process, thread, pid: created.dwProcessId })
+        drop(unsafe { call::own(created.hThread) });
+        Ok(Created { process, pid: created.dwProcessId })
     }
 }
 

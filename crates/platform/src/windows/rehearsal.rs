@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use hearback_core::finding::{Blow, Tried};
 
-use windows_sys::Win32::System::Threading::CREATE_SUSPENDED;
-
-use super::executor::{begin, create};
+use super::executor::create;
 use super::job::{Job, LETS_GO};
 use super::process::{Created, Creation, Streams};
 use super::terminal::Terminal;
@@ -91,16 +89,22 @@ fn spawn(request: &RehearsalRequest, terminal: Option<Terminal>) -> io::Result<R
     group.limit(LETS_GO)?;
     let cwd = std::env::current_dir()?;
     let launcher = match &terminal {
-        None => create(&request.program, &line, &cwd, [], streams)?,
+        None => create(&request.program, &line, &cwd, [], streams, &group)?,
         Some(_) => {
             let environment = environment::block([])?;
-            let (program, terminal) = (&*request.program, terminal.as_ref());
-            let creation =
-                Creation { program, line: &line, environment: &environment, cwd: &cwd, streams, terminal };
-            creation.create(CREATE_SUSPENDED)?
+            let (program, job, terminal) = (&*request.program, Some(&group), terminal.as_ref());
+            let creation = Creation {
+                program,
+                line: &line,
+                environment: &environment,
+                cwd: &cwd,
+                streams,
+                job,
+                terminal,
+            };
+            creation.create(0)?
         }
     };
-    begin(&group, &launcher)?;
     let (sender, told) = channel();
     // Ends with the launcher, which has the other end.
     std::thread::spawn(move || sender.send(line_of(hears)));

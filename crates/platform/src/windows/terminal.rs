@@ -146,6 +146,7 @@ impl InTerminal {
             environment: &environment::block(command.get_envs())?,
             cwd: &cwd,
             streams: Streams { input: detach::null()?, output: detach::null()?, error: None },
+            job: None,
             terminal: Some(&terminal),
         };
         let created = creation.create(0)?;

@@ -19,12 +19,14 @@ use windows_sys::{s, w};
 
 use super::executor::exit_code;
 use super::process::{Created, Creation, Streams};
-use super::{call, command_line, detach, environment, identity};
+use super::{call, command_line, detach, environment, identity, system};
 
 /// What a console asks its window on newer systems before anybody may print, and how one answers that knows nothing
 /// special. It waits three seconds for that.
 const WHO_ARE_YOU: &[u8] = b"\x1b[c";
 const JUST_A_TERMINAL: &[u8] = b"\x1b[?61c";
+/// What we say ourselves when everything was shown, where nobody can wait for the end. No console says this.
+const ALL_WAS_SHOWN: &[u8] = b"\x1b]that was all\x07";
 
 type Create = unsafe extern "system" fn(COORD, HANDLE, HANDLE, u32, *mut HPCON) -> HRESULT;
 type Close = unsafe extern "system" fn(HPCON);
@@ -35,6 +37,8 @@ pub(crate) struct Terminal {
     console: Console,
     keys: Arc<PipeWriter>,
     shown: Receiver<Vec<u8>>,
+    /// The console's own way to our screen, under Wine: whoever draws Wine's desktop may have it as well, and keep it.
+    screen: Option<PipeWriter>,
 }
 
 impl Terminal {
@@ -44,7 +48,8 @@ impl Terminal {
         let (screen, output) = io::pipe()?;
         let console = Console::create(columns, rows, &input, &output)?;
         let keys = Arc::new(keys);
-        Ok(Self { console, shown: watch(screen, keys.clone()), keys })
+        let shown = watch(screen, keys.clone());
+        Ok(Self { console, keys, shown, screen: system::is_wine().then_some(output) })
     }
 
     /// What `CreateProcess` is told.
@@ -54,9 +59,14 @@ impl Terminal {
 
     /// Closes it. Whatever was shown in it comes when nobody is in it any more.
     fn close(self) -> Receiver<Vec<u8>> {
-        let Self { console, keys, shown } = self;
+        let Self { console, keys, shown, screen } = self;
+        // Wine returns from this when the console is gone, and has said all that it had to say.
         drop(console);
         drop(keys);
+        if let Some(mut screen) = screen {
+            // Whoever reads has no other end to hear.
+            let _ = screen.write_all(ALL_WAS_SHOWN);
+        }
         shown
     }
 }
@@ -72,6 +82,10 @@ fn watch(mut screen: PipeReader, keys: Arc<PipeWriter>) -> Receiver<Vec<u8>> {
             let asked = all.windows(WHO_ARE_YOU.len()).any(|window| window == WHO_ARE_YOU);
             if asked && let Some(keys) = keys.take() {
                 let _ = (&*keys).write_all(JUST_A_TERMINAL);
+            }
+            if all.ends_with(ALL_WAS_SHOWN) {
+                all.truncate(all.len() - ALL_WAS_SHOWN.len());
+                break;
             }
         }
         // Nobody may want to know.

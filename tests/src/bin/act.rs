@@ -6,7 +6,7 @@
 //! `exit CODE` do what they say; `witness FILE` appends `start <pid>`; `answer TEXT` writes to the file that
 //! `HEARBACK_ANSWER` names; `env NAME=VALUE` sets a variable for what is started later. `copy` prints what there is to
 //! read, to its end. `years FILE` prints again and again how many years of 366 days the wall clock has seen since 1970,
-//! until `FILE` exists. `close` gives up the output. Waiting ends after 120 s with code 99.
+//! until `FILE` exists. `close` gives up the output, `rest` does nothing at all. Waiting ends after 120 s with code 99.
 #![allow(clippy::disallowed_methods, clippy::zombie_processes, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -46,6 +46,10 @@ fn main() {
                 });
             }
             Some("close") => close_output(),
+            Some("rest") => {
+                thread::park_timeout(WAIT_MAX);
+                process::exit(GAVE_UP);
+            }
             Some("hold") => {
                 let file = value();
                 wait(|| Path::new(&file).exists());

@@ -493,7 +493,7 @@ fn a_crowd_of_bad_sinks_keeps_no_follow_up_from_arriving() {
     ];
     let mut settings = String::from("retry_first = \"20ms\"\nretry_most = \"200ms\"\n");
     for (name, answers) in bad {
-        let timeout = if name == "hang" { scaled("400ms", "5s") } else { "60s" };
+        let timeout = if name == "hang" { scaled("400ms", "10s") } else { "60s" };
         settings += &format!("[sink.{name}]\n{}\ntimeout = \"{timeout}\"\n", outbox.command(answers));
     }
     outbox.write_settings(&settings);

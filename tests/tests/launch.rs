@@ -442,6 +442,7 @@ fn cannot_be_recorded(world: &World, hearback: impl FnOnce(&[OsString]) -> hearb
     let ran = hearback(&args!["launch", "--", bin("exit-with"), "0", "--witness", witness]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
     assert!(ran.stderr.contains("could not be recorded, so nothing was run"), "{ran:?}");
+    world.empty_trash(world.home());
     assert_eq!(folders(world.home()), before);
     assert!(lines(&witness).is_empty());
 }
@@ -469,6 +470,7 @@ fn scenario_62_on_a_full_disk_nothing_is_run_and_nothing_is_left() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
         assert!(ran.stderr.contains("\ntip: make room"), "{ran:?}");
         assert!(lines(&witness).is_empty());
+        world.empty_trash(&disk.join("home"));
         assert_eq!(folders(&disk.join("home")), before);
         fs_err::remove_file(disk.join("filling")).unwrap();
         let id = hearback(&launch).ok();

@@ -665,6 +665,7 @@ mod full_and_read_only {
         let jobs = listed["jobs"].as_array().unwrap();
         if id.is_empty() {
             assert_eq!(jobs.len(), 0, "{case}: {listed}");
+            world.empty_trash(world.home());
             let left = Snapshot::of(world.home());
             let is_expected = |path: &Path| {
                 let inside = path.strip_prefix(world.home()).unwrap();

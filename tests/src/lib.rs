@@ -8,6 +8,7 @@
 
 mod chance;
 pub mod killat;
+mod link;
 #[cfg(target_os = "linux")]
 mod linux;
 mod look;
@@ -16,6 +17,7 @@ mod mounts;
 mod outbox;
 #[cfg(windows)]
 pub mod outside;
+mod owner;
 mod process;
 pub mod python;
 mod run;
@@ -29,10 +31,12 @@ mod windows;
 mod world;
 
 pub use chance::Chance;
+pub use link::{link_file, link_folder};
 pub use look::{eventually, lines, witness};
 #[cfg(any(target_os = "linux", windows))]
 pub use mounts::{Mount, with_private_mounts};
 pub use outbox::{Call, Outbox};
+pub use owner::{Forbidden, forbid_reading, give_away, me, take_back};
 pub use process::{alive, go_on, kill_hard, kill_if_there, stop};
 #[cfg(any(target_os = "linux", windows))]
 pub use process::{carrying, start_ticks};

@@ -73,9 +73,15 @@ impl Mount {
     /// Mounts a folder over itself, so that it can be made read-only.
     #[track_caller]
     pub fn over_itself(path: impl Into<PathBuf>) -> Mount {
+        let path = path.into();
+        Mount::bind(&host_path(&path), path)
+    }
+
+    /// Mounts something of the host over something else.
+    #[track_caller]
+    pub fn bind(from: &str, path: impl Into<PathBuf>) -> Mount {
         let mounted = Mount(path.into());
-        let path = host_path(&mounted.0);
-        mounted.mount(&["--bind", &path, &path]);
+        mounted.mount(&["--bind", from, &host_path(&mounted.0)]);
         mounted
     }
 

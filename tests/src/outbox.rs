@@ -116,11 +116,10 @@ impl Outbox {
 
     /// Tells the sink what to answer from now on.
     pub fn tell(&self, answer: &str) {
-        // Put there in one piece, because somebody may be reading.
+        // Put there in one piece, because somebody may be reading. Wine replaces nothing that anybody has open.
         let draft = self.told.with_extension("draft");
         fs::write(&draft, answer).unwrap();
-        // Wine replaces nothing that somebody has open.
-        eventually("nobody reads what it was told before", || fs::rename(&draft, &self.told).ok());
+        eventually("the sink is told", || fs::rename(&draft, &self.told).ok());
     }
 
     /// hearback as a session runs it.

@@ -158,6 +158,21 @@ impl World {
         eventually("everybody has left", || (!self.is_busy()).then_some(()));
     }
 
+    /// Has the trash of a store emptied by `prune`, which may have to wait on Windows: as long as somebody who is just
+    /// leaving has a file open, its folder stays. Elsewhere nothing is left there, and nothing is done.
+    #[track_caller]
+    pub fn empty_trash(&self, home: &Path) {
+        let is_empty = || fs::read_dir(home.join("trash")).unwrap().next().is_none();
+        if cfg!(windows) && !is_empty() {
+            eventually("the trash is empty", || {
+                let mut prune = self.command(["prune"]);
+                prune.env("HEARBACK_HOME", home);
+                run(prune);
+                is_empty().then_some(())
+            });
+        }
+    }
+
     #[cfg(any(target_os = "linux", windows))]
     fn is_busy(&self) -> bool {
         !crate::carrying(&format!("HEARBACK_HOME={}", self.home.display())).is_empty()

@@ -479,8 +479,6 @@ fn who_only_sees_the_end_of_a_task_has_not_read_its_answer() {
     assert_eq!(ids(&outbox, &["--ack"]), [id]);
 }
 
-// Not on Windows: links there take a right that few have.
-#[cfg(unix)]
 #[test]
 fn an_answer_is_not_read_through_a_link_or_a_pipe() {
     let outbox = Outbox::pull();
@@ -490,7 +488,7 @@ fn an_answer_is_not_read_through_a_link_or_a_pipe() {
         let id = ask(&outbox, &[], &["hold", &outbox.gate(kind), "print", "harmless"]);
         let answer = outbox.world.job_dir(&id).join("answer");
         match kind {
-            "link" => fs::os::unix::fs::symlink(&secret, &answer).unwrap(),
+            "link" if hearback_tests::link_file(&secret, &answer) => {}
             _ => fs::create_dir(&answer).unwrap(),
         }
         outbox.release(kind);

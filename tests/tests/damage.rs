@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use hearback_tests::{Snapshot, World, alive, bin, eventually};
+use hearback_tests::{Snapshot, World, alive, bin, eventually, forbid_reading, give_away};
 use serde_json::{Value, json};
 
 /// What a program would believe, were it not for how the file came to be there.
@@ -498,21 +498,27 @@ fn a_lock_that_is_none_costs_its_own_job_alone() {
     assert_eq!(world.run(["wait", &runs]).code, Some(5));
 }
 
-// Not on Windows: modes of files.
-#[cfg(unix)]
 #[test]
 fn scenario_78_a_fact_that_may_not_be_read_is_unreadable() {
-    use std::os::unix::fs::PermissionsExt;
+    #[cfg(windows)]
+    if hearback_tests::is_wine() {
+        return hearback_tests::with_private_mounts(facts_that_may_not_be_read);
+    }
+    facts_that_may_not_be_read();
+}
+
+fn facts_that_may_not_be_read() {
     let user = User::new();
     let world = &user.world;
     let jobs: Vec<String> = FACTS.iter().map(|_| user.launch_owed()).collect();
-    for (fact, id) in FACTS.iter().zip(&jobs) {
+    let forbid = |(fact, id): (&&str, &String)| {
         let path = world.job_dir(id).join(fact);
         if !path.exists() {
             fs::write(&path, if *fact == "settled.json" { SETTLED } else { RECEIPT }).unwrap();
         }
-        fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
-    }
+        forbid_reading(&path)
+    };
+    let _forbidden: Vec<_> = FACTS.iter().zip(&jobs).map(forbid).collect();
     let listed: Value = serde_json::from_str(&user.run(&["list", "--json"]).ok()).unwrap();
     assert!(listed.get("problems").is_none(), "{listed}");
     for (fact, id) in FACTS.iter().zip(&jobs) {
@@ -524,32 +530,36 @@ fn scenario_78_a_fact_that_may_not_be_read_is_unreadable() {
     user.run(&["reconcile"]).ok();
     for (fact, id) in FACTS.iter().zip(&jobs) {
         let path = world.job_dir(id).join(fact);
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0, "{fact} is left alone");
+        assert!(is_forbidden(&path), "{fact} is left alone");
     }
 }
 
-// Not on Windows: another owner takes a privilege that nobody has by default.
-#[cfg(unix)]
+/// Whether a file is still there that may not be read; root reads everything.
+fn is_forbidden(path: &Path) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions()) & 0o777 == 0;
+    #[cfg(windows)]
+    return fs::read(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+}
+
 #[test]
 fn a_fact_that_somebody_else_owns_is_not_believed() {
-    if !nix::unistd::geteuid().is_root() {
-        hearback_tests::skipped("only root can give files away");
-        return;
-    }
     let world = World::new();
     let jobs = ended_jobs(&world, FACTS.len());
+    let mut other = String::new();
     for (fact, id) in FACTS.iter().zip(&jobs) {
         let path = world.job_dir(id).join(fact);
         if !path.exists() {
             fs::write(&path, if *fact == "settled.json" { SETTLED } else { RECEIPT }).unwrap();
         }
-        fs::os::unix::fs::chown(&path, Some(NOBODY), None).unwrap();
+        let Some(owner) = give_away(&path) else { return };
+        other = owner;
     }
     let before = Snapshot::of(world.home());
     for (fact, id) in FACTS.iter().zip(&jobs) {
         let job = world.show(id);
         let name = fact.strip_suffix(".json").unwrap();
-        assert!(notes(&job).contains(&format!("{name} cannot be read: owned by user {NOBODY}")), "{job}");
+        assert!(notes(&job).contains(&format!("{name} cannot be read: owned by user {other}")), "{job}");
         let (state, follow_up) = match *fact {
             "spec.json" | "receipt.json" => ("done", "dead_letter"),
             "end.json" => ("failed", "owed"),
@@ -565,21 +575,19 @@ fn a_fact_that_somebody_else_owns_is_not_believed() {
     unchanged(&world, &before);
 }
 
-/// The user that owns nothing, on every Unix that the tests are run on as root.
-#[cfg(unix)]
-const NOBODY: u32 = 65534;
-
 /// Somebody who is not root, whoever runs the tests.
-#[cfg(unix)]
 struct User {
     world: World,
     programs: PathBuf,
+    #[cfg(unix)]
     id: Option<u32>,
 }
 
-#[cfg(unix)]
 impl User {
+    #[cfg(unix)]
     fn new() -> User {
+        /// The user that owns nothing, on every Unix that the tests are run on as root.
+        const NOBODY: u32 = 65534;
         let world = World::new();
         let programs = world.scratch("bin");
         fs::create_dir(&programs).unwrap();
@@ -595,13 +603,20 @@ impl User {
         User { world, programs, id }
     }
 
+    /// Access rights hold for everybody there.
+    #[cfg(windows)]
+    fn new() -> User {
+        User { world: World::new(), programs: bin("hearback").parent().unwrap().to_owned() }
+    }
+
     fn run(&self, args: &[&str]) -> hearback_tests::Ran {
-        use std::os::unix::process::CommandExt;
         let mut command = std::process::Command::new(self.programs.join("hearback"));
         self.world.settle(&mut command);
         command.args(args).current_dir(&self.programs);
+        #[cfg(unix)]
         if let Some(id) = self.id {
-            command.uid(id).gid(id);
+            std::os::unix::process::CommandExt::gid(&mut command, id);
+            std::os::unix::process::CommandExt::uid(&mut command, id);
         }
         hearback_tests::run(command)
     }

@@ -2,11 +2,13 @@
 #![cfg(any(target_os = "linux", windows))]
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use fs_err as fs;
 use hearback_tests::{
-    Snapshot, Terminal, World, bin, carrying, eventually, killat, open_to_others, run, scaled,
+    Mount, Snapshot, Terminal, World, bin, carrying, eventually, give_away, killat, me, open_to_others, run,
+    scaled, with_private_mounts,
 };
 use serde_json::Value;
 
@@ -132,9 +134,10 @@ fn settings_are_those_of_the_store() {
     assert!(ran.stderr.starts_with("warning: max_jobs in "), "{ran:?}");
 }
 
-/// What is wrong with the store is said, with what to do; nothing is tried in it, and it is not changed.
+/// What is wrong with the store is said, with what to do; nothing is tried in it, and it is not changed. Returns all
+/// that was said.
 #[track_caller]
-fn is_refused(world: &World, because: &str, tip: &str) {
+fn is_refused(world: &World, because: &str, tip: &str) -> Value {
     let before = Snapshot::of(world.home());
     let (code, told) = doctor(world);
     assert_eq!(code, Some(1), "{told}");
@@ -150,6 +153,7 @@ fn is_refused(world: &World, because: &str, tip: &str) {
     assert!(human.stdout.starts_with("fail  store ") && !human.stdout.contains(" 0 failed"), "{human:?}");
     assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
     nobody_is_left(world);
+    told
 }
 
 #[test]
@@ -200,85 +204,86 @@ fn whoever_is_interrupted_cleans_up_first() {
     }
 }
 
-// Not on Windows: modes, private mounts, limits on descriptors, and signals.
+#[test]
+fn a_store_that_is_not_ours_is_said_to_be_so() {
+    let world = World::new();
+    fs::create_dir(world.home()).unwrap();
+    let Some(other) = give_away(world.home()) else { return };
+    is_refused(&world, &format!("belongs to user {other}, and you are user {}", me()), "HEARBACK_HOME");
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_said_to_be_so() {
+    with_private_mounts(|| {
+        let world = World::new();
+        world.run(["list"]).ok();
+        let mount = Mount::over_itself(world.home());
+        mount.change("bind,ro");
+        // Wine says of its host's what Windows says of a folder, and not of a disk.
+        let because = if cfg!(windows) { "(os error 5)" } else { "Read-only file system" };
+        is_refused(&world, because, "point HEARBACK_HOME at");
+    });
+}
+
+#[test]
+fn a_full_disk_is_said_to_be_full() {
+    with_private_mounts(|| {
+        // Side by side, because what is waited for under Wine takes long.
+        std::thread::scope(|scope| {
+            for few in ["bytes", "files"] {
+                scope.spawn(move || is_said_to_be_full(few));
+            }
+        });
+    });
+}
+
+#[track_caller]
+fn is_said_to_be_full(few: &str) {
+    let world = World::new();
+    fs::create_dir(world.home()).unwrap();
+    let limits = if few == "bytes" { "size=64k,nr_inodes=1000" } else { "size=4m,nr_inodes=20" };
+    let _mount = Mount::new("tmpfs", &format!("{limits},mode=700"), world.home());
+    let mut file = fs::File::create(world.home().join("blocks")).unwrap();
+    if few == "bytes" {
+        while file.write(&[b'x'; 4096]).is_ok_and(|written| written > 0) {}
+    } else {
+        (0..).find(|n| fs::File::create(world.home().join(n.to_string())).is_err()).unwrap();
+    }
+    let because = if cfg!(windows) { "(os error 112)" } else { "No space left" };
+    let told = is_refused(&world, because, "prune");
+    // Windows does not count how many more files there can be.
+    if few == "bytes" || cfg!(target_os = "linux") {
+        levels(&told, &["room"], "fail");
+    }
+    levels(&told, &["file_system"], "warn");
+}
+
+#[test]
+fn a_disk_that_makes_no_holes_is_said_to_keep_less() {
+    with_private_mounts(|| {
+        let world = World::new();
+        fs::create_dir(world.home()).unwrap();
+        // The one file system of every kernel that cannot.
+        let _mount = Mount::new("ramfs", "mode=700", world.home());
+        let (code, told) = doctor(&world);
+        assert_eq!(code, Some(0), "hearback works there: {told}");
+        levels(&told, &["holes", "file_system"], "warn");
+        levels(&told, &["publish", "flush", "locks", "bell", "store"], "ok");
+        levels(&told, &["room"], "skip");
+        assert_eq!(fs::read_dir(world.home()).unwrap().count(), 0, "it is gone again");
+    });
+}
+
+// Not on Windows: limits on descriptors, and signals.
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::path::Path;
     use std::process::{Command, Stdio};
 
-    use hearback_tests::{KillOnDrop, Mount, Ran, with_private_mounts};
+    use hearback_tests::{KillOnDrop, Ran};
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
 
     use super::*;
-
-    #[test]
-    fn a_store_that_is_not_ours_is_said_to_be_so() {
-        let world = World::new();
-        fs::create_dir(world.home()).unwrap();
-        if !nix::unistd::geteuid().is_root() {
-            hearback_tests::skipped("only root can give folders away");
-            return;
-        }
-        fs::os::unix::fs::chown(world.home(), Some(65534), None).unwrap();
-        is_refused(&world, "belongs to user 65534, and you are user 0", "HEARBACK_HOME");
-    }
-
-    #[test]
-    fn a_store_that_cannot_be_written_is_said_to_be_so() {
-        with_private_mounts(|| {
-            let world = World::new();
-            world.run(["list"]).ok();
-            let mount = Mount::over_itself(world.home());
-            mount.change("bind,ro");
-            is_refused(&world, "Read-only file system", "point HEARBACK_HOME at");
-        });
-    }
-
-    #[test]
-    fn a_full_disk_is_said_to_be_full() {
-        with_private_mounts(|| {
-            for limits in ["size=64k,nr_inodes=1000", "size=4m,nr_inodes=20"] {
-                let world = World::new();
-                fs::create_dir(world.home()).unwrap();
-                let options = format!("{limits},mode=700");
-                let _mount = Mount::new("tmpfs", &options, world.home());
-                fill(world.home());
-                is_refused(&world, "No space left", "prune");
-                let (_, told) = doctor(&world);
-                levels(&told, &["room"], "fail");
-                levels(&told, &["file_system"], "warn");
-            }
-        });
-    }
-
-    /// Uses up every block, or every file, of the disk that the folder is on.
-    fn fill(folder: &Path) {
-        use std::io::Write;
-        let mut file = fs::File::create(folder.join("blocks")).unwrap();
-        let room = nix::sys::statvfs::statvfs(folder).unwrap();
-        if room.files_free() < 100 {
-            (0..).find(|n| fs::File::create(folder.join(n.to_string())).is_err()).unwrap();
-        } else {
-            while file.write(&[b'x'; 4096]).is_ok_and(|written| written > 0) {}
-        }
-    }
-
-    #[test]
-    fn a_disk_that_makes_no_holes_is_said_to_keep_less() {
-        with_private_mounts(|| {
-            let world = World::new();
-            fs::create_dir(world.home()).unwrap();
-            // The one file system of every kernel that cannot.
-            let _mount = Mount::new("ramfs", "mode=700", world.home());
-            let (code, told) = doctor(&world);
-            assert_eq!(code, Some(0), "hearback works there: {told}");
-            levels(&told, &["holes", "file_system"], "warn");
-            levels(&told, &["publish", "flush", "locks", "bell", "store"], "ok");
-            levels(&told, &["room"], "skip");
-            assert_eq!(fs::read_dir(world.home()).unwrap().count(), 0, "it is gone again");
-        });
-    }
 
     #[test]
     fn few_descriptors_are_counted() {

@@ -611,15 +611,15 @@ fn any_number_of_monitors_sends_nothing_twice() {
     }
 }
 
-// Not on Windows: private mounts.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod full_disk {
     use super::*;
 
     /// A store on a small disk, which can be filled to the last block and name.
     struct SmallDisk {
-        outbox: Outbox,
+        // Undone first, because what is mounted cannot be removed.
         _disk: hearback_tests::Mount,
+        outbox: Outbox,
     }
 
     impl SmallDisk {

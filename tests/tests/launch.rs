@@ -710,8 +710,100 @@ fn a_target_obeys_signals_that_its_launcher_ignored_or_blocked() {
     }
 }
 
-/// Where processes have limits and masks.
-// Not on Windows: limits and masks that a shell sets.
+/// Everything below a folder, by name.
+fn folders(folder: &Path) -> Vec<OsString> {
+    let mut names = Vec::new();
+    for entry in fs_err::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            names.extend(folders(&path));
+        }
+        names.push(path.into_os_string());
+    }
+    names.sort();
+    names
+}
+
+#[test]
+fn scenario_62_a_limit_that_keeps_it_from_being_recorded_leaves_nothing() {
+    let world = World::new();
+    #[cfg(unix)]
+    {
+        world.run(["list"]).ok();
+        // Of no bytes, so that the launcher cannot write the spec; and of too few for the room that the supervisor
+        // sets aside for the end.
+        for blocks in ["0", "4"] {
+            cannot_be_recorded(&world, |launch| {
+                let mut command = std::process::Command::new("sh");
+                world.settle(&mut command);
+                command.args(["-c", r#"trap '' XFSZ; ulimit -f "$1"; shift; exec "$@""#, "sh", blocks]);
+                command.arg(bin("hearback")).args(launch);
+                run(command)
+            });
+        }
+    }
+    // No process has a limit on its files there, but a disk can have one.
+    #[cfg(windows)]
+    hearback_tests::with_private_mounts(|| {
+        fs_err::create_dir(world.home()).unwrap();
+        let disk = hearback_tests::Mount::new("tmpfs", "size=1m,mode=700", world.home());
+        world.run(["list"]).ok();
+        // Of what is there, only this takes a block. None is left for the spec, or one, which is too few for that and
+        // the room that the supervisor sets aside for the end.
+        fs_err::write(world.home().join("block"), "x").unwrap();
+        for blocks in [1, 2] {
+            disk.change(&format!("size={}k", 4 * blocks));
+            cannot_be_recorded(&world, |launch| world.run(launch));
+        }
+    });
+}
+
+/// Launches where there is too little room, and finds that nothing was run and nothing is left.
+#[track_caller]
+fn cannot_be_recorded(world: &World, hearback: impl FnOnce(&[OsString]) -> hearback_tests::Ran) {
+    let witness = world.scratch("witness");
+    let before = folders(world.home());
+    let ran = hearback(&args!["launch", "--", bin("exit-with"), "0", "--witness", witness]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
+    assert!(ran.stderr.contains("could not be recorded, so nothing was run"), "{ran:?}");
+    world.empty_trash(world.home());
+    assert_eq!(folders(world.home()), before);
+    assert!(lines(&witness).is_empty());
+}
+
+#[cfg(any(target_os = "linux", windows))]
+#[test]
+fn scenario_62_on_a_full_disk_nothing_is_run_and_nothing_is_left() {
+    hearback_tests::with_private_mounts(|| {
+        let world = World::new();
+        let (disk, witness) = (world.scratch("disk"), world.scratch("witness"));
+        fs_err::create_dir(&disk).unwrap();
+        let _mount = hearback_tests::Mount::new("tmpfs", "size=64k,mode=0700", &disk);
+        let hearback = |args: &[OsString]| {
+            let mut command = world.command(args);
+            command.env("HEARBACK_HOME", disk.join("home"));
+            run(command)
+        };
+        hearback(&args!["list"]).ok();
+        let before = folders(&disk.join("home"));
+        // Fails when the disk is full, and leaves it so.
+        let filled = fs_err::write(disk.join("filling"), vec![0; 128 * 1024]);
+        assert_eq!(filled.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        let launch = args!["launch", "--", bin("exit-with"), "0", "--witness", witness];
+        let ran = hearback(&launch);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
+        assert!(ran.stderr.contains("\ntip: make room"), "{ran:?}");
+        assert!(lines(&witness).is_empty());
+        world.empty_trash(&disk.join("home"));
+        assert_eq!(folders(&disk.join("home")), before);
+        fs_err::remove_file(disk.join("filling")).unwrap();
+        let id = hearback(&launch).ok();
+        hearback(&args!["wait", id]).ok();
+        assert_eq!(lines(&witness).len(), 2);
+    });
+}
+
+/// Where processes have a mask for what they make.
 #[cfg(unix)]
 mod unix {
     use super::*;
@@ -725,77 +817,6 @@ mod unix {
         command.args(["-c", script, "sh"]).args(args);
         command.env("HEARBACK", bin("hearback")).env("HOLD", bin("hold"));
         command
-    }
-
-    // Not on Windows: limits on the size of files.
-    #[test]
-    fn scenario_62_a_limit_that_keeps_it_from_being_recorded_leaves_nothing() {
-        let world = World::new();
-        let witness = world.scratch("witness");
-        world.run(["list"]).ok();
-        let before = folders(world.home());
-        // Of no bytes, so that the launcher cannot write the spec; and of too few for the room that the supervisor
-        // sets aside for the end.
-        for blocks in ["0", "4"] {
-            let script = r#"trap '' XFSZ; ulimit -f "$1"; exec "$HEARBACK" launch -- "$2" 0 --witness "$3""#;
-            let ran = run(sh(&world, script, args![blocks, bin("exit-with"), witness]));
-            assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
-            assert!(ran.stderr.contains("could not be recorded, so nothing was run"), "{ran:?}");
-            assert_eq!(folders(world.home()), before);
-        }
-        assert!(lines(&witness).is_empty());
-    }
-
-    /// Everything below a folder, by name.
-    fn folders(folder: &Path) -> Vec<OsString> {
-        let mut names = Vec::new();
-        for entry in fs_err::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                names.extend(folders(&path));
-            }
-            names.push(path.into_os_string());
-        }
-        names.sort();
-        names
-    }
-
-    // Not on Windows: private mounts.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn scenario_62_on_a_full_disk_nothing_is_run_and_nothing_is_left() {
-        hearback_tests::with_private_mounts(|| {
-            let world = World::new();
-            let (disk, witness) = (world.scratch("disk"), world.scratch("witness"));
-            fs_err::create_dir(&disk).unwrap();
-            let mut mount = Command::new("mount");
-            mount.args(["-t", "tmpfs", "-o", "size=64k,mode=0700", "none"]).arg(&disk);
-            run(mount).ok();
-            let hearback = |args: &[OsString]| {
-                let mut command = world.command(args);
-                command.env("HEARBACK_HOME", disk.join("home"));
-                run(command)
-            };
-            hearback(&args!["list"]).ok();
-            let before = folders(&disk.join("home"));
-            // Fails when the disk is full, and leaves it so.
-            let filled = fs_err::write(disk.join("filling"), vec![0; 128 * 1024]);
-            assert_eq!(filled.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
-            let launch = args!["launch", "--", bin("exit-with"), "0", "--witness", witness];
-            let ran = hearback(&launch);
-            assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
-            assert!(ran.stderr.contains("\ntip: make room"), "{ran:?}");
-            assert!(lines(&witness).is_empty());
-            assert_eq!(folders(&disk.join("home")), before);
-            fs_err::remove_file(disk.join("filling")).unwrap();
-            let id = hearback(&launch).ok();
-            hearback(&args!["wait", id]).ok();
-            assert_eq!(lines(&witness).len(), 2);
-            // Its folder could not be removed otherwise. Lazily, because the supervisor may still be leaving.
-            let mut unmount = Command::new("umount");
-            unmount.arg("--lazy").arg(&disk);
-            run(unmount).ok();
-        });
     }
 
     // Not on Windows: nothing takes rights away from what a program makes; a folder's rights are inherited.

@@ -121,7 +121,7 @@ mod linux {
 
     /// Runs hearback's launch from a shell with these limits.
     #[track_caller]
-    fn launch_in(world: &World, limits: &str, args: &[&str]) -> String {
+    pub(super) fn launch_in(world: &World, limits: &str, args: &[&str]) -> String {
         let mut command = Command::new("sh");
         world.settle(&mut command);
         command
@@ -129,27 +129,6 @@ mod linux {
             .arg(bin("hearback"))
             .args(args);
         run(command).ok()
-    }
-
-    // Not on Windows: a process has no limit on the size of files.
-    #[test]
-    fn a_limit_on_the_size_of_files_costs_output_and_never_the_end() {
-        let world = World::new();
-        let (print, own) = (bin("print").display().to_string(), world.scratch("own").display().to_string());
-        let small = "ulimit -f 16"; // 8 KiB.
-        let id = launch_in(&world, small, &["--", &print, "--bytes", "100000"]);
-        assert_eq!(world.run(["wait", &id]).code, Some(0));
-        let job = world.show(&id);
-        assert_eq!(job["output"]["bytes"], 100_000, "{job}");
-        // Less than the limit may be kept, never more.
-        let dropped = job["output"]["dropped"].as_u64().unwrap();
-        assert!((100_000 - 8192..100_000).contains(&dropped), "{job}");
-
-        // The target itself meets the limit as it would without hearback.
-        let text = format!("exec '{print}' --bytes 100000 > '{own}'");
-        let id = launch_in(&world, small, &["--", "sh", "-c", &text]);
-        assert_eq!(world.run(["wait", &id]).code, Some(128 + 25));
-        assert_eq!(world.show(&id)["outcome"]["signal"], 25);
     }
 
     // Not on Windows: a process has no limit on handles that anybody could set.
@@ -182,7 +161,52 @@ mod linux {
     }
 }
 
-// Not on Windows: no signal interrupts a call there.
+#[test]
+fn a_limit_on_the_size_of_files_costs_output_and_never_the_end() {
+    let world = World::new();
+    let print = bin("print").display().to_string();
+    #[cfg(target_os = "linux")]
+    {
+        let small = "ulimit -f 16"; // 8 KiB.
+        let id = linux::launch_in(&world, small, &["--", &print, "--bytes", "100000"]);
+        keeps_at_most(&world, &id, 8192);
+        // The target itself meets the limit as it would without hearback.
+        let text = format!("exec '{print}' --bytes 100000 > '{}'", world.scratch("own").display());
+        let id = linux::launch_in(&world, small, &["--", "sh", "-c", &text]);
+        assert_eq!(world.run(["wait", &id]).code, Some(128 + 25));
+        assert_eq!(world.show(&id)["outcome"]["signal"], 25);
+    }
+    // No process has such a limit there, but a disk can have one.
+    #[cfg(windows)]
+    hearback_tests::with_private_mounts(|| {
+        fs_err::create_dir(world.home()).unwrap();
+        let small = "size=64k,mode=700";
+        let disk = hearback_tests::Mount::new("tmpfs", small, world.home());
+        let id = world.launch(["--", &print, "--bytes", "100000"]);
+        keeps_at_most(&world, &id, 64 * 1024);
+        // The target itself meets the limit of another disk as it would without hearback.
+        disk.change("size=1m");
+        let full = world.scratch("full");
+        fs_err::create_dir(&full).unwrap();
+        let _other = hearback_tests::Mount::new("tmpfs", small, &full);
+        let text = format!("\"{print}\" --bytes 100000 > \"{}\"", full.join("own").display());
+        let id = world.launch(["--shell-program", "cmd", "--shell", &text]);
+        // What `print` says when it cannot write.
+        assert_eq!(world.run(["wait", &id]).code, Some(1));
+        assert_eq!(world.show(&id)["outcome"], json!({"kind": "exited", "code": 1}));
+    });
+}
+
+/// A job that printed 100,000 bytes ended well, and of its output less than a limit may be kept, never more.
+#[track_caller]
+fn keeps_at_most(world: &World, id: &str, limit: u64) {
+    assert_eq!(world.run(["wait", id]).code, Some(0));
+    let job = world.show(id);
+    assert_eq!(job["output"]["bytes"], 100_000, "{job}");
+    let dropped = job["output"]["dropped"].as_u64().unwrap();
+    assert!((100_000 - limit..100_000).contains(&dropped), "{job}");
+}
+
 #[test]
 fn interrupted_calls_lose_no_output_and_no_end() {
     #[cfg(windows)]

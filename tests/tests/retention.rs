@@ -168,52 +168,47 @@ fn a_prune_can_be_tried_first() {
     assert_eq!(listed(&world).len(), 1);
 }
 
-// Not on Windows: private mounts.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 #[test]
 fn scenario_72_a_file_that_cannot_be_removed_keeps_no_other() {
-    hearback_tests::with_private_mounts(|| {
-        let world = World::new();
-        let jobs: Vec<String> = (0..5).map(|_| world.launch(["--", &program("exit-with"), "0"])).collect();
-        let folders: Vec<PathBuf> = jobs.iter().map(|id| settled(&world, id)).collect();
-        // Something in the third is in use.
-        let held = folders[2].join("held");
-        fs::create_dir(&held).unwrap();
-        let mut in_use = hearback_tests::Mount::new("tmpfs", "mode=755", &held);
-
-        let report = world.json(["prune", "--older-than", "0s", "--max-jobs", "0", "--json"]);
-        let gone: Vec<&str> = report["pruned"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        assert_eq!(sorted(gone), sorted(jobs.iter().map(String::as_str).collect()), "{report}");
-        assert_eq!(listed(&world), [""; 0], "it is gone for everybody who asks");
-        assert!(folders.iter().all(|folder| !folder.exists()));
-        let trash = || fs::read_dir(world.home().join("trash")).unwrap().map(|entry| entry.unwrap().path());
-        let left: Vec<PathBuf> = trash().collect();
-        assert_eq!(left.len(), 1, "{left:?}");
-        assert!(left[0].file_name().unwrap().to_str().unwrap().starts_with(&jobs[2]), "{left:?}");
-        world.run(["prune"]).ok();
-        assert_eq!(trash().count(), 1, "still in use");
-
-        in_use.moved(left[0].join("held"));
-        drop(in_use);
-        let report = world.json(["prune", "--json"]);
-        assert_eq!((&report["pruned"], &report["tidied"]), (&json!([]), &json!(1)));
-        assert_eq!(trash().count(), 0, "the next prune finishes it");
-    });
+    #[cfg(target_os = "linux")]
+    hearback_tests::with_private_mounts(prune_around_a_held_file);
+    #[cfg(windows)]
+    prune_around_a_held_file();
 }
 
-// Not on Windows: immutable files; an open one is in `loss.rs`.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
+fn prune_around_a_held_file() {
+    let world = World::new();
+    let jobs: Vec<String> = (0..5).map(|_| world.launch(["--", &program("exit-with"), "0"])).collect();
+    let folders: Vec<PathBuf> = jobs.iter().map(|id| settled(&world, id)).collect();
+    let held = Held::new(&folders[2]);
+
+    let report = world.json(["prune", "--older-than", "0s", "--max-jobs", "0", "--json"]);
+    let gone: Vec<&str> = report["pruned"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(sorted(gone), sorted(jobs.iter().map(String::as_str).collect()), "{report}");
+    assert_eq!(listed(&world), [""; 0], "it is gone for everybody who asks");
+    assert!(folders.iter().all(|folder| !folder.exists()));
+    let trash = || fs::read_dir(world.home().join("trash")).unwrap().map(|entry| entry.unwrap().path());
+    let left: Vec<PathBuf> = trash().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(left[0].file_name().unwrap().to_str().unwrap().starts_with(&jobs[2]), "{left:?}");
+    world.run(["prune"]).ok();
+    assert_eq!(trash().count(), 1, "still in use");
+
+    held.let_go(&left[0]);
+    let report = world.json(["prune", "--json"]);
+    assert_eq!((&report["pruned"], &report["tidied"]), (&json!([]), &json!(1)));
+    assert_eq!(trash().count(), 0, "the next prune finishes it");
+}
+
+#[cfg(any(target_os = "linux", windows))]
 #[test]
 fn scenario_72_a_job_that_cannot_be_moved_keeps_no_other() {
     let world = World::new();
     let jobs: [String; 3] = std::array::from_fn(|_| world.launch(["--", &program("exit-with"), "0"]));
     let folders: Vec<PathBuf> = jobs.iter().map(|id| settled(&world, id)).collect();
-    let Some(stuck) = Immutable::new(&folders[1]) else {
-        eprintln!(
-            "skipped: no file can be made immutable here (it takes root, chattr and a file system that can)"
-        );
-        return;
-    };
+    let Some(stuck) = Stuck::new(&folders[1]) else { return };
     let before = Snapshot::of(&folders[1]);
     let prune = ["prune", "--older-than", "0s", "--max-jobs", "0", "--json"];
     let ran = world.run(prune);
@@ -332,23 +327,105 @@ fn scenario_76_the_variables_of_agents_name_sessions() {
     }
 }
 
-/// A folder that nobody can move or change, not even root.
+/// Something in a folder that can be moved with it, and not removed.
 #[cfg(target_os = "linux")]
-struct Immutable(PathBuf);
+struct Held(hearback_tests::Mount);
 
 #[cfg(target_os = "linux")]
-impl Immutable {
-    fn new(path: &Path) -> Option<Immutable> {
-        let made = std::process::Command::new("chattr").arg("+i").arg(path).output();
-        made.is_ok_and(|made| made.status.success()).then(|| Immutable(path.to_owned()))
+impl Held {
+    fn new(folder: &Path) -> Held {
+        let held = folder.join("held");
+        fs::create_dir(&held).unwrap();
+        Held(hearback_tests::Mount::new("tmpfs", "mode=755", held))
+    }
+
+    /// Lets it be removed from where the folder is now.
+    fn let_go(mut self, folder: &Path) {
+        self.0.moved(folder.join("held"));
+    }
+}
+
+/// Windows moves no folder with an open file in it, and Wine does. There it takes a right to remove a file.
+#[cfg(windows)]
+struct Held(Option<std::fs::File>);
+
+#[cfg(windows)]
+impl Held {
+    fn new(folder: &Path) -> Held {
+        use std::os::windows::fs::OpenOptionsExt;
+        const FILE_SHARE_READ: u32 = 1;
+        let held = folder.join("held");
+        fs::write(&held, "").unwrap();
+        if hearback_tests::is_real_windows() {
+            icacls(&held, &["/deny", "*S-1-1-0:(D)"]);
+            icacls(folder, &["/deny", "*S-1-1-0:(DC)"]);
+            return Held(None);
+        }
+        let open = std::fs::OpenOptions::new().read(true).share_mode(FILE_SHARE_READ).open(held);
+        Held(Some(open.unwrap()))
+    }
+
+    fn let_go(self, folder: &Path) {
+        if self.0.is_none() {
+            icacls(&folder.join("held"), &["/remove:d", "*S-1-1-0"]);
+            icacls(folder, &["/remove:d", "*S-1-1-0"]);
+        }
+    }
+}
+
+#[cfg(windows)]
+fn icacls(path: &Path, args: &[&str]) {
+    let mut command = std::process::Command::new("icacls");
+    command.arg(path).args(args);
+    run(command).ok();
+}
+
+/// A folder that nobody can move, not even root, as long as there is this.
+#[cfg(any(target_os = "linux", windows))]
+enum Stuck {
+    Immutable(PathBuf),
+    /// Windows moves no folder with an open file in it. Under Wine it does.
+    #[cfg(windows)]
+    InUse {
+        _file: fs::File,
+    },
+}
+
+#[cfg(any(target_os = "linux", windows))]
+impl Stuck {
+    fn new(path: &Path) -> Option<Stuck> {
+        #[cfg(windows)]
+        if hearback_tests::is_real_windows() {
+            return Some(Stuck::InUse { _file: fs::File::open(path.join("spec.json")).unwrap() });
+        }
+        let made = chattr("+i", path);
+        if !made {
+            hearback_tests::skipped("a folder is made immutable by root, chattr and a file system that can");
+        }
+        made.then(|| Stuck::Immutable(path.to_owned()))
+    }
+}
+
+#[cfg(any(target_os = "linux", windows))]
+impl Drop for Stuck {
+    fn drop(&mut self) {
+        match self {
+            Stuck::Immutable(path) => assert!(chattr("-i", path)),
+            #[cfg(windows)]
+            Stuck::InUse { .. } => {}
+        }
     }
 }
 
 #[cfg(target_os = "linux")]
-impl Drop for Immutable {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("chattr").arg("-i").arg(&self.0).output();
-    }
+fn chattr(change: &str, path: &Path) -> bool {
+    let made = std::process::Command::new("chattr").arg(change).arg(path).output();
+    made.is_ok_and(|made| made.status.success())
+}
+
+#[cfg(windows)]
+fn chattr(change: &str, path: &Path) -> bool {
+    hearback_tests::outside::run("chattr", &[change, &hearback_tests::outside::unix(path)]).code == Some(0)
 }
 
 /// The ids that a prune names, oldest first.

@@ -8,7 +8,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use fs_err as fs;
 use hearback_core::port::process::ProcessControl;
 use hearback_platform::Native;
-use hearback_tests::{KillOnDrop, Snapshot, World, bin, eventually, forced, lines};
+#[cfg(windows)]
+use hearback_tests::outside;
+use hearback_tests::{
+    KillOnDrop, Snapshot, World, bin, eventually, forced, give_away, is_real_windows, lines, me, take_back,
+};
 use serde_json::{Value, json};
 
 #[test]
@@ -210,10 +214,6 @@ fn a_name_that_is_no_id_reads_nothing() {
     assert!(strays.iter().all(|path| path.starts_with(world.home())), "{strays:?}");
 }
 
-/// The user that owns nothing, on every Unix that the tests are run on as root.
-#[cfg(unix)]
-const NOBODY: u32 = 65534;
-
 #[track_caller]
 fn refused(ran: &hearback_tests::Ran, why: &str) {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
@@ -246,31 +246,41 @@ fn a_store_that_others_may_write_is_refused() {
     is_refused_for_others(&world);
 }
 
-// Not on Windows: modes of directories.
-#[cfg(unix)]
 #[test]
 fn it_is_enough_that_some_others_may_write_a_store() {
     let world = World::new();
     fs::create_dir(world.home()).unwrap();
-    for mode in [0o770, 0o702, 0o720, 0o1777] {
-        set_mode(world.home(), mode);
-        is_refused_for_others(&world);
+    if is_real_windows() {
+        // Whoever has an account, and one right of those that make a folder another's.
+        for right in ["(WD)", "(AD)", "(DC)", "(D)", "(WDAC)", "(WO)"] {
+            icacls(world.home(), &["/grant", &format!("*S-1-5-11:{right}")]);
+            is_refused_for_others(&world);
+            icacls(world.home(), &["/remove:g", "*S-1-5-11"]);
+        }
+        icacls(world.home(), &["/grant", "*S-1-5-11:(OI)(CI)(RX)"]);
+    } else {
+        // Wine takes the group of its host for its administrators.
+        let modes: &[u32] = if cfg!(windows) { &[0o702, 0o1777] } else { &[0o770, 0o702, 0o720, 0o1777] };
+        for &mode in modes {
+            set_mode(world.home(), mode);
+            is_refused_for_others(&world);
+        }
+        set_mode(world.home(), 0o755);
     }
     // That others may look at its name is no danger: what is inside is closed to them.
-    set_mode(world.home(), 0o755);
     let id = world.launch(["--", &program("exit-with"), "0"]);
     assert_eq!(world.run(["wait", &id]).code, Some(0));
 }
 
-// Not on Windows: links take a privilege that nobody has by default.
-#[cfg(unix)]
 #[test]
 fn a_link_to_the_store_is_followed_if_it_is_ours() {
     let world = World::new();
     let id = world.launch(["--", &program("exit-with"), "3"]);
     settled(world.home(), &id);
     let link = world.scratch("link");
-    fs::os::unix::fs::symlink(world.home(), &link).unwrap();
+    if !hearback_tests::link_folder(world.home(), &link) {
+        return;
+    }
     let through = |path: &str, args: &[&str]| {
         let mut command = world.command(args);
         command.env("HEARBACK_HOME", path);
@@ -282,127 +292,193 @@ fn a_link_to_the_store_is_followed_if_it_is_ours() {
     assert_eq!(world.run(["wait", &launched]).code, Some(4));
     settled(world.home(), &launched);
 
-    if !nix::unistd::geteuid().is_root() {
-        hearback_tests::skipped("only root can make links in the name of others");
-        return;
-    }
-    fs::os::unix::fs::lchown(&link, Some(NOBODY), None).unwrap();
+    let Some(other) = give_away(&link) else { return };
+    let why = match cfg!(windows) {
+        true => format!("is a link that belongs to user {other}, and you are user {}", me()),
+        false => "is a link that somebody else made".to_owned(),
+    };
     let before = Snapshot::of(world.home());
-    for path in [text(&link), format!("{}/", text(&link)), format!("{}/.", text(&link))] {
-        refused(&through(&path, &["list"]), "is a link that somebody else made");
+    let separator = std::path::MAIN_SEPARATOR;
+    for end in [String::new(), separator.to_string(), format!("{separator}.")] {
+        let path = format!("{}{end}", text(&link));
+        refused(&through(&path, &["list"]), &why);
         refused(&through(&path, &["launch", "--", &program("exit-with"), "4"]), "is a link");
     }
     assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
 }
 
-// Not on Windows: another user takes a privilege that nobody has by default.
-#[cfg(unix)]
 #[test]
 fn the_store_of_another_user_is_refused() {
-    use std::os::unix::process::CommandExt;
-    if !nix::unistd::geteuid().is_root() {
-        hearback_tests::skipped("it takes root to be two users");
-        return;
-    }
     let world = World::new();
     let id = world.launch(["--", &program("exit-with"), "0"]);
     assert_eq!(world.run(["wait", &id]).code, Some(0));
     settled(world.home(), &id);
 
     // Root in a user's store would leave files behind that the user can never change.
-    fs::os::unix::fs::chown(world.home(), Some(NOBODY), None).unwrap();
+    let Some(other) = give_away(world.home()) else { return };
     let before = Snapshot::of(world.home());
     let program = program("exit-with");
     for command in
         [&["list"][..], &["show", &id], &["prune", "--max-jobs", "0"], &["launch", "--", &program, "0"]]
     {
-        refused(&world.run(command), &format!("belongs to user {NOBODY}, and you are user 0"));
+        refused(&world.run(command), &format!("belongs to user {other}, and you are user {}", me()));
     }
     assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
-    fs::os::unix::fs::chown(world.home(), Some(0), None).unwrap();
+    take_back(world.home());
+    assert_eq!(world.show(&id)["state"], "done", "it is only about whose it is");
 
-    // And a user in root's.
-    let elsewhere = World::new();
-    for path in [elsewhere.home().parent().unwrap(), world.home().parent().unwrap(), world.home()] {
-        set_mode(path, 0o755);
+    // And a user in root's. Elsewhere it takes that user's password to be another.
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt;
+        const NOBODY: u32 = 65534;
+        let elsewhere = World::new();
+        for path in [elsewhere.home().parent().unwrap(), world.home().parent().unwrap(), world.home()] {
+            set_mode(path, 0o755);
+        }
+        let copy = elsewhere.home().with_file_name("hearback");
+        fs::copy(bin("hearback"), &copy).unwrap();
+        let as_user = |args: &[&str]| {
+            let mut command = Command::new(&copy);
+            world.settle(&mut command);
+            command.args(args).current_dir("/").uid(NOBODY).gid(NOBODY);
+            hearback_tests::run(command)
+        };
+        refused(&as_user(&["list"]), &format!("belongs to user 0, and you are user {NOBODY}"));
+        refused(&as_user(&["launch", "--", "/bin/true"]), "belongs to user 0");
+        set_mode(world.home().parent().unwrap(), 0o700);
+        refused(&as_user(&["list"]), "Permission denied");
+        assert_eq!(world.show(&id)["state"], "done", "its owner is not disturbed");
     }
-    let copy = elsewhere.home().with_file_name("hearback");
-    fs::copy(bin("hearback"), &copy).unwrap();
-    let as_user = |args: &[&str]| {
-        let mut command = Command::new(&copy);
-        world.settle(&mut command);
-        command.args(args).current_dir("/").uid(NOBODY).gid(NOBODY);
-        hearback_tests::run(command)
-    };
-    refused(&as_user(&["list"]), &format!("belongs to user 0, and you are user {NOBODY}"));
-    refused(&as_user(&["launch", "--", "/bin/true"]), "belongs to user 0");
-    set_mode(world.home().parent().unwrap(), 0o700);
-    refused(&as_user(&["list"]), "Permission denied");
-    assert_eq!(world.show(&id)["state"], "done", "its owner is not disturbed");
 }
 
-// Not on Windows: another owner takes a privilege that nobody has by default.
-#[cfg(unix)]
 #[test]
 fn settings_that_somebody_else_wrote_are_ignored() {
-    if !nix::unistd::geteuid().is_root() {
-        hearback_tests::skipped("only root can give files away");
-        return;
-    }
     let world = World::new();
     world.run(["list"]).ok();
     let config = world.home().join("config.toml");
     fs::write(&config, "max_jobs = 0\n").unwrap();
     let id = world.launch(["--", &program("exit-with"), "0"]);
     settled(world.home(), &id);
-    fs::os::unix::fs::chown(&config, Some(NOBODY), None).unwrap();
+    let Some(other) = give_away(&config) else { return };
     let pruned = world.run(["prune"]);
     assert_eq!((pruned.code, pruned.stdout.as_str()), (Some(0), ""), "{pruned:?}");
-    assert!(pruned.stderr.contains("config.toml` was ignored: owned by user"), "{pruned:?}");
-    fs::os::unix::fs::chown(&config, Some(0), None).unwrap();
+    let why = format!("config.toml` was ignored: owned by user {other}");
+    assert!(pruned.stderr.contains(&why), "{pruned:?}");
+    take_back(&config);
     assert_eq!(world.run(["prune"]).ok(), id, "it is only about who wrote them");
 }
 
-// Not on Windows: umask.
-#[cfg(unix)]
 #[test]
 fn what_hearback_makes_is_private_whatever_the_umask() {
-    use std::os::unix::fs::PermissionsExt;
-    for umask in ["000", "022", "077"] {
+    // On Windows it is the folder above that says what is handed down to what is made in it.
+    let masks: &[&str] = if cfg!(windows) { &[""] } else { &["000", "022", "077"] };
+    for umask in masks {
         let world = World::new();
-        let above = world.scratch("new");
-        let home = above.join("deep/home");
+        let shared = world.scratch("shared");
+        fs::create_dir(&shared).unwrap();
+        hearback_tests::open_to_others(&shared);
+        let above = shared.join("new");
+        let home = above.join("deep").join("home");
         let launch = |args: &[&str]| {
-            // The mask is inherited, and setting ours would set it for every other test.
-            let mut command = Command::new("sh");
-            command.args(["-c", "umask $0; exec \"$@\"", umask]).arg(bin("hearback"));
+            let mut command = if cfg!(windows) {
+                Command::new(bin("hearback"))
+            } else {
+                // The mask is inherited, and setting ours would set it for every other test.
+                let mut command = Command::new("sh");
+                command.args(["-c", "umask $0; exec \"$@\"", umask]).arg(bin("hearback"));
+                command
+            };
             world.settle(&mut command);
             command.args(args).env("HEARBACK_HOME", &home);
             hearback_tests::run(command)
         };
-        let (go, made) = (world.scratch("go"), world.scratch("made"));
-        let script = format!("echo hello; : > '{}'", text(&made));
+        let (go, made) = (world.scratch("go"), shared.join("made"));
+        let script = if cfg!(windows) {
+            format!("echo hello > \"{}\"", text(&made))
+        } else {
+            format!("echo hello; : > '{}'", text(&made))
+        };
         let shell = launch(&["launch", "--key", "k", "--shell", &script]).ok();
         assert_eq!(launch(&["launch", "--", &text(&world.scratch("missing"))]).code, Some(127));
         let held = launch(&["launch", "--session", "s", "--", &program("hold"), &text(&go)]).ok();
         settled(&home, &shell);
 
-        let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777;
-        for path in [&above, &above.join("deep"), &home] {
-            assert_eq!(mode(path), 0o700, "umask {umask}: {}", path.display());
-        }
         let all = Snapshot::of(&home);
         assert!(all.paths().count() > 20, "{all:?}");
-        for path in all.paths() {
-            let wanted = if path.is_dir() { 0o700 } else { 0o600 };
-            assert_eq!(mode(path), wanted, "umask {umask}: {}", path.display());
+        let leading = [above.clone(), above.join("deep"), home.clone()];
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777;
+            for path in leading.iter().map(PathBuf::as_path).chain(all.paths()) {
+                let wanted = if path.is_dir() { 0o700 } else { 0o600 };
+                assert_eq!(mode(path), wanted, "umask {umask}: {}", path.display());
+            }
+            let inherited = 0o666 & !u32::from_str_radix(umask, 8).unwrap();
+            assert_eq!(mode(&made), inherited, "what the job makes is its own affair");
         }
-        let inherited = 0o666 & !u32::from_str_radix(umask, 8).unwrap();
-        assert_eq!(mode(&made), inherited, "what the job makes is its own affair");
+        #[cfg(windows)]
+        windows::are_private(&leading, &all, &made);
         fs::write(go, "").unwrap();
         let begin = read(&home.join("jobs").join(&held).join("begin.json"));
         let supervisor = begin["by"]["supervisor"]["pid"].as_u64().unwrap().try_into().unwrap();
         eventually("nobody uses the store any more", || (!hearback_tests::alive(supervisor)).then_some(()));
+    }
+}
+
+#[cfg(windows)]
+mod windows {
+    //! Who may do what, as Windows has it, or as its host has it under Wine.
+
+    use super::*;
+
+    /// Nobody but the owner may do anything in the folders that lead to a store, nor to what is in it.
+    #[track_caller]
+    pub(super) fn are_private(leading: &[PathBuf], all: &Snapshot, made: &Path) {
+        if is_real_windows() {
+            for path in leading.iter().map(PathBuf::as_path).chain(all.paths()) {
+                assert_eq!(others(path), [""; 0], "{}", path.display());
+            }
+            assert_ne!(others(made), [""; 0], "what the job makes is its own affair");
+            return;
+        }
+        // Wine keeps of the rights of a folder what a mode can say, with administrators for the group, and hands
+        // nothing down: what is inside is behind folders that nobody else can enter.
+        let modes = |paths: &[&Path]| -> Vec<u32> {
+            let paths: Vec<String> = paths.iter().map(|path| outside::unix(path)).collect();
+            let args: Vec<&str> = ["-c", "%a"].into_iter().chain(paths.iter().map(String::as_str)).collect();
+            let told = outside::run("stat", &args).ok();
+            told.lines().map(|mode| u32::from_str_radix(mode, 8).unwrap()).collect()
+        };
+        let paths: Vec<&Path> = leading.iter().map(PathBuf::as_path).collect();
+        for mode in modes(&paths) {
+            assert_eq!(mode & 0o027, 0, "{mode:o}: {leading:?}");
+        }
+        let paths: Vec<&Path> = all.paths().collect();
+        for (path, mode) in paths.iter().zip(modes(&paths)) {
+            assert_eq!(mode & 0o022, 0, "{mode:o} {}", path.display());
+        }
+    }
+
+    /// Who has rights to a file besides the system, its administrators and one more, which is us.
+    fn others(path: &Path) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("list");
+        icacls(path, &["/save", &text(&list), "/L"]);
+        // Lines of UTF-16: a name, and then `D:PAI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;FA;;;S-1-5-21-…)`.
+        let bytes = fs::read(&list).unwrap();
+        let units: Vec<u16> =
+            bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+        let saved = String::from_utf16(&units).unwrap();
+        let entries = saved.split('(').skip(1).map(|entry| entry.split(')').next().unwrap());
+        let who = entries.filter_map(|entry| entry.rsplit(';').next());
+        let mut who: Vec<String> = who.filter(|who| !["SY", "BA"].contains(who)).map(str::to_owned).collect();
+        who.sort();
+        who.dedup();
+        let ours = who.iter().position(|who| *who == me() || who == "LA");
+        who.remove(ours.unwrap_or_else(|| panic!("not even we: {saved}")));
+        who
     }
 }
 
@@ -485,7 +561,6 @@ fn orphan(world: &World, process: &Value) -> String {
 }
 
 /// Waits until a job is in history.
-#[cfg(unix)]
 fn settled(home: &Path, id: &str) {
     let folder = home.join("history").join(&id[..5]).join(id);
     eventually("the job is settled", || folder.is_dir().then_some(()));
@@ -495,10 +570,19 @@ fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-#[cfg(unix)]
+/// What a mode means to Windows is what Wine makes of it.
 fn set_mode(path: &Path, mode: u32) {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    #[cfg(windows)]
+    outside::run("chmod", &[&format!("{mode:o}"), &outside::unix(path)]).ok();
+}
+
+/// Changes the access rights of Windows.
+fn icacls(path: &Path, args: &[&str]) {
+    let mut command = Command::new("icacls");
+    command.arg(path).args(args);
+    hearback_tests::run(command).ok();
 }
 
 fn program(name: &str) -> String {
@@ -509,17 +593,19 @@ fn text(path: &Path) -> String {
     path.to_str().expect("paths of the tests are text").to_owned()
 }
 
-// Not on Windows: private mounts.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod full_and_read_only {
     //! Disks that are full or cannot be written. Each test has mounts of its own.
 
-    use hearback_tests::{Mount, alive, with_private_mounts};
-    use nix::sys::signal::{Signal, kill};
-    use nix::unistd::Pid;
-    use std::os::unix::fs::MetadataExt;
+    use hearback_platform::probe::allocated;
+    use hearback_tests::{Mount, is_wine, scaled, start_ticks, with_private_mounts};
 
     use super::*;
+
+    /// How the system says that there is no room, and that nothing may be written. Wine has its own words for numbers,
+    /// and says of its host's disk what Windows says of a folder.
+    const FULL: &str = if cfg!(windows) { "(os error 112)" } else { "No space left" };
+    const READ_ONLY: &str = if cfg!(windows) { "(os error 5)" } else { "Read-only file system" };
 
     /// More than any test needs.
     const PLENTY: &str = "size=4m,nr_inodes=4000";
@@ -554,6 +640,16 @@ mod full_and_read_only {
         (0..).find(|n| fs::File::create(folder.join(n.to_string())).is_err()).unwrap();
     }
 
+    /// Text for a shell that runs these one after the other, and then prints a word.
+    fn shell(commands: &[&[&str]]) -> String {
+        let (quote, then) = if cfg!(windows) { ('"', "&") } else { ('\'', ";") };
+        let line = |words: &&[&str]| {
+            let words: Vec<_> = words.iter().map(|word| format!("{quote}{word}{quote}")).collect();
+            format!("{} {then} ", words.join(" "))
+        };
+        commands.iter().map(line).chain(["echo after".to_owned()]).collect()
+    }
+
     fn empty(world: &World) {
         fs::remove_dir_all(world.home().join("filler")).unwrap();
     }
@@ -577,6 +673,7 @@ mod full_and_read_only {
         let jobs = listed["jobs"].as_array().unwrap();
         if id.is_empty() {
             assert_eq!(jobs.len(), 0, "{case}: {listed}");
+            world.empty_trash(world.home());
             let left = Snapshot::of(world.home());
             let is_expected = |path: &Path| {
                 let inside = path.strip_prefix(world.home()).unwrap();
@@ -612,8 +709,9 @@ mod full_and_read_only {
     fn launch_with_more_and_more(limits: impl Fn(usize) -> String, most: usize) {
         let program = program("exit-with");
         for args in [&["--", &program, "3"][..], &["--key", "k", "--shell", "exit 3"]] {
-            let went_well: Vec<bool> = (1..=most).map(|n| launch_in(&limits(n), args)).collect();
-            assert!(!went_well[0] && went_well[most - 1], "from nothing to enough: {went_well:?}");
+            let steps = (1..most).step_by(scaled(1, 6)).chain([most]);
+            let went_well: Vec<bool> = steps.map(|n| launch_in(&limits(n), args)).collect();
+            assert_eq!((went_well.first(), went_well.last()), (Some(&false), Some(&true)), "{went_well:?}");
         }
     }
 
@@ -643,7 +741,7 @@ mod full_and_read_only {
             let orphaned = launch(&["--session", "s"], "9");
             fill(world);
 
-            kill(Pid::from_raw(world.supervisor(&orphaned).cast_signed()), Signal::SIGKILL).unwrap();
+            world.end_supervisor(&orphaned);
             assert_eq!(world.run(["wait", &orphaned]).code, Some(125));
             assert_eq!(read(&world.job_dir(&orphaned).join("end.json"))["outcome"]["kind"], "lost");
 
@@ -663,7 +761,7 @@ mod full_and_read_only {
             let refused = world.run(["launch", "--", &program("exit-with"), "0"]);
             assert_eq!((refused.code, refused.stdout.as_str()), (Some(125), ""), "{refused:?}");
             assert!(
-                refused.stderr.contains("No space left") && refused.stderr.contains("tip: make room"),
+                refused.stderr.contains(FULL) && refused.stderr.contains("tip: make room"),
                 "{refused:?}"
             );
 
@@ -683,11 +781,13 @@ mod full_and_read_only {
             let id = world.launch(["--session", "s", "--", &program("print"), "--bytes", "1000000"]);
             assert_eq!(world.run(["wait", &id]).code, Some(0), "what it printed is not what it is about");
             let job = world.show(&id);
-            let log = fs::metadata(world.job_dir(&id).join("output.log")).unwrap();
-            assert!(log.len() == 1_000_000 && log.blocks() * 512 <= 256 * 1024, "{log:?}");
+            let log = world.job_dir(&id).join("output.log");
+            let (size, taken) = (fs::metadata(&log).unwrap().len(), allocated(&log).unwrap());
             assert_eq!(job["output"]["bytes"], 1_000_000, "{job}");
             let kept = 1_000_000 - job["output"]["dropped"].as_u64().unwrap();
-            assert!(kept > 0 && kept <= log.blocks() * 512, "{job}");
+            assert!(kept > 0 && kept <= taken && taken <= 256 * 1024, "{taken} bytes are stored: {job}");
+            // Wine makes no file larger than there is room for, and then the record alone says it.
+            assert_eq!(size, if is_wine() { kept } else { 1_000_000 }, "{job}");
             assert!(world.run(["logs", &id, "--head", "1"]).ok().starts_with("0000000000 "));
             let printed = world.run(["logs", &id]).stdout;
             let lost = job["output"]["dropped"].as_u64().unwrap();
@@ -696,7 +796,7 @@ mod full_and_read_only {
 
             // One that goes on printing finds the room that is made meanwhile.
             let go = world.scratch("go");
-            let shell = format!("'{}' '{}'; echo after", program("hold"), text(&go));
+            let shell = shell(&[&[&program("hold"), &text(&go)]]);
             fs::remove_dir_all(world.job_dir(&id)).unwrap();
             let id = world.launch(["--session", "s", "--shell", &shell]);
             fill(world);
@@ -710,18 +810,15 @@ mod full_and_read_only {
     #[test]
     fn what_comes_after_a_loss_is_at_its_place() {
         with_private_mounts(|| {
-            let disk = SmallDisk::new(PLENTY);
+            let disk = SmallDisk::new("size=2m,nr_inodes=400");
             let world = &disk.world;
             let (full, more) = (world.scratch("full"), world.scratch("more"));
-            let hold = |go: &Path| format!("'{}' '{}'", program("hold"), text(go));
-            let waiting = world.scratch("waiting");
-            let shell = format!(
-                "{}; '{}' --bytes 640000; {} --witness '{}'; echo after",
-                hold(&full),
-                program("print"),
-                hold(&more),
-                text(&waiting)
-            );
+            let (hold, print, waiting) = (program("hold"), program("print"), world.scratch("waiting"));
+            let shell = shell(&[
+                &[&hold, &text(&full)],
+                &[&print, "--bytes", "640000"],
+                &[&hold, &text(&more), "--witness", &text(&waiting)],
+            ]);
             let id = world.launch(["--session", "s", "--shell", &shell]);
             fill(world);
             fs::write(full, "").unwrap();
@@ -731,7 +828,7 @@ mod full_and_read_only {
             fs::write(more, "").unwrap();
             assert_eq!(world.run(["wait", &id]).code, Some(0));
             let output = world.show(&id)["output"].clone();
-            assert_eq!(output["bytes"], 640_006, "{output}");
+            assert_eq!(output["bytes"], if cfg!(windows) { 640_007 } else { 640_006 }, "{output}");
             assert!(output["dropped"].as_u64().unwrap() > 300_000, "{output}");
             assert_eq!(world.run(["logs", &id, "--offset", "640000"]).ok(), "after");
             assert!(
@@ -752,9 +849,14 @@ mod full_and_read_only {
             let orphaned = world.launch(["--session", "s", "--", &hold, &text(&go)]);
             settled(world.home(), &past);
             world.leave_alone(&owed);
-            let target = |id: &str| u32::try_from(world.show(id)["pid"].as_u64().unwrap()).unwrap();
+            // With its start, because a pid is soon somebody else's.
+            let target = |id: &str| {
+                let pid = u32::try_from(world.show(id)["pid"].as_u64().unwrap()).unwrap();
+                (pid, start_ticks(pid).expect("it runs"))
+            };
+            let alive = |(pid, start): (u32, u64)| start_ticks(pid) == Some(start);
             let (lost, target) = (target(&orphaned), target(&runs));
-            kill(Pid::from_raw(world.supervisor(&orphaned).cast_signed()), Signal::SIGKILL).unwrap();
+            world.end_supervisor(&orphaned);
             eventually("the orphan is ended with its supervisor", || (!alive(lost)).then_some(()));
             let mount = Mount::over_itself(world.home());
             mount.change("bind,ro");
@@ -776,7 +878,7 @@ mod full_and_read_only {
             }
             let refused = world.run(["launch", "--", &exit_with, "0"]);
             assert_eq!((refused.code, refused.stdout.as_str()), (Some(125), ""), "{refused:?}");
-            assert!(refused.stderr.contains("Read-only file system"), "{refused:?}");
+            assert!(refused.stderr.contains(READ_ONLY), "{refused:?}");
             assert!(refused.stderr.contains("tip: point HEARBACK_HOME"), "{refused:?}");
             for args in [&["reconcile"][..], &["prune", "--max-jobs", "0"]] {
                 let ran = world.run(args);

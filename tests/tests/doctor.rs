@@ -329,7 +329,7 @@ fn whoever_is_killed_at_any_call_leaves_nobody_behind() {
     let world = World::new();
     world.run(["list"]).ok();
     let last = killat::count(&world, &["--only", "launcher"], &["doctor"]);
-    let points = killat::points(1..=last, scaled(20, 60));
+    let points = killat::points(1..=last, scaled(20, 30));
     // All of them would take hours.
     for point in points.iter().step_by(points.len().div_ceil(200)) {
         killat::run(&world, &["kill", &point.to_string()], &["doctor"]);

@@ -26,7 +26,7 @@ impl Disk for Native {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        let entries = match fs_err::read_dir(dir) {
+        let entries = match sys::files::read_dir(dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),

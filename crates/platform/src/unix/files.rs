@@ -126,6 +126,11 @@ fn refuse_shared_file_systems(_home: &File, _path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Begins to list a directory.
+pub(crate) fn read_dir(path: &Path) -> io::Result<fs_err::ReadDir> {
+    fs_err::read_dir(path)
+}
+
 pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     build_private_dirs(path, false)
 }

@@ -5,7 +5,7 @@
 //! rights.
 
 use std::ffi::OsString;
-use std::fs::{Metadata, OpenOptions};
+use std::fs::{Metadata, OpenOptions, ReadDir};
 use std::io;
 use std::ops::Range;
 use std::os::windows::fs::{MetadataExt, OpenOptionsExt};
@@ -131,6 +131,25 @@ fn make_private_dirs(path: &Path) -> io::Result<()> {
         }
         // Or somebody else has just made it, and it is looked at like any other.
         _ => Ok(()),
+    }
+}
+
+/// Begins to list a directory. Whoever moves one keeps others out for a moment, which is waited for.
+pub(crate) fn read_dir(path: &Path) -> io::Result<ReadDir> {
+    let deadline = clock::awake() + NAMING_WITHIN;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match std::fs::read_dir(path) {
+            Err(error) if call::is(&error, ERROR_SHARING_VIOLATION) && clock::awake() < deadline => {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            Err(error) => {
+                let why = format!("failed to read directory `{}`: {error}", path.display());
+                return Err(io::Error::new(error.kind(), why));
+            }
+            listed => return listed,
+        }
     }
 }
 
@@ -473,6 +492,22 @@ mod tests {
         assert_eq!(name_without_replacing(&from, &to, Naming::Best).unwrap(), Publish::New);
         drop(create_new(&from).unwrap());
         assert_eq!(name_without_replacing(&from, &to, Naming::Best).unwrap(), Publish::Exists);
+    }
+
+    #[test]
+    fn somebody_who_moves_a_directory_does_not_prevent_a_look() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut alone = OpenOptions::new();
+        alone.access_mode(windows_sys::Win32::Storage::FileSystem::DELETE).share_mode(0);
+        let mover = alone.custom_flags(FILE_FLAG_BACKUP_SEMANTICS).open(dir.path()).unwrap();
+        assert!(std::fs::read_dir(dir.path()).is_err(), "this test proves nothing");
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            drop(mover);
+        });
+        assert_eq!(read_dir(dir.path()).unwrap().count(), 0);
+        let missing = read_dir(&dir.path().join("missing")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -13,11 +13,10 @@ use windows_sys::Win32::Security::Authorization::{
 };
 use windows_sys::Win32::Security::{
     ACCESS_ALLOWED_ACE, ACE_HEADER, ACL, DACL_SECURITY_INFORMATION, EqualSid, GetAce,
-    GetKernelObjectSecurity, GetSecurityDescriptorOwner, GetTokenInformation, INHERIT_ONLY_ACE,
-    IsWellKnownSid, OWNER_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID, SECURITY_ATTRIBUTES,
-    TOKEN_INFORMATION_CLASS, TOKEN_QUERY, TokenOwner, TokenUser, WELL_KNOWN_SID_TYPE,
-    WinBuiltinAdministratorsSid, WinCreatorOwnerRightsSid, WinCreatorOwnerSid, WinLocalSystemSid,
-    WinLogonIdsSid,
+    GetKernelObjectSecurity, GetSecurityDescriptorOwner, GetTokenInformation, IsWellKnownSid,
+    OWNER_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID, SECURITY_ATTRIBUTES, TOKEN_INFORMATION_CLASS,
+    TOKEN_QUERY, TokenOwner, TokenUser, WELL_KNOWN_SID_TYPE, WinBuiltinAdministratorsSid,
+    WinCreatorOwnerRightsSid, WinCreatorOwnerSid, WinLocalSystemSid, WinLogonIdsSid,
 };
 use windows_sys::Win32::Storage::FileSystem::{
     CreateDirectoryW, DELETE, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_DATA, WRITE_DAC, WRITE_OWNER,
@@ -65,8 +64,8 @@ pub(crate) fn trouble(folder: &File) -> io::Result<Option<String>> {
         call::done(unsafe { GetAce(about.rights, n, &raw mut entry) })?;
         // SAFETY: every entry begins with a header.
         let header = unsafe { *entry.cast::<ACE_HEADER>() };
-        let handed_down_only = u32::from(header.AceFlags) & INHERIT_ONLY_ACE != 0;
-        if header.AceType != ALLOWED || handed_down_only {
+        // One that is only handed down counts as well: the facts are what it is handed down to.
+        if header.AceType != ALLOWED {
             continue;
         }
         let entry: *const ACCESS_ALLOWED_ACE = entry.cast();

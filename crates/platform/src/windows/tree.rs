@@ -17,6 +17,9 @@ use super::{clock, identity};
 /// How long the system may need to close the handles of a process that has let go of its locks.
 const CLOSING: Duration = Duration::from_millis(200);
 
+/// How long a process may still be there that has let go of its locks.
+const LEAVING: Duration = Duration::from_millis(500);
+
 /// How long the end of one process may take.
 const FORCING: Duration = Duration::from_secs(2);
 
@@ -76,7 +79,7 @@ pub(crate) fn lives_on(who: &ProcessIdentity) -> bool {
         let rights = PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;
         let Some(process) = identity::open(who.pid, rights)? else { return Ok(false) };
         let is_it = identity::identity(&process, who.pid)?.started == who.started;
-        Ok(is_it && !identity::has_ended(&process, Some(FORCING))?)
+        Ok(is_it && !identity::has_ended(&process, Some(LEAVING))?)
     };
     looked().unwrap_or(true)
 }

@@ -177,6 +177,8 @@ impl Executor for Native {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
     use hearback_core::testing::suite;
 
@@ -253,9 +255,11 @@ mod tests {
         dir
     }
 
-    /// A mark that nobody else has at the same time.
+    /// A mark that nobody else has at the same time, in this process or in another.
     fn own_id() -> JobId {
-        JobId::mint(Native::default().wall().as_millis().unsigned_abs(), std::process::id().into())
+        static MINTED: AtomicU64 = AtomicU64::new(0);
+        let bits = u64::from(std::process::id()) * 4 + MINTED.fetch_add(1, Ordering::Relaxed);
+        JobId::mint(Native::default().wall().as_millis().unsigned_abs(), bits)
     }
 
     #[test]

@@ -133,6 +133,9 @@ mod tests {
     use super::*;
     use hearback_core::OsText;
     use hearback_core::testing::sample;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static MADE: AtomicU64 = AtomicU64::new(0);
 
     fn cmd(script: &str) -> Errand {
         Errand {
@@ -143,7 +146,8 @@ mod tests {
             within: Duration::from_secs(20),
             output_max: 1000,
             speaks_first: false,
-            mark: sample::id(u64::from(std::process::id())),
+            // Whoever is out of time is ended by its mark, so no two have the same.
+            mark: sample::id(u64::from(std::process::id()) * 4 + MADE.fetch_add(1, Ordering::Relaxed)),
         }
     }
 

@@ -211,7 +211,7 @@ fn scenario_78_a_running_job_with_an_unreadable_fact_still_tells_its_code() {
         let job = listed["jobs"].as_array().unwrap().iter().find(|job| job["id"] == **id).unwrap();
         assert_eq!(job["state"], "running", "{fact}: {job}");
         assert_eq!(job.get("pid").and_then(Value::as_u64), (*fact != "target.json").then_some(*pid), "{job}");
-        assert!(lives(*pid as u32), "{fact}");
+        assert!(alive(*pid as u32), "{fact}");
         assert_eq!(job["follow_up"]["state"], "waiting", "{fact}");
     }
     unchanged(&world, &before);
@@ -244,7 +244,7 @@ fn an_end_that_was_planted_is_not_believed_and_does_not_end_the_job() {
     assert_eq!(world.show(&id)["outcome"]["reason"], "unreadable");
     assert_eq!(steps(&world), [""; 0]);
     unchanged(&world, &before);
-    assert!(lives(pid), "only its supervisor ends a job");
+    assert!(alive(pid), "only its supervisor ends a job");
     fs::write(go, "").unwrap();
     eventually("the job has ended by itself", || (!alive(pid)).then_some(()));
     assert_eq!(world.show(&id)["outcome"]["reason"], "unreadable", "facts are not replaced");
@@ -675,11 +675,6 @@ fn unchanged(world: &World, before: &Snapshot) {
 fn notes(job: &Value) -> String {
     let notes = job["notes"].as_array().map(Vec::as_slice).unwrap_or_default();
     notes.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
-}
-
-/// Whether a process is there, as far as the tests can tell on this system.
-fn lives(pid: u32) -> bool {
-    alive(pid) || cfg!(windows)
 }
 
 fn program(name: &str) -> String {

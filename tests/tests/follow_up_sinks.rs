@@ -1,7 +1,9 @@
 //! What a sink is started with, and what of it is kept: the right session, the settings of today, no secrets.
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(any(target_os = "linux", windows))]
+use std::path::PathBuf;
 
 use fs_err as fs;
 use hearback_tests::{Outbox, Snapshot, bin, eventually, lines, run};
@@ -89,6 +91,7 @@ fn a_line_that_was_cut_short_spoils_no_other() {
 
 /// Puts a new program in the place of one that runs. Windows does not let go of that, but lets it be renamed, and so
 /// updaters do it. Tells where the old one is, if it still is anywhere.
+#[cfg(any(target_os = "linux", windows))]
 fn upgrade(program: &Path) -> Option<PathBuf> {
     let (old, new) = (program.with_extension("old"), program.with_extension("new"));
     fs::copy(bin("hearback"), &new).unwrap();
@@ -100,6 +103,7 @@ fn upgrade(program: &Path) -> Option<PathBuf> {
 }
 
 /// A program of this world that can be upgraded.
+#[cfg(any(target_os = "linux", windows))]
 fn installed(outbox: &Outbox) -> PathBuf {
     let program = outbox.world.scratch(format!("hearback{}", std::env::consts::EXE_SUFFIX));
     fs::copy(bin("hearback"), &program).unwrap();

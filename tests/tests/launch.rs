@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "the fixtures are ordinary programs")]
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
@@ -301,7 +301,7 @@ fn nothing_is_left(world: &World, id: &str, code: u32) {
     let job = world.show(id);
     assert_eq!(job["outcome"], serde_json::json!({"kind": "exited", "code": code}));
     assert_eq!(job.get("survivors"), None, "{job}");
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     assert_eq!(hearback_tests::carrying(&format!("HEARBACK_JOB={id}")), [0; 0]);
 }
 
@@ -651,6 +651,8 @@ fn stat(pid: u32) -> Stat {
 #[test]
 #[cfg(any(target_os = "linux", windows))]
 fn a_target_has_three_descriptors_and_nothing_to_read() {
+    use std::io::Write;
+
     let world = World::new();
     let (told, (reader, mut writer)) = (world.scratch("told"), io::pipe().unwrap());
     let mut caller = with_more_descriptors(&world, bin("act"));

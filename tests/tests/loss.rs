@@ -38,7 +38,7 @@ fn is_lost(world: &World, id: &str, pids: &[u32], what: &str) {
 
 #[test]
 fn scenario_69_a_supervisor_killed_hard_ends_its_job_and_is_reported_at_once() {
-    // Who leaves its Job Object on Windows is found by its mark.
+    // On Windows nobody may leave its Job Object, however it asks.
     let group = if cfg!(windows) { "breakaway" } else { "group" };
     for detach in ["none", group, "setsid", "double-fork"] {
         let world = World::new();

@@ -77,6 +77,9 @@ fn read(stream: &TcpStream) -> Option<Posted> {
 fn command_lines() -> Vec<u8> {
     // Under Wine there is that of its host.
     let proc = if cfg!(windows) { r"Z:\proc" } else { "/proc" };
+    if !std::path::Path::new(proc).exists() {
+        hearback_tests::skipped("nobody tells the command lines of others here");
+    }
     let processes = std::fs::read_dir(proc).into_iter().flatten().flatten();
     processes.flat_map(|process| fs::read(process.path().join("cmdline")).unwrap_or_default()).collect()
 }

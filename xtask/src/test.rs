@@ -5,7 +5,12 @@ use anyhow::Result;
 use crate::skips::Skips;
 use crate::workspace::Workspace;
 
+/// Builds hearback and the fixture programs for this machine.
+pub(crate) const PROGRAMS: [&str; 4] = ["build", "--workspace", "--bins", "--all-features"];
+
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<()> {
+    // Whoever runs the tests of one package alone would run them with an older program.
+    workspace.cargo(&PROGRAMS)?;
     let nextest = workspace.works("cargo", &["nextest", "--version"]);
     if !nextest {
         eprintln!("cargo-nextest is not installed: `cargo test` runs the same tests, more slowly");

@@ -39,7 +39,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     let env = wine.env();
     workspace.cargo_with_env(&[&["test", "--no-run"], &what[..]].concat(), &env)?;
     // Some tests have something done by the system around Wine, with fixtures that were built for it.
-    workspace.cargo(&["build", "--workspace", "--bins", "--all-features"])?;
+    workspace.cargo(&test::PROGRAMS)?;
     let nextest = workspace.works("cargo", &["nextest", "--version"]);
     let runner: &[&str] = match nextest {
         true => &["nextest", "run", "--no-fail-fast", "--test-threads", THREADS],

@@ -156,7 +156,10 @@ impl Drop for Workshop {
         let deadline = native.awake() + SOON;
         // Who is just leaving may have something in there open, and so may a virus scanner. What cannot be removed is
         // found by tidying, an hour later.
-        while native.remove(&self.0).is_err() && native.awake() < deadline {
+        let in_the_way = [io::ErrorKind::PermissionDenied, io::ErrorKind::DirectoryNotEmpty];
+        while native.remove(&self.0).is_err_and(|error| in_the_way.contains(&error.kind()))
+            && native.awake() < deadline
+        {
             std::thread::sleep(BETWEEN_LOOKS);
         }
     }

@@ -149,6 +149,7 @@ pub(crate) fn parse_all(
 }
 
 #[cfg(test)]
+#[cfg(feature = "webhook")]
 mod tests {
     use super::*;
 
@@ -157,7 +158,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "webhook")]
     fn a_webhook_needs_an_address_that_is_safe_and_the_name_of_a_secret() {
         let good = parse("url = 'https://example.org/x'\nsecret_env = 'HOOK'").unwrap();
         let (url, secret_env) = ("https://example.org/x".to_owned(), "HOOK".to_owned());

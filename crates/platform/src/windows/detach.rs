@@ -22,7 +22,7 @@ use windows_sys::Win32::System::Threading::{
 };
 
 use super::process::{ADOPT, Creation, Streams};
-use super::{call, command_line, environment, identity};
+use super::{call, command_line, environment, identity, rights};
 use crate::wire::PipeLink;
 use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK, mark, program};
 
@@ -162,7 +162,9 @@ fn owner() -> Option<OwnedHandle> {
     let owner = identity::open(pid, rights).ok()??;
     let is_it = identity::identity(&owner, pid).ok()?.started == started;
     let lives = !identity::has_ended(&owner, Some(Duration::ZERO)).ok()?;
-    (is_it && lives).then_some(owner)
+    // A child has the rights of its parent, and ours are what the launch was made with.
+    let mighty = rights::are_those_of(&owner).ok()?;
+    (is_it && lives && mighty).then_some(owner)
 }
 
 /// The null device, to read from and to write to.

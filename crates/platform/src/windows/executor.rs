@@ -166,7 +166,7 @@ impl Running for LocalRunning {
                     }
                 }
                 Stage::Exited => {
-                    // Those who have left are looked for when nobody is left who has not.
+                    // Those outside are looked for by their mark when nobody is left inside.
                     if self.inside().is_empty() && self.members().is_empty() {
                         self.stage = Stage::Empty;
                         return RunEvent::Emptied;
@@ -200,7 +200,7 @@ impl Running for LocalRunning {
             let _ = self.job.terminate();
             let mut left = self.inside();
             if left.is_empty() {
-                // Nobody is inside who could start another one, so whoever has left can be ended for good.
+                // Nobody is inside who could start another one, so whoever is outside can be ended for good.
                 let within = deadline.saturating_sub(clock::awake());
                 left =
                     tree::end_marked(&self.id, within).map_or_else(|_| Vec::new(), |report| report.survivors);

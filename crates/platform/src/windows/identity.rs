@@ -22,7 +22,8 @@ use super::{call, clock, threads};
 /// What it takes to tell who a process is and whether it is still there.
 const LOOK: PROCESS_ACCESS_RIGHTS = PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;
 
-/// Windows documents no name for a boot. The wall time of the boot moves with the clock and is none.
+/// Windows documents no name for a boot. The wall time of the boot moves with the clock and is none, and what serves
+/// for ages (`clock::boot`) may change within one: a process that is older than that would look gone.
 pub(crate) fn boot() -> Option<BootId> {
     None
 }

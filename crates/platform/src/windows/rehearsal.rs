@@ -10,7 +10,7 @@ use super::executor::create;
 use super::job::{Job, LETS_GO};
 use super::process::{Created, Creation, Streams};
 use super::terminal::Terminal;
-use super::{command_line, detach, environment, identity, tree};
+use super::{command_line, detach, environment, identity, system, tree};
 use crate::probe::RehearsalRequest;
 
 /// What the terminal of a process is called in that process.
@@ -91,6 +91,7 @@ fn spawn(request: &RehearsalRequest, terminal: Option<Terminal>) -> io::Result<R
     let launcher = match &terminal {
         None => create(&request.program, &line, &cwd, [], streams, &group)?,
         Some(_) => {
+            system::ask_nobody();
             let environment = environment::block([])?;
             let (program, job, terminal) = (&*request.program, Some(&group), terminal.as_ref());
             let creation = Creation {

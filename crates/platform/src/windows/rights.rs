@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 
 use fs_err::File;
-use windows_sys::Win32::Foundation::{ERROR_SUCCESS, GENERIC_ALL, GENERIC_WRITE, LocalFree};
+use windows_sys::Win32::Foundation::{ERROR_SUCCESS, GENERIC_ALL, GENERIC_WRITE, HANDLE, LocalFree};
 use windows_sys::Win32::Security::Authorization::{
     ConvertSidToStringSidW, ConvertStringSecurityDescriptorToSecurityDescriptorW, GetSecurityInfo,
     SDDL_REVISION_1, SE_FILE_OBJECT,
@@ -15,8 +15,9 @@ use windows_sys::Win32::Security::{
     ACCESS_ALLOWED_ACE, ACE_HEADER, ACL, DACL_SECURITY_INFORMATION, EqualSid, GetAce,
     GetKernelObjectSecurity, GetSecurityDescriptorOwner, GetTokenInformation, IsWellKnownSid,
     OWNER_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID, SECURITY_ATTRIBUTES, TOKEN_INFORMATION_CLASS,
-    TOKEN_QUERY, TokenOwner, TokenUser, WELL_KNOWN_SID_TYPE, WinBuiltinAdministratorsSid,
-    WinCreatorOwnerRightsSid, WinCreatorOwnerSid, WinLocalSystemSid, WinLogonIdsSid,
+    TOKEN_QUERY, TokenIntegrityLevel, TokenOwner, TokenUser, WELL_KNOWN_SID_TYPE,
+    WinBuiltinAdministratorsSid, WinCreatorOwnerRightsSid, WinCreatorOwnerSid, WinLocalSystemSid,
+    WinLogonIdsSid,
 };
 use windows_sys::Win32::Storage::FileSystem::{
     CreateDirectoryW, DELETE, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_DATA, WRITE_DAC, WRITE_OWNER,
@@ -38,8 +39,11 @@ const WRITING: u32 = FILE_WRITE_DATA
     | WRITE_OWNER
     | GENERIC_WRITE
     | GENERIC_ALL;
-/// The kind of entry that allows something. Other kinds refuse, watch, or allow under conditions that we do not know.
+/// The kind of entry that allows something.
 const ALLOWED: u8 = 0;
+/// Kinds that allow something under conditions that we do not know: for compounds, objects, callbacks, and both of
+/// these. The rest refuse, or watch.
+const ALLOWED_PERHAPS: [u8; 4] = [4, 5, 9, 11];
 /// Room for an identifier, which has at most 68 bytes, behind what a token or a descriptor has before it.
 const WORDS: usize = 32;
 
@@ -64,6 +68,9 @@ pub(crate) fn trouble(folder: &File) -> io::Result<Option<String>> {
         call::done(unsafe { GetAce(about.rights, n, &raw mut entry) })?;
         // SAFETY: every entry begins with a header.
         let header = unsafe { *entry.cast::<ACE_HEADER>() };
+        if ALLOWED_PERHAPS.contains(&header.AceType) {
+            return Ok(Some("may be written by others under some conditions".into()));
+        }
         // One that is only handed down counts as well: the facts are what it is handed down to.
         if header.AceType != ALLOWED {
             continue;
@@ -130,6 +137,28 @@ pub(crate) fn make_private_dir(path: &[u16]) -> io::Result<()> {
     call::done(unsafe { CreateDirectoryW(path.as_ptr(), &raw const attributes) })
 }
 
+/// Whether another process may do what we may: its user is ours, and it is as trusted as we are. One that is elevated,
+/// or confined, is not.
+pub(crate) fn are_those_of(process: &OwnedHandle) -> io::Result<bool> {
+    // SAFETY: gives a constant that stands for this process.
+    let me = unsafe { GetCurrentProcess() };
+    let (ours, theirs) = (token_of(me)?, token_of(process.as_raw_handle())?);
+    for what in [TokenUser, TokenIntegrityLevel] {
+        if !Told::by(&ours, what)?.is(Told::by(&theirs, what)?.sid()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn token_of(process: HANDLE) -> io::Result<OwnedHandle> {
+    let mut token = null_mut();
+    // SAFETY: the handle stands for this process or is borrowed by the caller, and the pointer is to one of ours.
+    call::done(unsafe { OpenProcessToken(process, TOKEN_QUERY, &raw mut token) })?;
+    // SAFETY: the call above made this handle for us.
+    unsafe { call::own(token) }
+}
+
 /// Who runs this process, and to whom belongs what it makes: mostly the same, but not for an elevated administrator.
 struct Me {
     user: Told,
@@ -143,13 +172,8 @@ impl Me {
         if let Some(me) = ME.get() {
             return Ok(me);
         }
-        let mut token = null_mut();
         // SAFETY: gives a constant that stands for this process.
-        let process = unsafe { GetCurrentProcess() };
-        // SAFETY: the handle stands for this process, and the pointer is to one of ours.
-        call::done(unsafe { OpenProcessToken(process, TOKEN_QUERY, &raw mut token) })?;
-        // SAFETY: the call above made this handle for us.
-        let token: OwnedHandle = unsafe { call::own(token) }?;
+        let token = token_of(unsafe { GetCurrentProcess() })?;
         let me = Self { user: Told::by(&token, TokenUser)?, owner: Told::by(&token, TokenOwner)? };
         Ok(ME.get_or_init(|| me))
     }

@@ -1,4 +1,5 @@
-//! Who carries the mark of a job: what a Job Object does not own because it asked to leave, and what outlived one.
+//! Who carries the mark of a job: what is in no Job Object of ours because another was made its parent, and what
+//! outlived one.
 //!
 //! The environment of a process is where its process block says, which is how debuggers and process viewers find it.
 //! Nobody may look into a process of another user, so those are not found; none of ours is among them.

@@ -26,7 +26,7 @@ const FORCING: Duration = Duration::from_secs(2);
 /// Ends what a dead supervisor left behind.
 ///
 /// Its Job Object was closed with it, which ends the tree. What remains to be done is to see that this has happened to
-/// the target, and to end whoever had left the job and still carries its mark. None of them shares a console with us,
+/// the target, and to end whoever was not in it and carries its mark. None of them shares a console with us,
 /// and there is no other way to ask, so nobody is asked, and no grace is waited for.
 pub(crate) fn sweep(
     job: &JobId,

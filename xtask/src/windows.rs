@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::skips::Skips;
-use crate::workspace::Workspace;
+use crate::workspace::{self, Workspace};
 use crate::{targets, test, tidy};
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
@@ -67,13 +67,12 @@ fn in_private(workspace: &Workspace, args: &[String]) -> Option<Result<()>> {
     if std::env::var_os(PRIVATE_MOUNTS).is_some() || !permitted() {
         return None;
     }
-    let again = || {
-        let me = std::env::current_exe()?.display().to_string();
-        let args: Vec<_> = args.iter().map(String::as_str).collect();
-        let whole = [&unshare[..], &[&me, "windows"], &args].concat();
-        workspace.run_with_env("unshare", &whole, &[(PRIVATE_MOUNTS, "yes")])
-    };
-    Some(again())
+    // Through cargo: the steps before this one may have built this program anew, in the place of the one that runs.
+    let cargo = workspace::cargo().to_string_lossy().into_owned();
+    let again = [&cargo, "run", "--quiet", "--package", "xtask", "--", "windows"];
+    let args: Vec<_> = args.iter().map(String::as_str).collect();
+    let whole = [&unshare[..], &again, &args].concat();
+    Some(workspace.run_with_env("unshare", &whole, &[(PRIVATE_MOUNTS, "yes")]))
 }
 
 /// A path of the host as Wine names it.

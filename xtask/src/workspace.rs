@@ -108,7 +108,7 @@ impl Workspace {
 }
 
 /// The cargo that started us, so that `cargo +nightly xtask` stays on one toolchain.
-fn cargo() -> OsString {
+pub(crate) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 

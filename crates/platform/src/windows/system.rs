@@ -5,7 +5,7 @@ use std::os::windows::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use windows_sys::Win32::System::Diagnostics::Debug::{
-    SEM_FAILCRITICALERRORS, SEM_NOOPENFILEERRORBOX, SetErrorMode,
+    GetErrorMode, SEM_FAILCRITICALERRORS, SEM_NOOPENFILEERRORBOX, SetErrorMode,
 };
 use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
 use windows_sys::Win32::System::SystemInformation::GetSystemDirectoryW;
@@ -33,8 +33,10 @@ pub(crate) fn cmd() -> PathBuf {
 /// Lets no error of this process, or of one that it starts, wait for somebody to click it away: a library that is
 /// missing is reported by the code of the program. Crashes are still reported to whoever collects them.
 pub(crate) fn ask_nobody() {
-    // SAFETY: takes numbers, and changes nothing but what it says.
-    unsafe { SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOOPENFILEERRORBOX) };
+    // SAFETY: gives a number.
+    let already = unsafe { GetErrorMode() };
+    // SAFETY: takes a number, and changes nothing but what it says.
+    unsafe { SetErrorMode(already | SEM_FAILCRITICALERRORS | SEM_NOOPENFILEERRORBOX) };
 }
 
 /// Whether this is Wine, which has the calls of Windows and some programs that only have the names.

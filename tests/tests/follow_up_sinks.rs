@@ -65,7 +65,8 @@ fn a_secret_that_a_sink_complains_with_is_not_recorded() {
         let id = run(launch).ok();
         let job = eventually("it is a dead letter", || {
             let mut show = outbox.world.command(["show", &id, "--json"]);
-            // Whoever finds it due before the supervisor is at it has it delivered, and masks what it knows itself.
+            // Whoever finds it due before the supervisor is at it has it delivered, and masks what it knows itself. One
+            // that does not know the secret would record it: a limit that README.md names.
             show.env("API_TOKEN", SECRET);
             let job: Value = serde_json::from_str(&run(show).ok()).unwrap();
             (job["follow_up"]["state"] == "dead_letter").then_some(job)

@@ -4,12 +4,13 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
+use hearback_core::port::process::Presence;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::port::sink::{Answer, Delivery, FollowUpSink, Sinks, Trip};
 use hearback_core::session::{Interruption, TurnCause, TurnHow};
 use hearback_core::{
-    Extra, FORMAT, Fact, JobId, JobView, Lease, LeaseResult, LockState, NoticeBytes, Observed, OsText,
-    Receipt, ReceiptHow, Spec,
+    BegunBy, Extra, FORMAT, Fact, JobId, JobView, Lease, LeaseResult, LockState, NoticeBytes, Observed,
+    OsText, Receipt, ReceiptHow, Spec,
 };
 
 use super::due::{Claim, Due, Retry, age_of_end, due};
@@ -235,9 +236,23 @@ impl Deliverer<'_> {
         if matches!(self.due(seen)?, Due::Never | Due::In(_)) || self.is_monitored()? {
             return Ok(false);
         }
+        if self.is_on_its_way(seen)? {
+            return Ok(false);
+        }
         // Taken as a deliverer takes it: where there is no room for the lock, nobody else is to be sent out.
         let lock = self.ports.store.lock(&seen.id, JobLock::Deliverer, LockMode::Exclusive, Wait::Try)?;
         Ok(lock.is_some())
+    }
+
+    /// Whether the supervisor is still there: it delivers next, and knows what the launch was given to keep secret. One
+    /// that keeps what was left behind has sent somebody else.
+    fn is_on_its_way(&self, seen: &Observed) -> Result<bool, StoreError> {
+        let Some(BegunBy::Supervisor(supervisor)) = seen.facts.begin.present().map(|begin| &begin.by) else {
+            return Ok(false);
+        };
+        let is_there = self.ports.processes.presence(supervisor) == Presence::Same;
+        let keeper = || self.ports.store.lock(&seen.id, JobLock::Keeper, LockMode::Exclusive, Wait::Try);
+        Ok(is_there && keeper()?.is_some())
     }
 
     /// The number of the attempt that somebody is at right now.
@@ -732,6 +747,29 @@ mod tests {
         drop(at_it);
         assert_eq!(over.recv_timeout(Duration::from_secs(20)), Ok(true), "and not for an hour");
         assert_eq!(world.state(), FollowUpState::Delivered);
+    }
+
+    #[test]
+    fn whoever_has_a_supervisor_is_not_forsaken() {
+        let processes = FakeProcesses::default();
+        let mut world = world(&["a"]);
+        world.ports = Ports::new(world.store.clone(), processes.clone(), world.clock.clone());
+        let sink = FakeSink::default();
+        let is_forsaken = || {
+            let seen = world.store.observe(&world.id).unwrap().unwrap();
+            world.deliverer(&sink, 8).is_forsaken(&seen).unwrap()
+        };
+        assert!(is_forsaken(), "its supervisor is gone");
+        let facts = world.store.facts(&world.id);
+        let Some(BegunBy::Supervisor(supervisor)) = facts.begin.present().map(|begin| begin.by.clone())
+        else {
+            panic!("somebody supervised it");
+        };
+        processes.spawn(supervisor);
+        assert!(!is_forsaken(), "its supervisor is about to deliver");
+        let keeper = world.ports.share(&world.id, JobLock::Keeper).unwrap();
+        assert!(is_forsaken(), "its supervisor has something else to do");
+        drop(keeper);
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub fn stop(pid: u32) {
     #[cfg(unix)]
     signal(pid, nix::sys::signal::Signal::SIGSTOP);
     #[cfg(windows)]
-    hearback_platform::suspend(pid).unwrap();
+    hearback_platform::testing::suspend(pid).unwrap();
 }
 
 /// Lets a process go on that was stopped.
@@ -73,7 +73,7 @@ pub fn go_on(pid: u32) {
     #[cfg(unix)]
     signal(pid, nix::sys::signal::Signal::SIGCONT);
     #[cfg(windows)]
-    hearback_platform::resume(pid).unwrap();
+    hearback_platform::testing::resume(pid).unwrap();
 }
 
 #[cfg(unix)]
@@ -88,7 +88,7 @@ pub fn carrying(entry: &str) -> Vec<u32> {
     #[cfg(target_os = "linux")]
     return crate::linux::carrying(entry);
     #[cfg(windows)]
-    return hearback_platform::carrying(entry).expect("processes can be listed");
+    return hearback_platform::testing::carrying(entry).expect("processes can be listed");
 }
 
 /// When a process was started, in ticks of the system: with this, a pid names one process and no other. Nothing if

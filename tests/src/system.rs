@@ -49,7 +49,7 @@ pub fn is_wine() -> bool {
 /// Whether this is Windows itself, and not Wine: some things only the one can show.
 pub fn is_real_windows() -> bool {
     #[cfg(windows)]
-    return !hearback_platform::is_wine();
+    return !hearback_platform::testing::is_wine();
     #[cfg(not(windows))]
     return false;
 }

@@ -38,15 +38,7 @@ pub use service::ServicePlace;
 pub use stop::StopWatch;
 pub use sys::files::state_directory;
 pub use sys::service::service_place;
-#[cfg(windows)]
-pub use sys::terminal::{InTerminal, heed_ctrl_c, press_ctrl_c};
+#[cfg(all(windows, feature = "testing"))]
+pub use sys::testing;
 pub use sys::text::{TERMINALS_TAKE_BYTES, from_os, split_variable, to_os};
-#[cfg(windows)]
-pub use sys::{
-    detach::{close_my_output, on_my_console},
-    job::confine_myself,
-    snapshot::carrying,
-    system::is_wine,
-    threads::{resume, suspend},
-};
 pub use wire::StdioWire;

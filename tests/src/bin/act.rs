@@ -122,7 +122,7 @@ fn close_output() {
 
 #[cfg(windows)]
 fn close_output() {
-    hearback_platform::close_my_output();
+    hearback_platform::testing::close_my_output();
 }
 
 fn wait(done: impl Fn() -> bool) {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1).peekable();
     let lets_go = args.next_if(|arg| arg == "--lets-go").is_some();
-    hearback_platform::confine_myself(lets_go).expect("anybody may be in a Job Object");
+    hearback_platform::testing::confine_myself(lets_go).expect("anybody may be in a Job Object");
     let program = args.next().expect("PROG is needed");
     let status = std::process::Command::new(program).args(args).status().expect("a child can be started");
     std::process::exit(status.code().unwrap_or(1));

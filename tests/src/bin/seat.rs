@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     let console = |name| console(name).expect("this process is in a terminal");
     let (input, output) = (console("CONIN$"), console("CONOUT$"));
     assert!(input.is_terminal() && output.is_terminal());
-    hearback_platform::heed_ctrl_c().expect("anybody may");
+    hearback_platform::testing::heed_ctrl_c().expect("anybody may");
     let mut args = std::env::args_os().skip(1);
     let file = std::path::PathBuf::from(args.next().expect("FILE is needed"));
     let mut command = std::process::Command::new(args.next().expect("PROG is needed"));
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         }
         if !pressed && file.exists() {
             pressed = true;
-            hearback_platform::press_ctrl_c().expect("this process is in a terminal");
+            hearback_platform::testing::press_ctrl_c().expect("this process is in a terminal");
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -98,7 +98,7 @@ fn descriptors(out: &mut Vec<u8>) -> io::Result<()> {
 
 #[cfg(windows)]
 fn on_the_console(out: &mut Vec<u8>) -> io::Result<()> {
-    let pids = hearback_platform::on_my_console().into_iter().map(|pid| format!(" {pid}"));
+    let pids = hearback_platform::testing::on_my_console().into_iter().map(|pid| format!(" {pid}"));
     writeln!(out, "console{}", pids.collect::<String>())
 }
 

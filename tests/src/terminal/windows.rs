@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use fs_err as fs;
-use hearback_platform::InTerminal;
+use hearback_platform::testing::InTerminal;
 use tempfile::TempDir;
 
 use super::screen;

@@ -70,30 +70,6 @@ pub(crate) fn print_unicode() {
     unsafe { SetConsoleCP(CP_UTF8) };
 }
 
-/// Everybody who is on the console of this process, itself among them. Only our tests ask.
-pub fn on_my_console() -> Vec<u32> {
-    // Far more than are ever there.
-    let mut pids = [0; 256];
-    // SAFETY: the pointer is to as many numbers as are said.
-    let found = unsafe { GetConsoleProcessList(pids.as_mut_ptr(), pids.len() as u32) };
-    pids.into_iter().take(found as usize).collect()
-}
-
-/// Gives up the output of this process: what it prints from now on goes nowhere. Only our tests do it, as a target.
-pub fn close_my_output() {
-    let [output, error] = [STD_OUTPUT_HANDLE, STD_ERROR_HANDLE].map(standard);
-    for stream in [STD_OUTPUT_HANDLE, STD_ERROR_HANDLE] {
-        // SAFETY: none stands in for a stream that is not there.
-        unsafe { SetStdHandle(stream, std::ptr::null_mut()) };
-    }
-    // SAFETY: it was a standard stream of this process, and is none any more, so it is ours to close.
-    drop(unsafe { call::own(output) });
-    if error != output {
-        // SAFETY: as above.
-        drop(unsafe { call::own(error) });
-    }
-}
-
 pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
     let (word, tell) = io::pipe()?;
     let (hear, answer) = io::pipe()?;
@@ -187,7 +163,7 @@ pub(crate) fn close_standard_streams() {
     }
 }
 
-fn standard(stream: STD_HANDLE) -> windows_sys::Win32::Foundation::HANDLE {
+pub(super) fn standard(stream: STD_HANDLE) -> windows_sys::Win32::Foundation::HANDLE {
     // SAFETY: takes a number and gives what is in its place, without making anything.
     unsafe { GetStdHandle(stream) }
 }

@@ -556,7 +556,7 @@ mod tests {
             // Wine has none; what Windows keeps its own files on does.
             Err(error) => {
                 assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}");
-                assert!(crate::is_wine());
+                assert!(crate::sys::system::is_wine());
                 assert_eq!(stored(&file, from).unwrap(), Some(from..1 << 20));
             }
         }

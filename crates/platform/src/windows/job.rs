@@ -10,16 +10,14 @@ use std::time::Duration;
 use hearback_core::ProcessIdentity;
 use windows_sys::Win32::Foundation::ERROR_MORE_DATA;
 use windows_sys::Win32::System::JobObjects::{
-    AssignProcessToJobObject, CreateJobObjectW, IsProcessInJob, JOB_OBJECT_LIMIT,
-    JOB_OBJECT_LIMIT_BREAKAWAY_OK, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
-    JOBOBJECT_BASIC_ACCOUNTING_INFORMATION, JOBOBJECT_BASIC_LIMIT_INFORMATION,
-    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JOBOBJECTINFOCLASS, JobObjectBasicAccountingInformation,
-    JobObjectBasicProcessIdList, JobObjectExtendedLimitInformation, QueryInformationJobObject,
-    SetInformationJobObject, TerminateJobObject,
+    CreateJobObjectW, IsProcessInJob, JOB_OBJECT_LIMIT, JOB_OBJECT_LIMIT_BREAKAWAY_OK,
+    JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, JOBOBJECT_BASIC_ACCOUNTING_INFORMATION,
+    JOBOBJECT_BASIC_LIMIT_INFORMATION, JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JOBOBJECTINFOCLASS,
+    JobObjectBasicAccountingInformation, JobObjectBasicProcessIdList, JobObjectExtendedLimitInformation,
+    QueryInformationJobObject, SetInformationJobObject, TerminateJobObject,
 };
 use windows_sys::Win32::System::Threading::{
-    GetCurrentProcess, PROCESS_NAME_WIN32, PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE,
-    QueryFullProcessImageNameW,
+    PROCESS_NAME_WIN32, PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, QueryFullProcessImageNameW,
 };
 
 use super::system::{self, PATH_MAX};
@@ -173,26 +171,6 @@ impl AsRawHandle for Job {
     fn as_raw_handle(&self) -> RawHandle {
         self.handle.as_raw_handle()
     }
-}
-
-/// Puts this process, and whatever it starts from now on, into a Job Object of its own that ends with it. So a
-/// terminal or an agent may confine what it runs; only our tests do it.
-///
-/// # Errors
-///
-/// When the system would not.
-pub fn confine_myself(lets_go: bool) -> io::Result<()> {
-    let job = Job::new()?;
-    if lets_go {
-        job.limit(LETS_GO)?;
-    }
-    // SAFETY: gives a constant that stands for this process.
-    let me = unsafe { GetCurrentProcess() };
-    // SAFETY: the job is ours, and the other handle stands for this process.
-    call::done(unsafe { AssignProcessToJobObject(job.handle.as_raw_handle(), me) })?;
-    // Closed by the system at our end.
-    std::mem::forget(job);
-    Ok(())
 }
 
 /// Whether this is the helper that gives a process its console. It is in its job and has its mark, and ends by itself.

@@ -39,6 +39,9 @@ pub(crate) mod stop;
 pub(crate) mod system;
 #[expect(unsafe_code, reason = "pseudo consoles have no safe wrapper, and not every Windows has them")]
 pub(crate) mod terminal;
+#[cfg(feature = "testing")]
+#[expect(unsafe_code, reason = "what is done to other processes and consoles has no safe wrapper")]
+pub mod testing;
 pub(crate) mod text;
 #[expect(unsafe_code, reason = "threads of another process have no safe wrapper")]
 pub(crate) mod threads;

@@ -38,22 +38,18 @@ pub(crate) struct Marked {
 
 /// Every process but us that carries the mark of this job.
 pub(crate) fn marked(job: &JobId) -> io::Result<Vec<Marked>> {
-    let marks = [JOB_MARK, ERRAND_MARK].map(|name| format!("{name}={job}").encode_utf16().collect());
-    found(&marks)
+    let marks = [JOB_MARK, ERRAND_MARK].map(|name| wide(&format!("{name}={job}")));
+    found(|entry| marks.iter().any(|mark| entry == mark))
 }
 
-/// The processes that have `NAME=value` in their environment, ourselves not among them. For tests.
-///
-/// # Errors
-///
-/// When the system would not list them.
-pub fn carrying(entry: &str) -> io::Result<Vec<u32>> {
-    Ok(found(&[entry.encode_utf16().collect()])?.into_iter().map(|found| found.process.pid).collect())
+fn wide(text: &str) -> Vec<u16> {
+    text.encode_utf16().collect()
 }
 
-fn found(marks: &[Vec<u16>]) -> io::Result<Vec<Marked>> {
+/// Every process but us with such an entry in its environment.
+pub(super) fn found(is_mark: impl Fn(&[u16]) -> bool) -> io::Result<Vec<Marked>> {
     let others = pids()?.into_iter().filter(|pid| *pid != std::process::id());
-    Ok(others.filter_map(|pid| look(pid, marks)).collect())
+    Ok(others.filter_map(|pid| look(pid, &is_mark)).collect())
 }
 
 fn pids() -> io::Result<Vec<u32>> {
@@ -65,12 +61,11 @@ fn pids() -> io::Result<Vec<u32>> {
     Ok(pids)
 }
 
-fn look(pid: u32, marks: &[Vec<u16>]) -> Option<Marked> {
+fn look(pid: u32, is_mark: impl Fn(&[u16]) -> bool) -> Option<Marked> {
     let rights = PROCESS_QUERY_INFORMATION | PROCESS_VM_READ | PROCESS_TERMINATE | PROCESS_SYNCHRONIZE;
     let handle = identity::open(pid, rights).ok()??;
     let process = identity::identity(&handle, pid).ok()?;
-    let carries =
-        environment(&handle)?.split(|unit| *unit == 0).any(|entry| marks.iter().any(|mark| entry == mark));
+    let carries = environment(&handle)?.split(|unit| *unit == 0).any(is_mark);
     let lives = !identity::has_ended(&handle, Some(std::time::Duration::ZERO)).ok()?;
     (carries && lives && !is_console_host(&handle)).then_some(Marked { process, handle })
 }
@@ -80,6 +75,14 @@ fn environment(process: &OwnedHandle) -> Option<Vec<u16>> {
     if cfg!(not(target_pointer_width = "64")) {
         return None;
     }
+    let parameters = word(process, about(process)?.PebBaseAddress as usize + PARAMETERS)?;
+    let size = word(process, parameters + ENVIRONMENT_SIZE)?.min(ENVIRONMENT_MAX);
+    let mut block = vec![0_u16; size / size_of::<u16>()];
+    read(process, word(process, parameters + ENVIRONMENT)?, &mut block)?;
+    Some(block)
+}
+
+fn about(process: &OwnedHandle) -> Option<PROCESS_BASIC_INFORMATION> {
     let mut about = PROCESS_BASIC_INFORMATION::default();
     // SAFETY: the handle is ours, and the pointer is to as many bytes as are said, of what is said.
     let status = unsafe {
@@ -91,14 +94,7 @@ fn environment(process: &OwnedHandle) -> Option<Vec<u16>> {
             std::ptr::null_mut(),
         )
     };
-    if status != 0 {
-        return None;
-    }
-    let parameters = word(process, about.PebBaseAddress as usize + PARAMETERS)?;
-    let size = word(process, parameters + ENVIRONMENT_SIZE)?.min(ENVIRONMENT_MAX);
-    let mut block = vec![0_u16; size / size_of::<u16>()];
-    read(process, word(process, parameters + ENVIRONMENT)?, &mut block)?;
-    Some(block)
+    (status == 0).then_some(about)
 }
 
 fn word(process: &OwnedHandle, at: usize) -> Option<usize> {

@@ -40,7 +40,7 @@ pub(crate) fn ask_nobody() {
 }
 
 /// Whether this is Wine, which has the calls of Windows and some programs that only have the names.
-pub fn is_wine() -> bool {
+pub(crate) fn is_wine() -> bool {
     // SAFETY: the name ends with a zero.
     let library = unsafe { GetModuleHandleW(w!("ntdll.dll")) };
     // SAFETY: the library is loaded in every process and stays; the name ends with a zero.

@@ -3,23 +3,16 @@
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::windows::io::AsRawHandle;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
-use hearback_core::Exit;
 use windows_sys::Win32::Foundation::HANDLE;
-use windows_sys::Win32::System::Console::{
-    COORD, CTRL_C_EVENT, GenerateConsoleCtrlEvent, HPCON, SetConsoleCtrlHandler,
-};
+use windows_sys::Win32::System::Console::{COORD, HPCON};
 use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
 use windows_sys::core::{HRESULT, PCSTR};
 use windows_sys::{s, w};
 
-use super::executor::exit_code;
-use super::process::{Created, Creation, Streams};
-use super::{call, command_line, detach, environment, identity, system};
+use super::system;
 
 /// What a console asks its window on newer systems before anybody may print, and how one answers that knows nothing
 /// special. It waits three seconds for that.
@@ -32,6 +25,7 @@ type Create = unsafe extern "system" fn(COORD, HANDLE, HANDLE, u32, *mut HPCON) 
 type Close = unsafe extern "system" fn(HPCON);
 
 /// A terminal. Dropped, it is closed.
+#[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests type and look"))]
 pub(crate) struct Terminal {
     // Closed before its input is: a console whose input has ended may end before it has told anybody.
     console: Console,
@@ -56,9 +50,12 @@ impl Terminal {
     pub(super) fn raw(&self) -> HPCON {
         self.console.handle
     }
+}
 
+#[cfg(feature = "testing")]
+impl Terminal {
     /// Closes it. Whatever was shown in it comes when nobody is in it any more.
-    fn close(self) -> Receiver<Vec<u8>> {
+    pub(super) fn close(self) -> Receiver<Vec<u8>> {
         let Self { console, keys, shown, screen } = self;
         // Wine returns from this when the console is gone, and has said all that it had to say.
         drop(console);
@@ -68,6 +65,11 @@ impl Terminal {
             let _ = screen.write_all(ALL_WAS_SHOWN);
         }
         shown
+    }
+
+    /// Types, as at its keyboard.
+    pub(super) fn type_in(&self, keys: &str) -> io::Result<()> {
+        (&*self.keys).write_all(keys.as_bytes())
     }
 }
 
@@ -135,89 +137,4 @@ fn procedure(name: PCSTR) -> io::Result<unsafe extern "system" fn() -> isize> {
     let library = unsafe { GetModuleHandleW(w!("kernel32.dll")) };
     // SAFETY: the library is loaded in every process and stays, and the name ends with a zero.
     unsafe { GetProcAddress(library, name) }.ok_or_else(|| io::ErrorKind::Unsupported.into())
-}
-
-/// A program in a terminal, with whoever has this in the place of the window. Dropped, the terminal is closed, and
-/// everybody in it ends. Only our tests need it.
-pub struct InTerminal {
-    created: Created,
-    terminal: Option<Terminal>,
-}
-
-impl InTerminal {
-    /// Starts it. Its standard streams are the null device; it finds its console by the names `CONIN$` and `CONOUT$`.
-    ///
-    /// # Errors
-    ///
-    /// When there are no such terminals here, or the program cannot be started.
-    pub fn start(command: &Command, columns: u16, rows: u16) -> io::Result<Self> {
-        let terminal = Terminal::open(columns, rows)?;
-        let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
-        let cwd = command.get_current_dir().map_or_else(std::env::current_dir, |cwd| Ok(cwd.to_owned()))?;
-        let creation = Creation {
-            program: command.get_program().as_ref(),
-            line: &command_line::command_line(command.get_program(), &arguments)?,
-            environment: &environment::block(command.get_envs())?,
-            cwd: &cwd,
-            streams: Streams { input: detach::null()?, output: detach::null()?, error: None },
-            job: None,
-            terminal: Some(&terminal),
-        };
-        let created = creation.create(0)?;
-        Ok(Self { created, terminal: Some(terminal) })
-    }
-
-    /// Types, as at the keyboard of the terminal.
-    ///
-    /// # Errors
-    ///
-    /// When it is closed.
-    pub fn type_in(&self, keys: &str) -> io::Result<()> {
-        let terminal = self.terminal.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        (&*terminal.keys).write_all(keys.as_bytes())
-    }
-
-    /// Waits for the end of the program, and tells its code; nothing if it runs on.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be waited for.
-    pub fn wait(&self, within: Duration) -> io::Result<Option<u32>> {
-        if !identity::has_ended(&self.created.process, Some(within))? {
-            return Ok(None);
-        }
-        match exit_code(&self.created.process) {
-            Some(Exit::Exited { code }) => Ok(Some(code)),
-            _ => Err(io::Error::other("the code of a program that has ended is not told")),
-        }
-    }
-
-    /// Closes the terminal. What was shown in it, escape sequences and all, comes when everybody has left it; nothing
-    /// comes if it was closed before.
-    pub fn close(&mut self) -> Receiver<Vec<u8>> {
-        self.terminal.take().map_or_else(|| channel().1, Terminal::close)
-    }
-}
-
-/// Lets Ctrl-C mean this process, and whoever it starts from now on: a process that was started in a group of its own
-/// ignores it, and hands that on. Only our tests need it.
-///
-/// # Errors
-///
-/// When the system would not.
-pub fn heed_ctrl_c() -> io::Result<()> {
-    // SAFETY: without a routine it only changes what this process does when it is told.
-    call::done(unsafe { SetConsoleCtrlHandler(None, 0) })
-}
-
-/// Presses Ctrl-C on the console of this process. Everybody there is told, and we do not mind. Only our tests need it.
-///
-/// # Errors
-///
-/// When the system would not.
-pub fn press_ctrl_c() -> io::Result<()> {
-    // SAFETY: without a routine it only changes what this process does when it is told.
-    call::done(unsafe { SetConsoleCtrlHandler(None, 1) })?;
-    // SAFETY: takes numbers.
-    call::done(unsafe { GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0) })
 }

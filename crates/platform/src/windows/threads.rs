@@ -8,8 +8,7 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
 };
 use windows_sys::Win32::System::Threading::{
-    OpenThread, ResumeThread, SuspendThread, THREAD_ACCESS_RIGHTS, THREAD_QUERY_LIMITED_INFORMATION,
-    THREAD_SUSPEND_RESUME,
+    OpenThread, THREAD_ACCESS_RIGHTS, THREAD_QUERY_LIMITED_INFORMATION,
 };
 
 use super::call;
@@ -22,40 +21,7 @@ pub(crate) fn are_suspended(pid: u32) -> bool {
     !threads.is_empty() && threads.iter().all(suspended)
 }
 
-/// Suspends every thread of a process, ours too. Only our tests do it.
-///
-/// # Errors
-///
-/// When one of them would not be suspended.
-pub fn suspend(pid: u32) -> io::Result<()> {
-    for thread in threads(pid)? {
-        let thread = open(thread, THREAD_SUSPEND_RESUME)?;
-        // SAFETY: the handle is ours and borrowed for the call.
-        counted(unsafe { SuspendThread(thread.as_raw_handle()) })?;
-    }
-    Ok(())
-}
-
-/// Lets the threads of a process go on, each if it was suspended once. Only our tests do it.
-///
-/// # Errors
-///
-/// When one of them would not go on.
-pub fn resume(pid: u32) -> io::Result<()> {
-    for thread in threads(pid)? {
-        let thread = open(thread, THREAD_SUSPEND_RESUME)?;
-        // SAFETY: the handle is ours and borrowed for the call.
-        counted(unsafe { ResumeThread(thread.as_raw_handle()) })?;
-    }
-    Ok(())
-}
-
-/// Both tell how often the thread was suspended before.
-fn counted(before: u32) -> io::Result<()> {
-    if before == u32::MAX { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-fn open(thread: u32, rights: THREAD_ACCESS_RIGHTS) -> io::Result<OwnedHandle> {
+pub(super) fn open(thread: u32, rights: THREAD_ACCESS_RIGHTS) -> io::Result<OwnedHandle> {
     // SAFETY: takes numbers, and what it makes is taken over below.
     let raw = unsafe { OpenThread(rights, 0, thread) };
     // SAFETY: the handle was made for us by the line above.
@@ -78,7 +44,7 @@ fn is_suspended(thread: &OwnedHandle) -> bool {
 }
 
 /// The threads of a process. The system lists those of all processes.
-fn threads(pid: u32) -> io::Result<Vec<u32>> {
+pub(super) fn threads(pid: u32) -> io::Result<Vec<u32>> {
     // SAFETY: takes numbers, and what it makes is taken over below.
     let raw = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0) };
     // SAFETY: the handle was made for us by the line above.

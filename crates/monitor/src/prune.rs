@@ -117,7 +117,9 @@ pub fn all(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
         }
     }
     forget_sessions(ports, retention);
-    report.tidied = ports.store.tidy(ports.clock.wall())?;
+    // Best effort as well: whoever cannot be looked at now will be later.
+    report.tidied = ports.processes.end_unbegun().unwrap_or(0);
+    report.tidied += ports.store.tidy(ports.clock.wall())?;
     Ok(report)
 }
 

@@ -163,6 +163,10 @@ impl ProcessControl for Native {
     ) -> io::Result<SweepReport> {
         sys::tree::sweep(job, target, grace, within)
     }
+
+    fn end_unbegun(&self) -> io::Result<usize> {
+        sys::tree::end_unbegun()
+    }
 }
 
 impl Executor for Native {

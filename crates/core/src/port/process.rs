@@ -262,4 +262,10 @@ pub trait ProcessControl: Send + Sync {
         grace: Duration,
         within: Duration,
     ) -> io::Result<SweepReport>;
+
+    /// Ends every supervisor and detached program that will never begin, of this store or another, and tells how many.
+    ///
+    /// On Windows a process is created at rest, and then let go by its creator. One whose creator was ended in between
+    /// would stay for ever. Elsewhere there is nobody like that.
+    fn end_unbegun(&self) -> io::Result<usize>;
 }

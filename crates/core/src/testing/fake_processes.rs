@@ -118,6 +118,9 @@ impl ProcessControl for FakeProcesses {
     fn ring(&self, _bell: &Path) -> io::Result<bool> {
         Ok(true)
     }
+    fn end_unbegun(&self) -> io::Result<usize> {
+        Ok(0)
+    }
     fn end_by_force(&self, who: &ProcessIdentity) -> io::Result<()> {
         if self.presence(who) == Presence::Same {
             self.alive.lock().unwrap().remove(&who.pid);

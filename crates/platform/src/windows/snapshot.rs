@@ -1,5 +1,5 @@
-//! Who carries the mark of a job: what is in no Job Object of ours because another was made its parent, and what
-//! outlived one.
+//! Who carries a mark of ours: what is in no Job Object of ours because another was made its parent, what outlived
+//! one, and who was left before it began.
 //!
 //! The environment of a process is where its process block says, which is how debuggers and process viewers find it.
 //! Nobody may look into a process of another user, so those are not found; none of ours is among them.
@@ -17,15 +17,16 @@ use windows_sys::Win32::System::Threading::{
 };
 
 use super::job::is_console_host;
-use super::{call, identity};
-use crate::{ERRAND_MARK, JOB_MARK};
+use super::{call, identity, threads};
+use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
 
 /// More than a machine runs; what is beyond is not looked at.
 const PROCESSES_MAX: usize = 64 * 1024;
 /// More than an environment has.
 const ENVIRONMENT_MAX: usize = 1024 * 1024;
-/// Where a 64-bit process block points to the parameters of its process, and those to the environment and its size.
-/// Unchanged since Windows Vista.
+/// Where a 64-bit process block points to the list of what is loaded and to the parameters of its process, and those
+/// to the environment and its size. Unchanged since Windows Vista.
+const LOADED: usize = 0x18;
 const PARAMETERS: usize = 0x20;
 const ENVIRONMENT: usize = 0x80;
 const ENVIRONMENT_SIZE: usize = 0x3f0;
@@ -40,6 +41,28 @@ pub(crate) struct Marked {
 pub(crate) fn marked(job: &JobId) -> io::Result<Vec<Marked>> {
     let marks = [JOB_MARK, ERRAND_MARK].map(|name| wide(&format!("{name}={job}")));
     found(|entry| marks.iter().any(|mark| entry == mark))
+}
+
+/// Every supervisor and detached program that was left by its creator before it began, and never will.
+///
+/// Whoever creates a process has it made at rest, and then lets it go; we may be ended in between. One that an owner
+/// adopted counts as its child, and is left only when that one has ended as well.
+pub(crate) fn unbegun() -> io::Result<Vec<Marked>> {
+    let mark = wide(&format!("{SUPERVISOR_MARK}="));
+    let mut found = found(|entry| entry.starts_with(&mark))?;
+    found.retain(|who| never_begins(who).unwrap_or(false));
+    Ok(found)
+}
+
+/// Whether it has loaded nothing, not even what loads the rest, and there is nobody to let it go.
+fn never_begins(who: &Marked) -> Option<bool> {
+    let about = about(&who.handle)?;
+    let at_rest = word(&who.handle, about.PebBaseAddress as usize + LOADED)? == 0
+        && threads::are_suspended(who.process.pid);
+    let parent = u32::try_from(about.InheritedFromUniqueProcessId).ok()?;
+    // Who is younger than its child has only the same number.
+    let is_left = identity::identify(parent).ok()?.is_none_or(|parent| parent.started > who.process.started);
+    Some(at_rest && is_left)
 }
 
 fn wide(text: &str) -> Vec<u16> {
@@ -117,4 +140,73 @@ fn read<T: Copy>(process: &OwnedHandle, at: usize, into: &mut [T]) -> Option<()>
         )
     };
     (done != 0).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::super::process::{Creation, Streams};
+    use super::super::{clock, command_line, detach, environment, tree};
+    use super::*;
+    use hearback_core::port::process::DetachedRequest;
+    use windows_sys::Win32::System::Threading::CREATE_SUSPENDED;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+        let deadline = clock::awake() + LONG;
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            assert!(clock::awake() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Creates somebody, and goes without letting it go. A test like others where no stage is set for it.
+    #[test]
+    fn who_creates() {
+        if !Path::new("stage").exists() {
+            return;
+        }
+        let me = std::env::current_exe().unwrap();
+        let creation = Creation {
+            program: &me,
+            line: &command_line::command_line(me.as_os_str(), &["--list".into()]).unwrap(),
+            environment: &environment::block([(SUPERVISOR_MARK.as_ref(), Some("nobody".as_ref()))]).unwrap(),
+            cwd: Path::new("."),
+            streams: Streams { input: detach::null().unwrap(), output: detach::null().unwrap(), error: None },
+            job: None,
+            terminal: None,
+        };
+        let created = creation.create(CREATE_SUSPENDED).unwrap();
+        fs_err::write("told.new", created.pid.to_string()).unwrap();
+        fs_err::rename("told.new", "told").unwrap();
+        until("nobody lets it go", || Path::new("go").exists().then_some(()));
+    }
+
+    #[test]
+    fn who_was_left_before_it_began_is_ended_and_nobody_else() {
+        let stage = tempfile::tempdir().unwrap();
+        let at = |name: &str| stage.path().join(name);
+        fs_err::write(at("stage"), "").unwrap();
+        detach::spawn_detached(&DetachedRequest {
+            program: std::env::current_exe().unwrap(),
+            args: ["--exact", "sys::snapshot::tests::who_creates"].map(Into::into).to_vec(),
+            home: stage.path().to_owned(),
+            env: Vec::new(),
+        })
+        .unwrap();
+        let pid = until("nobody was created", || fs_err::read_to_string(at("told")).ok()).parse().unwrap();
+        tree::end_unbegun().unwrap();
+        assert!(identity::identify(pid).unwrap().is_some(), "its creator may still let it go");
+        fs_err::write(at("go"), "").unwrap();
+        until("it stays for ever", || {
+            tree::end_unbegun().unwrap();
+            identity::identify(pid).unwrap().is_none().then_some(())
+        });
+    }
 }

@@ -72,6 +72,16 @@ pub(crate) fn end_marked(job: &JobId, within: Duration) -> io::Result<SweepRepor
     }
 }
 
+/// Ends whoever will never begin.
+pub(crate) fn end_unbegun() -> io::Result<usize> {
+    let unbegun = snapshot::unbegun()?;
+    for Marked { handle, .. } in &unbegun {
+        // SAFETY: the handle is ours, and was opened with the right to do this.
+        unsafe { TerminateProcess(handle.as_raw_handle(), EXIT_FORCED) };
+    }
+    Ok(unbegun.len())
+}
+
 /// Whether a process that has let go of its locks lives on: the system closes what a process has open, which a scanner
 /// may delay, and only then says that it has ended.
 pub(crate) fn lives_on(who: &ProcessIdentity) -> bool {

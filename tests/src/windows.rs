@@ -8,12 +8,19 @@ use hearback_core::port::process::ProcessControl;
 use hearback_platform::Native;
 use serde_json::Value;
 
-/// Ends every supervisor, and with it its tree, and what was kept of a tree.
+/// Ends every supervisor, and with it its tree, what was kept of a tree, and whoever else works in this world.
 pub(crate) fn end_processes_of(home: &Path) {
-    for who in supervisors(home).iter().chain(&named(home, "target.json", "/process")) {
-        // Only what is still exactly the process that was recorded.
-        let _ = Native::default().end_by_force(who);
+    let native = Native::default();
+    let at_work = carrying(&format!("HEARBACK_HOME={}", home.display()));
+    for who in supervisors(home).into_iter().chain(named(home, "target.json", "/process")).chain(at_work) {
+        // Only what is still exactly the process that was recorded, or found.
+        let _ = native.end_by_force(&who);
     }
+}
+
+/// The processes that have `NAME=value` in their environment.
+pub(crate) fn carrying(entry: &str) -> Vec<ProcessIdentity> {
+    hearback_platform::testing::carrying(entry).expect("processes can be listed")
 }
 
 pub(crate) fn end_supervisor(job: &Path) {

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use hearback_core::Exit;
+use hearback_core::{Exit, ProcessIdentity};
 use windows_sys::Win32::System::Console::{
     CTRL_C_EVENT, GenerateConsoleCtrlEvent, GetConsoleProcessList, STD_ERROR_HANDLE, STD_OUTPUT_HANDLE,
     SetConsoleCtrlHandler, SetStdHandle,
@@ -76,9 +76,9 @@ pub fn confine_myself(lets_go: bool) -> io::Result<()> {
 /// # Errors
 ///
 /// When the system would not list them.
-pub fn carrying(entry: &str) -> io::Result<Vec<u32>> {
+pub fn carrying(entry: &str) -> io::Result<Vec<ProcessIdentity>> {
     let entry: Vec<u16> = entry.encode_utf16().collect();
-    Ok(snapshot::found(|other| other == entry)?.into_iter().map(|found| found.process.pid).collect())
+    Ok(snapshot::found(|other| other == entry)?.into_iter().map(|found| found.process).collect())
 }
 
 /// Suspends every thread of a process, ours too.

@@ -214,6 +214,12 @@ impl<D: Disk> Store<D> {
         Ok(!kept || self.disk.lock(&keeper, LockMode::Exclusive, Wait::Try)?.is_some())
     }
 
+    /// What is of no use in the folder of a settled job.
+    fn spent(&self, folder: &Path) -> Result<Vec<String>, StoreError> {
+        let names = self.disk.list(folder)?.into_iter();
+        Ok(names.filter(|name| layout::is_spent(folder, name)).collect())
+    }
+
     /// Whether no fact was ever recorded here. One whose spec was lost is a job all the same.
     fn is_blank(&self, folder: &Path) -> Result<bool, StoreError> {
         let facts = FactKind::SINGLE.map(|kind| layout::fact(folder, kind));
@@ -579,9 +585,15 @@ impl<D: Disk> RecordStore for Store<D> {
         if !self.is_quiet(&folder)? {
             return Ok(false);
         }
-        let spent = self.disk.list(&folder)?.into_iter().filter(|name| layout::is_spent(&folder, name));
-        let kept = spent.filter(|name| self.disk.remove(&folder.join(name)).is_err()).count();
-        if kept > 0 {
+        let mut spent = self.spent(&folder)?;
+        if !spent.is_empty() {
+            for name in &spent {
+                let _ = self.disk.remove(&folder.join(name));
+            }
+            // What somebody else is just removing too may be there until that one is done.
+            spent = self.spent(&folder)?;
+        }
+        if !spent.is_empty() {
             // Somebody has it open, or the disk would not: among the open jobs the next look finds it.
             return Ok(false);
         }

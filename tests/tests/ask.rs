@@ -95,7 +95,7 @@ fn scenario_44_acknowledging_what_has_ended_leaves_what_runs_alone() {
     assert_eq!(told(&outbox, &["--wait", "20s"]), [(ended.clone(), words.clone())]);
     assert!(!is_settled(&outbox, &ended), "reading takes nothing away");
     assert_eq!(told(&outbox, &["--ack"]), [(ended.clone(), words)]);
-    assert_eq!(outbox.world.show(&ended)["follow_up"]["state"], "consumed");
+    assert_eq!(outbox.world.show(&ended)["follow_up"]["state"], "read");
     eventually("the one that was read is settled", || is_settled(&outbox, &ended).then_some(()));
     assert_eq!(outbox.world.show(&running)["state"], "running");
     assert_eq!(outbox.world.show(&running)["follow_up"]["state"], "waiting");
@@ -579,7 +579,7 @@ fn an_answer_that_cannot_be_read_costs_only_itself() {
         );
         assert_eq!(ids(&outbox, &["--ack"]), [id.as_str()]);
         let job = outbox.world.show(&id);
-        assert_eq!((&job["state"], &job["follow_up"]["state"]), (&json!("done"), &json!("consumed")));
+        assert_eq!((&job["state"], &job["follow_up"]["state"]), (&json!("done"), &json!("read")));
         eventually("it is settled all the same", || is_settled(&outbox, &id).then_some(()));
     }
 }

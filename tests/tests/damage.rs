@@ -109,7 +109,7 @@ fn scenario_66_an_unreadable_end_is_never_a_success() {
         let waited = world.run(["wait", id]);
         assert_eq!(waited.code, Some(125), "{damage:?}: {waited:?}");
         assert!(waited.stdout.contains("cannot be read"), "{waited:?}");
-        assert_eq!(job["follow_up"]["state"], "owed", "its owner is told that nobody knows");
+        assert_eq!(job["follow_up"]["state"], "pending", "its owner is told that nobody knows");
     }
     for _ in 0..2 {
         assert_eq!(steps(&world), [""; 0]);
@@ -149,7 +149,7 @@ fn scenario_78_an_unreadable_fact_costs_its_own_job_alone() {
     assert_eq!(find(&runs)["state"], "running");
     assert_eq!(
         (&find(&healthy)["state"], &find(&healthy)["follow_up"]["state"]),
-        (&json!("done"), &json!("owed"))
+        (&json!("done"), &json!("pending"))
     );
     for (fact, damage, id) in &damaged {
         let job = find(id);
@@ -158,10 +158,10 @@ fn scenario_78_an_unreadable_fact_costs_its_own_job_alone() {
         let (state, follow_up) = match *fact {
             // Without a spec the owner is unknown: a thing for people.
             "spec.json" => ("done", "dead_letter"),
-            "end.json" => ("failed", "owed"),
+            "end.json" => ("failed", "pending"),
             // It cannot be replaced, so no delivery could ever be acknowledged.
             "receipt.json" => ("done", "dead_letter"),
-            _ => ("done", "owed"),
+            _ => ("done", "pending"),
         };
         assert_eq!(
             (job["state"].as_str(), job["follow_up"]["state"].as_str()),
@@ -226,7 +226,7 @@ fn scenario_78_a_running_job_with_an_unreadable_fact_still_tells_its_code() {
         let job = world.show(id);
         assert_eq!(job["outcome"], json!({"kind": "exited", "code": 5}), "{fact}: {job}");
         let dead_letter = matches!(*fact, "spec.json" | "receipt.json");
-        assert_eq!(job["follow_up"]["state"], if dead_letter { "dead_letter" } else { "owed" }, "{fact}");
+        assert_eq!(job["follow_up"]["state"], if dead_letter { "dead_letter" } else { "pending" }, "{fact}");
         assert!(!alive(*pid as u32), "{fact}");
         // What was there is there, as it was.
         let path = world.job_dir(id).join(fact);
@@ -565,8 +565,8 @@ fn a_fact_that_somebody_else_owns_is_not_believed() {
         assert!(notes(&job).contains(&format!("{name} cannot be read: owned by user {other}")), "{job}");
         let (state, follow_up) = match *fact {
             "spec.json" | "receipt.json" => ("done", "dead_letter"),
-            "end.json" => ("failed", "owed"),
-            _ => ("done", "owed"),
+            "end.json" => ("failed", "pending"),
+            _ => ("done", "pending"),
         };
         assert_eq!(
             (job["state"].as_str(), job["follow_up"]["state"].as_str()),

@@ -65,7 +65,7 @@ fn scenario_2_the_choice_is_recorded_and_every_reader_sees_it() {
         outbox.world.run(["wait", &id]).ok();
         assert_eq!(outbox.world.show(&id)["follow_up"]["policy"], policy, "after the end as well");
         let wanted = ["auto", "always", "success"].contains(&policy);
-        assert_eq!(state(&outbox, &id), if wanted { "owed" } else { "not_wanted" }, "{policy}");
+        assert_eq!(state(&outbox, &id), if wanted { "pending" } else { "not_wanted" }, "{policy}");
     }
 }
 
@@ -375,7 +375,7 @@ fn scenario_15_who_cannot_be_told_learns_how_to_ask_and_nothing_is_owed_for_ever
     // A session that never asks is not owed for ever, and it shows.
     let id = outbox.launch(&[], "exit-with", &["0"]);
     outbox.world.run(["wait", &id]).ok();
-    assert_eq!(state(&outbox, &id), "owed");
+    assert_eq!(state(&outbox, &id), "pending");
     outbox.write_settings("expire_after = \"1ms\"\n");
     outbox.world.run(["monitor", "run", "--once"]).ok();
     assert_eq!(state(&outbox, &id), "expired");
@@ -388,7 +388,7 @@ fn scenario_17_who_waited_or_read_to_the_end_has_heard_of_it_and_a_glance_takes_
     let job = || {
         let id = outbox.launch(&[], "exit-with", &["0", "--print", "one\ntwo\nthree"]);
         outbox.world.run(["wait", &id]).ok();
-        assert_eq!(state(&outbox, &id), "owed", "nobody in particular has waited");
+        assert_eq!(state(&outbox, &id), "pending", "nobody in particular has waited");
         id
     };
     let id = job();
@@ -406,24 +406,24 @@ fn scenario_17_who_waited_or_read_to_the_end_has_heard_of_it_and_a_glance_takes_
         &["logs", "--max-bytes", "3", &id],
     ] {
         outbox.run_as("s", glance).ok();
-        assert_eq!(state(&outbox, &id), "owed", "{glance:?}");
+        assert_eq!(state(&outbox, &id), "pending", "{glance:?}");
     }
     for stranger in [&["wait", &id][..], &["logs", &id]] {
         outbox.world.run(stranger).ok();
         let words = [stranger, &["--all-sessions"]].concat();
         outbox.run_as("other", &words).ok();
-        assert_eq!(state(&outbox, &id), "owed", "{stranger:?} by somebody else");
+        assert_eq!(state(&outbox, &id), "pending", "{stranger:?} by somebody else");
     }
     assert_eq!(outbox.run_as("s", &["logs", &id]).ok(), "one\ntwo\nthree");
-    assert_eq!(state(&outbox, &id), "consumed");
+    assert_eq!(state(&outbox, &id), "read");
     for seen in [&["wait"][..], &["logs", "--follow"], &["logs", "--json"]] {
         let id = job();
         outbox.run_as("s", &[seen, &[id.as_str()]].concat()).ok();
-        assert_eq!(state(&outbox, &id), "consumed", "{seen:?}");
+        assert_eq!(state(&outbox, &id), "read", "{seen:?}");
     }
     let id = job();
     outbox.world.run(["wait", "--session", "s", &id]).ok();
-    assert_eq!(state(&outbox, &id), "consumed", "a session can be named as well");
+    assert_eq!(state(&outbox, &id), "read", "a session can be named as well");
 }
 
 #[test]

@@ -249,7 +249,7 @@ fn an_owner_who_is_waiting_is_not_woken() {
         });
         fs::write(&go, "").unwrap();
         assert_eq!(wait.0.wait().unwrap().code(), Some(0));
-        assert_eq!(outbox.receipt(&id)["how"], "consumed");
+        assert_eq!(outbox.receipt(&id)["how"], "read");
     });
     outbox.world.run(["monitor", "run", "--once"]).ok();
     assert_eq!(outbox.calls(), [], "of {count} not one was woken");

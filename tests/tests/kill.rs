@@ -261,13 +261,13 @@ fn a_stopped_job_is_shown_as_one_and_can_be_continued_or_killed() {
         let what = if stopped { "stopped" } else { "running" };
         eventually(what, || {
             let job = world.show(&id);
-            (job.get("stopped") == stopped.then_some(&json!(true)) && job["state"] == "running").then_some(())
+            (job.get("paused") == stopped.then_some(&json!(true)) && job["state"] == "running").then_some(())
         });
         assert!(world.run(["show", &id]).ok().starts_with(what));
         let listed = world.run(["list"]).ok();
         assert!(listed.contains(&format!(" {what} ")), "{listed}");
         let listed = world.json(["list", "--state", "running", "--json"]);
-        assert_eq!(listed["jobs"][0].get("stopped"), stopped.then_some(&json!(true)), "{listed}");
+        assert_eq!(listed["jobs"][0].get("paused"), stopped.then_some(&json!(true)), "{listed}");
     };
     shown(false);
     stop(target);
@@ -280,7 +280,7 @@ fn a_stopped_job_is_shown_as_one_and_can_be_continued_or_killed() {
     all_dead(&id, &[target], "stopped");
     let job = world.show(&id);
     assert!(ends_of_a_stopped_job().contains(&job["outcome"]["exit"]), "{job}");
-    assert_eq!(job.get("stopped"), None, "{job}");
+    assert_eq!(job.get("paused"), None, "{job}");
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn race(world: &World, n: usize) -> bool {
     assert_eq!(job["outcome"], killed["outcome"], "{n}: told otherwise before: {job}");
     assert_eq!(job["state"], "failed", "{n}: {job}");
     // One message is owed, however it ended: nobody of the session has asked for the end.
-    assert_eq!(job["follow_up"]["state"], "owed", "{n}: {job}");
+    assert_eq!(job["follow_up"]["state"], "pending", "{n}: {job}");
     match job["outcome"]["kind"].as_str() {
         Some("exited") => {
             assert_eq!((&job["outcome"]["code"], waited), (&json!(7), Some(7)), "{n}: {job}");
@@ -374,7 +374,7 @@ fn scenario_67_a_tree_over_its_time_limit_is_stopped_whole() {
     assert_eq!(job["outcome"], json!({"kind": "timed_out", "limit_ms": 300, "exit": forced()}), "{job}");
     assert_eq!((&job["timeout_ms"], job.get("survivors")), (&json!(300), None), "{job}");
     assert!(job["ran_ms"].as_u64().unwrap() >= 300, "not early: {job}");
-    assert_eq!(job["follow_up"]["state"], "owed", "{job}");
+    assert_eq!(job["follow_up"]["state"], "pending", "{job}");
     assert!(world.run(["show", &id]).ok().contains("timed out: over its limit of 300 ms"));
 }
 
@@ -480,7 +480,7 @@ fn scenario_76_another_sessions_job_is_not_found_and_not_touched() {
     run_as(&world, "other", &["kill", &id, "--all-sessions"]).ok();
     let job = world.show(&id);
     assert_eq!(job["outcome"]["by"], json!({"session": "other"}));
-    assert_eq!(job["follow_up"]["state"], "owed", "{job}");
+    assert_eq!(job["follow_up"]["state"], "pending", "{job}");
 }
 
 #[test]
@@ -505,7 +505,7 @@ fn scenario_77_a_kill_by_the_owner_wakes_nobody() {
 
     let always = held(&world, &["--session", "mine", "--notify", "always"]);
     run_as(&world, "mine", &["kill", &always]).ok();
-    assert_eq!(world.show(&always)["follow_up"]["state"], "owed");
+    assert_eq!(world.show(&always)["follow_up"]["state"], "pending");
 }
 
 // Not on Windows: a console without a window, as a supervisor has it, is told to close by nothing but logging off.

@@ -127,7 +127,7 @@ impl Scene {
             outbox.world.run(["monitor", "run", "--once"]).ok();
             let job = outbox.world.show(&id);
             let state = job["follow_up"]["state"].as_str()?;
-            ["delivered", "consumed"].contains(&state).then_some(job)
+            ["delivered", "read"].contains(&state).then_some(job)
         });
         let (outcome, ran) = (&job["outcome"], lines(&witness).len());
         assert_eq!(job["state"], "failed", "nothing is taken for a success: {job}");

@@ -148,7 +148,7 @@ fn a_command_that_cannot_be_started_is_recorded_and_over() {
         assert_eq!(job["outcome"]["kind"], "failed_to_start", "{job}");
         assert_eq!(job["outcome"]["error"]["kind"], kind, "{job}");
         assert!(job["outcome"]["error"]["message"].as_str().unwrap().contains(reason), "{job}");
-        assert_eq!(job["follow_up"]["state"], "consumed", "the caller has been told: {job}");
+        assert_eq!(job["follow_up"]["state"], "read", "the caller has been told: {job}");
         assert!((job.get("pid"), job.get("started_at")) == (None, None), "{job}");
         // Nothing is owed, so it is out of the way at once.
         assert!(world.job_dir(id).starts_with(world.home().join("history")));

@@ -101,7 +101,7 @@ fn scenario_72_what_is_owed_is_kept_and_what_is_settled_is_gone_with_all_its_fil
     ];
     for id in &owed {
         world.leave_alone(id);
-        assert_eq!(world.show(id)["follow_up"]["state"], "owed");
+        assert_eq!(world.show(id)["follow_up"]["state"], "pending");
     }
     for id in &free {
         settled(&world, id);

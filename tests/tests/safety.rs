@@ -44,7 +44,7 @@ fn scenario_29_a_stranger_with_the_pid_of_a_lost_job_is_left_alone() {
         let job = world.show(&id);
         assert_eq!(job["state"], "failed", "{case}: {job}");
         assert_eq!(job["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}), "{case}");
-        assert_eq!(job["follow_up"]["state"], "owed", "its owner hears of it: {case}");
+        assert_eq!(job["follow_up"]["state"], "pending", "its owner hears of it: {case}");
         assert!(job.get("survivors").is_none(), "somebody else is no survivor of ours: {job}");
         assert_eq!(read(&world.job_dir(&id).join("end.json"))["author"], "reconciler", "{case}");
         assert!(stranger.0.try_wait().unwrap().is_none(), "{case}: the stranger lives");

@@ -60,7 +60,7 @@ pub(crate) fn with_prompt(agent: &[OsString], prompt: Option<&str>) -> Result<Ve
 
 /// Whose results are meant, and who reads them.
 #[derive(Debug, Clone)]
-pub struct AskedBy {
+pub struct Asker {
     /// Who asked.
     pub parent: Session,
     /// Who reads; nobody for the parent itself. Each has an account of its own.
@@ -131,7 +131,7 @@ impl Hearback {
     /// # Errors
     ///
     /// When the jobs cannot be read.
-    pub fn results(&self, by: &AskedBy, within: Duration) -> Result<Results, StoreError> {
+    pub fn results(&self, by: &Asker, within: Duration) -> Result<Results, StoreError> {
         self.await_results(by, within, Ok)
     }
 
@@ -141,7 +141,7 @@ impl Hearback {
     /// # Errors
     ///
     /// When the jobs cannot be read, or held.
-    pub fn take_results(&self, by: &AskedBy, within: Duration) -> Result<Results, StoreError> {
+    pub fn take_results(&self, by: &Asker, within: Duration) -> Result<Results, StoreError> {
         self.await_results(by, within, |results| self.hold(by, results))
     }
 
@@ -155,7 +155,7 @@ impl Hearback {
             return Ok(Acknowledged::Nothing);
         };
         if reader.is_none() {
-            match follow_up::close(&self.ports, id, ReceiptHow::Consumed)? {
+            match follow_up::close(&self.ports, id, ReceiptHow::Read)? {
                 Closed::Done => return Ok(Acknowledged::Now),
                 // Nobody was to be told of it, and so there is no receipt to be had.
                 Closed::Already(FollowUpState::NotWanted) => {}
@@ -174,7 +174,7 @@ impl Hearback {
 
     fn await_results(
         &self,
-        by: &AskedBy,
+        by: &Asker,
         within: Duration,
         hand: impl Fn(Results) -> Result<Results, StoreError>,
     ) -> Result<Results, StoreError> {
@@ -196,7 +196,7 @@ impl Hearback {
         }
     }
 
-    fn look_for_results(&self, by: &AskedBy) -> Result<Results, StoreError> {
+    fn look_for_results(&self, by: &Asker) -> Result<Results, StoreError> {
         let mut results = Results::default();
         for job in self.asked(by)? {
             let id = job.view.id.clone();
@@ -217,7 +217,7 @@ impl Hearback {
     }
 
     /// The prompt jobs of a parent, brought up to date.
-    fn asked(&self, by: &AskedBy) -> Result<Vec<Job>, StoreError> {
+    fn asked(&self, by: &Asker) -> Result<Vec<Job>, StoreError> {
         let mut jobs = Vec::new();
         let mut add = |job: Option<Job>| {
             jobs.extend(job.filter(|job| job.is_asked() && job.view.session.as_ref() == Some(&by.parent)));
@@ -254,7 +254,7 @@ impl Hearback {
     }
 
     /// Keeps what nobody else is handing to the same reader at this moment.
-    fn hold(&self, by: &AskedBy, found: Results) -> Result<Results, StoreError> {
+    fn hold(&self, by: &Asker, found: Results) -> Result<Results, StoreError> {
         let mut results = Results { ended: Vec::new(), ..found };
         let reader = by.reader.as_ref();
         for job in found.ended {

@@ -8,7 +8,7 @@ use hearback_core::port::disk::{Lock, LockMode, Wait};
 use hearback_core::port::process::{ProcessControl, SupervisorRequest};
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
 use hearback_core::port::session::SessionStore;
-use hearback_core::port::sink::{Answer, Delivery, SinkError, Sinks, Trip};
+use hearback_core::port::sink::{Delivery, DeliveryContext, SinkError, SinkReply, Sinks};
 use hearback_core::{
     End, Facts, FollowUpState, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read, ReceiptHow,
     Session,
@@ -115,7 +115,7 @@ impl Hearback {
     /// When the records cannot be read or written.
     pub fn consume(&self, job: &Job, by: Option<&Session>) -> Result<(), StoreError> {
         if by.is_some() && job.view.session.as_ref() == by && job.view.state.is_over() && !job.is_asked() {
-            self.close_follow_up(&job.view.id, ReceiptHow::Consumed)?;
+            self.close_follow_up(&job.view.id, ReceiptHow::Read)?;
         }
         Ok(())
     }
@@ -177,13 +177,13 @@ impl Hearback {
     /// # Errors
     ///
     /// When there is no such sink, or it failed.
-    pub fn try_sink(&self, name: &str, sample: &Delivery) -> Result<Answer, SinkError> {
-        self.registry.find(name)?.deliver(&sample.clone().into(), &self.trip())
+    pub fn try_sink(&self, name: &str, sample: &Delivery) -> Result<SinkReply, SinkError> {
+        self.registry.find(name)?.deliver(&sample.clone().into(), &self.context())
     }
 
     /// An errand that is no turn.
-    pub(crate) fn trip(&self) -> Trip {
-        Trip { mark: self.store.mint(self.now()), turn: None }
+    pub(crate) fn context(&self) -> DeliveryContext {
+        DeliveryContext { mark: self.store.mint(self.now()), turn: None }
     }
 
     pub(crate) fn deliverer(&self) -> Deliverer<'_> {
@@ -216,7 +216,7 @@ impl Hearback {
 }
 
 fn is_open(state: FollowUpState) -> bool {
-    matches!(state, FollowUpState::Owed | FollowUpState::Leased | FollowUpState::DeadLetter)
+    matches!(state, FollowUpState::Pending | FollowUpState::Leased | FollowUpState::DeadLetter)
 }
 
 /// Whether an owner who asks is told of it. What was given up would be told first, for ever.

@@ -16,7 +16,7 @@ use hearback_core::{
 };
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::launch::{self, LaunchError, Launched, Launcher, Request};
-use hearback_monitor::session::Running;
+use hearback_monitor::session::ActiveTurns;
 use hearback_monitor::wait::{Until, WaitError, Waits};
 use hearback_monitor::{Ports, answer, prune, reconcile};
 use hearback_platform::Native;
@@ -221,7 +221,7 @@ pub struct Hearback {
     pub(crate) ports: Arc<Ports>,
     pub(crate) registry: Registry,
     /// The turns that this process runs.
-    pub(crate) running: Running,
+    pub(crate) active_turns: ActiveTurns,
     waits: Waits,
     settings: Settings,
     supervisor: Option<PathBuf>,
@@ -251,7 +251,7 @@ impl Hearback {
             store,
             ports: Arc::new(ports),
             registry,
-            running: Running::default(),
+            active_turns: ActiveTurns::default(),
             waits: Waits::default(),
             settings,
             supervisor: options.supervisor,
@@ -413,7 +413,7 @@ impl Hearback {
         let log = hearback_platform::from_os(self.store.log_path(&seen.id).as_os_str());
         let mut view = JobView::new(&seen, &self.ports.here, log)?;
         answer::complete(&self.ports, &seen, &mut view);
-        view.stopped = view.state == StateWord::Running
+        view.paused = view.state == StateWord::Running
             && seen.facts.target.present().is_some_and(|t| self.ports.processes.is_stopped(&t.process));
         if elsewhere {
             view.notes

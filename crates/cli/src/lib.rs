@@ -36,7 +36,7 @@ mod supervisor;
 #[cfg(feature = "cli")]
 pub mod cli;
 
-pub use answers::{Acknowledged, AskedBy, Results, ask};
+pub use answers::{Acknowledged, Asker, Results, ask};
 pub use doctor::{Diagnosis, DoctorError};
 pub use front::{
     FollowError, Hearback, Job, Killed, Listing, OpenError, Options, Printed, RequestError, Select, argv,
@@ -52,9 +52,9 @@ pub use hearback_monitor::prune::Retention;
 pub use hearback_monitor::session::{OpenTurn, Refusal};
 pub use hearback_monitor::wait::{Until, WaitError};
 pub use lookup::FindError;
-pub use monitor::{Asked, MonitorEnd, MonitorOptions, Predecessor, SeenMonitor};
+pub use monitor::{MonitorEnd, MonitorOptions, Predecessor, SeenMonitor, StopResponse};
 pub use session::{SessionError, current_session};
-pub use sessions::{MAX_MESSAGE_BYTES, SeenSession, Send, SendError, Sent, TurnRequest};
+pub use sessions::{MAX_MESSAGE_BYTES, OutgoingMessage, SeenSession, SendError, Sent, TurnRequest};
 pub use settings::{EffectiveSetting, SettingSource, Settings};
 pub use sinks::{Input, PluginCheck, Route, SinkSettings};
 pub use supervisor::supervise_if_asked;

@@ -1,7 +1,7 @@
 //! Which session this process belongs to.
 
 #[cfg(feature = "cli")]
-use hearback_core::AskedBy;
+use hearback_core::RequestedBy;
 use hearback_core::{NameError, Session};
 
 /// Names the session to whatever runs in a turn of it.
@@ -40,10 +40,10 @@ pub(crate) fn current_depth() -> u32 {
 
 /// The turn that this process runs in, if it runs in one of ours.
 #[cfg(feature = "cli")]
-pub(crate) fn current_turn() -> Option<AskedBy> {
+pub(crate) fn current_turn() -> Option<RequestedBy> {
     let turn = std::env::var(TURN_VARIABLE).ok()?.parse().ok()?;
     let session = Session::parse(std::env::var(VARIABLE).ok()?).ok()?;
-    Some(AskedBy { session, turn })
+    Some(RequestedBy { session, turn })
 }
 
 /// A variable that should name a session and cannot.

@@ -42,7 +42,7 @@ pub struct TurnRequest {
 
 /// A message to be sent.
 #[derive(Debug, Clone)]
-pub struct Send {
+pub struct OutgoingMessage {
     /// Whom it is for.
     pub session: Session,
     /// What it says.
@@ -103,7 +103,7 @@ impl Hearback {
     pub(crate) fn turns(&self) -> Turns<'_> {
         Turns {
             ports: &self.ports,
-            running: &self.running,
+            active_turns: &self.active_turns,
             window: self.settings().resume_window,
             durability: self.settings().durability,
         }
@@ -143,7 +143,7 @@ impl Hearback {
         let mut handed_over = open.end(how).and_then(|_| self.hand_over_in_turn(session));
         drop(lock);
         // What came while we were letting go found the session busy, and left: whoever lets go looks once more.
-        let is_due = || !self.running.is_stopping() && self.is_due_in(session).unwrap_or(false);
+        let is_due = || !self.active_turns.is_stopping() && self.is_due_in(session).unwrap_or(false);
         while handed_over.is_ok() && is_due() {
             let Ok(Some(_lock)) = self.ports.lock_turn(session, Wait::Try) else { break };
             handed_over = self.hand_over_in_turn(session);
@@ -178,7 +178,7 @@ impl Hearback {
     /// # Errors
     ///
     /// When it is refused, or cannot be recorded; then nothing is kept of it.
-    pub fn send(&self, send: &Send) -> Result<Sent, SendError> {
+    pub fn send(&self, send: &OutgoingMessage) -> Result<Sent, SendError> {
         match send.text.len() {
             _ if send.text.trim().is_empty() => return Err(SendError::Empty),
             0..=MAX_MESSAGE_BYTES => {}

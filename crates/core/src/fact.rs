@@ -305,7 +305,7 @@ pub enum ReceiptHow {
     /// A sink took it.
     Delivered,
     /// The owner has seen the end with its own eyes.
-    Consumed,
+    Read,
     /// Somebody decided that nobody needs to hear it.
     Discarded,
     /// Nobody took it for a month.

@@ -228,13 +228,13 @@ pub enum FollowUpState {
     /// The job is not over.
     Waiting,
     /// It is over, and nobody has been told.
-    Owed,
+    Pending,
     /// Somebody is being told.
     Leased,
     /// A sink took it.
     Delivered,
     /// The owner saw the end itself.
-    Consumed,
+    Read,
     /// Nobody could be told; somebody has to act.
     DeadLetter,
     /// Somebody decided that nobody needs to hear it.
@@ -247,8 +247,8 @@ impl FollowUpState {
     /// Whether nothing more will come of it.
     pub fn is_closed(self) -> bool {
         match self {
-            Self::NotWanted | Self::Delivered | Self::Consumed | Self::Discarded | Self::Expired => true,
-            Self::Waiting | Self::Owed | Self::Leased | Self::DeadLetter => false,
+            Self::NotWanted | Self::Delivered | Self::Read | Self::Discarded | Self::Expired => true,
+            Self::Waiting | Self::Pending | Self::Leased | Self::DeadLetter => false,
         }
     }
 }
@@ -330,7 +330,7 @@ fn receipt_state(facts: &Facts) -> Option<FollowUpState> {
         Read::Absent => None,
         Read::Present(receipt) => Some(match receipt.how {
             ReceiptHow::Delivered => FollowUpState::Delivered,
-            ReceiptHow::Consumed => FollowUpState::Consumed,
+            ReceiptHow::Read => FollowUpState::Read,
             ReceiptHow::Discarded => FollowUpState::Discarded,
             ReceiptHow::Expired => FollowUpState::Expired,
         }),
@@ -340,13 +340,13 @@ fn receipt_state(facts: &Facts) -> Option<FollowUpState> {
 }
 
 fn delivery_state(facts: &Facts) -> FollowUpState {
-    let Some((n, lease)) = facts.leases.iter().max_by_key(|(n, _)| n) else { return FollowUpState::Owed };
+    let Some((n, lease)) = facts.leases.iter().max_by_key(|(n, _)| n) else { return FollowUpState::Pending };
     match facts.results.iter().find(|(result, _)| result == n) {
         Some((_, Read::Present(result))) if result.gave_up => FollowUpState::DeadLetter,
-        Some(_) => FollowUpState::Owed,
+        Some(_) => FollowUpState::Pending,
         None if lease.present().is_some_and(|lease| lease.attempts_used > 0) => FollowUpState::Leased,
         // A lease that cannot be read counts as expired, and one without an attempt is a fresh start.
-        None => FollowUpState::Owed,
+        None => FollowUpState::Pending,
     }
 }
 
@@ -544,13 +544,13 @@ mod tests {
             reason: None,
             exit: None,
         };
-        use FollowUpState::{NotWanted, Owed};
-        assert_eq!(state(NotifyPolicy::Auto, done(), true), Owed);
+        use FollowUpState::{NotWanted, Pending};
+        assert_eq!(state(NotifyPolicy::Auto, done(), true), Pending);
         assert_eq!(state(NotifyPolicy::Auto, done(), false), NotWanted);
         assert_eq!(state(NotifyPolicy::Auto, by_owner.clone(), true), NotWanted);
-        assert_eq!(state(NotifyPolicy::Always, by_owner, true), Owed);
+        assert_eq!(state(NotifyPolicy::Always, by_owner, true), Pending);
         assert_eq!(state(NotifyPolicy::Failure, done(), true), NotWanted);
-        assert_eq!(state(NotifyPolicy::Failure, failed(), true), Owed);
+        assert_eq!(state(NotifyPolicy::Failure, failed(), true), Pending);
         assert_eq!(state(NotifyPolicy::Success, failed(), true), NotWanted);
         assert_eq!(state(NotifyPolicy::Never, failed(), true), NotWanted);
     }

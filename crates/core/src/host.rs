@@ -67,7 +67,7 @@ pub struct StopRequest {
     pub sequence: Option<u64>,
     /// The turn that asks, which is not waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<AskedBy>,
+    pub by: Option<RequestedBy>,
     /// How long turns have, where it is not what the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_ms: Option<u64>,
@@ -85,7 +85,7 @@ impl StopRequest {
 
 /// A turn that asks for something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskedBy {
+pub struct RequestedBy {
     /// Whose.
     pub session: Session,
     /// Which.

@@ -27,7 +27,7 @@ mod id;
 mod notice;
 mod outcome;
 mod output;
-mod parcel;
+mod payload;
 mod spec;
 mod time;
 mod transcript;
@@ -55,14 +55,14 @@ pub use fold::{
     Facts, Fold, FollowUp, FollowUpState, Here, JobState, LockState, LockView, Observed, Place, Read, fold,
 };
 pub use host::{
-    AskedBy, HostBegin, HostFact, HostFacts, REDELIVERY_WINDOW, RequestFacts, StopDone, StopKind,
+    HostBegin, HostFact, HostFacts, REDELIVERY_WINDOW, RequestFacts, RequestedBy, StopDone, StopKind,
     StopRequest, StopTaken, Verdict,
 };
 pub use id::{IdPattern, JobId, ParseIdError, SHORT_ID_MIN};
 pub use notice::NoticeBytes;
 pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};
 pub use output::{Gap, GapReason, LogCap, Output};
-pub use parcel::{Letter, MESSAGE_EVENT_TYPE, NOTICE_EVENT_TYPE, Notice, Parcel};
+pub use payload::{MESSAGE_EVENT_TYPE, MessagePayload, NOTICE_EVENT_TYPE, Notice, SinkPayload};
 pub use port::process::{BootId, MachineId, ProcessIdentity};
 pub use spec::{
     Busy, CommandLine, Durability, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy, OsText, OverCap,

@@ -23,7 +23,7 @@ pub struct JobView {
     pub state: StateWord,
     /// It runs, but stands still: somebody stopped its main process. Its limits count on.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub stopped: bool,
+    pub paused: bool,
     /// Its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
@@ -199,7 +199,7 @@ impl JobView {
             id: seen.id.clone(),
             state,
             // No fact tells; whoever can see the process says so.
-            stopped: false,
+            paused: false,
             session: spec.and_then(|spec| spec.session.clone()),
             label: spec.and_then(|spec| spec.label.clone()),
             command: spec.map(|spec| spec.command.clone()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
-use hearback_core::port::process::{Heard, LaunchAnswer, SupervisorRequest, Word};
+use hearback_core::port::process::{LaunchAnswer, LaunchSignal, SupervisorReply, SupervisorRequest};
 use hearback_core::port::record::{JobLock, KeyClaim, StoreError};
 use hearback_core::{
     Begin, BegunBy, CommandLine, Durability, Extra, FORMAT, Fact, JobId, JobState, Key, Limits, LockState,
@@ -368,11 +368,11 @@ fn start(
     match recorded {
         Ok(Publish::New) => {}
         Ok(Publish::Exists) => {
-            let _ = link.tell(Word::Failed);
+            let _ = link.tell(LaunchSignal::Failed);
             return Err(LaunchError::Refused(format!("job `{id}` was recorded by somebody else")));
         }
         Err(error) => {
-            let _ = link.tell(Word::Failed); // Gone is as good as told.
+            let _ = link.tell(LaunchSignal::Failed); // Gone is as good as told.
             // It may be making room for the end at this moment, in a folder that could then not be removed.
             let _ = link.hear(CONFIRM_WITHIN);
             clean_up(ports, claim);
@@ -381,19 +381,23 @@ fn start(
     }
     when_recorded(&id);
     // A supervisor that cannot be told is dead, and that is heard below.
-    let _ = link.tell(Word::Durable);
+    let _ = link.tell(LaunchSignal::Durable);
     match link.hear(CONFIRM_WITHIN) {
-        Heard::Answer(LaunchAnswer::Started { pid, bound_to }) => Ok(Launched::Started { id, pid, bound_to }),
-        Heard::Answer(LaunchAnswer::FailedToStart { error }) => {
+        SupervisorReply::Answer(LaunchAnswer::Started { pid, bound_to }) => {
+            Ok(Launched::Started { id, pid, bound_to })
+        }
+        SupervisorReply::Answer(LaunchAnswer::FailedToStart { error }) => {
             settle_failed_start(ports, claim, durability);
             Err(LaunchError::FailedToStart { id, error })
         }
-        Heard::Answer(LaunchAnswer::Refused { message }) => {
+        SupervisorReply::Answer(LaunchAnswer::Refused { message }) => {
             clean_up(ports, claim);
             Err(LaunchError::Refused(message))
         }
-        Heard::Silence => Err(LaunchError::Unconfirmed { id }),
-        Heard::Gone | Heard::Answer(LaunchAnswer::Taken) => unanswered(ports, claim, durability),
+        SupervisorReply::Silence => Err(LaunchError::Unconfirmed { id }),
+        SupervisorReply::Gone | SupervisorReply::Answer(LaunchAnswer::Taken) => {
+            unanswered(ports, claim, durability)
+        }
     }
 }
 
@@ -450,7 +454,7 @@ fn clean_up(ports: &Ports, claim: Claim) {
 
 /// The caller is told at once, so nobody has to be told later.
 fn settle_failed_start(ports: &Ports, claim: Claim, durability: Durability) {
-    let receipt = Fact::Receipt(Receipt::new(ReceiptHow::Consumed, ports.clock.stamp()));
+    let receipt = Fact::Receipt(Receipt::new(ReceiptHow::Read, ports.clock.stamp()));
     // If it cannot be written, the owner hears of it once more: better than never.
     let _ = ports.store.publish(&claim.id, &receipt, durability);
     drop(claim.launching);
@@ -470,7 +474,7 @@ mod tests {
         ports: Ports,
     }
 
-    fn world(heard: Heard) -> World {
+    fn world(heard: SupervisorReply) -> World {
         let (store, processes) = (FakeStore::default(), FakeProcesses::default());
         processes.next_supervisor_says(heard);
         let ports = Ports::new(store.clone(), processes.clone(), FakeClock::default());
@@ -505,7 +509,8 @@ mod tests {
         }
     }
 
-    const STARTED: Heard = Heard::Answer(LaunchAnswer::Started { pid: 7, bound_to: None });
+    const STARTED: SupervisorReply =
+        SupervisorReply::Answer(LaunchAnswer::Started { pid: 7, bound_to: None });
 
     #[test]
     fn a_launch_records_before_it_gives_the_word() {
@@ -515,13 +520,13 @@ mod tests {
         else {
             panic!("not started")
         };
-        assert_eq!(world.processes.told(), [Word::Durable]);
+        assert_eq!(world.processes.told(), [LaunchSignal::Durable]);
         assert!(world.store.facts(&id).spec.present().is_some());
     }
 
     #[test]
     fn a_launch_that_cannot_be_recorded_leaves_nothing() {
-        let world = world(Heard::Answer(LaunchAnswer::Refused { message: "no room".into() }));
+        let world = world(SupervisorReply::Answer(LaunchAnswer::Refused { message: "no room".into() }));
         assert!(matches!(
             launch(&world.ports, &launcher(), &request(None)),
             Err(LaunchError::Refused(why)) if why == "no room"
@@ -534,19 +539,19 @@ mod tests {
     #[test]
     fn a_failed_start_is_settled_as_consumed() {
         let error = StartError { kind: StartErrorKind::NotFound, message: "no".into() };
-        let world = world(Heard::Answer(LaunchAnswer::FailedToStart { error: error.clone() }));
+        let world = world(SupervisorReply::Answer(LaunchAnswer::FailedToStart { error: error.clone() }));
         let Err(LaunchError::FailedToStart { id, error: told }) =
             launch(&world.ports, &launcher(), &request(None))
         else {
             panic!("started")
         };
         assert_eq!(told, error);
-        assert_eq!(world.store.facts(&id).receipt.present().unwrap().how, ReceiptHow::Consumed);
+        assert_eq!(world.store.facts(&id).receipt.present().unwrap().how, ReceiptHow::Read);
     }
 
     #[test]
     fn a_supervisor_that_dies_without_a_word_leaves_an_abandoned_job() {
-        let world = world(Heard::Gone);
+        let world = world(SupervisorReply::Gone);
         let Err(LaunchError::SupervisorDied { id }) = launch(&world.ports, &launcher(), &request(None))
         else {
             panic!("started")
@@ -557,7 +562,7 @@ mod tests {
 
     #[test]
     fn silence_is_not_taken_for_death() {
-        let world = world(Heard::Silence);
+        let world = world(SupervisorReply::Silence);
         let Err(LaunchError::Unconfirmed { id }) = launch(&world.ports, &launcher(), &request(None)) else {
             panic!("started")
         };
@@ -606,7 +611,7 @@ mod tests {
         let _ = world.store.publish(&id, &recorded, Durability::Power).unwrap();
         let launched = launch(&world.ports, &launcher(), &request).unwrap();
         assert_eq!(launched, Launched::Started { id: id.clone(), pid: 7, bound_to: None });
-        assert_eq!(world.processes.told(), [Word::Durable]);
+        assert_eq!(world.processes.told(), [LaunchSignal::Durable]);
 
         // Nobody finishes what was declared abandoned: its owner may have been told so.
         let _ = world.store.publish(&id, &Fact::Begin(sample::abandoned()), Durability::Power).unwrap();

@@ -31,7 +31,7 @@ mod stop;
 mod temporary;
 mod wire;
 
-pub use mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
+pub use mark::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
 pub use native::Native;
 pub use program::{SUPERVISE_COMMAND, exit_code, next_program, own_program};
 pub use service::ServicePlace;

@@ -7,9 +7,9 @@ use hearback_core::port::process::DetachedRequest;
 /// Set in the environment of a target: every process of the job carries it, unless it clears its environment.
 pub const JOB_MARK: &str = "HEARBACK_JOB";
 
-/// Set in the environment of a program that is sent out on an errand: every process of it carries it, and no job
+/// Set in the environment of a program that is sent out on an bounded_run: every process of it carries it, and no job
 /// that it launches.
-pub const ERRAND_MARK: &str = "HEARBACK_ERRAND";
+pub const BOUNDED_RUN_MARK: &str = "HEARBACK_BOUNDED_RUN";
 
 /// Set in the environment of a supervisor, and not of its target: where a job's tree ends, however it grew. Another
 /// detached program has one as well, with its command line in the place of a job.

@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use hearback_core::port::clock::Clock;
 use hearback_core::port::executor::{Executor, Running, Script, StartRequest};
 use hearback_core::port::process::{
-    DetachedRequest, Errand, ErrandReport, Presence, ProcessControl, ProcessIdentity, SupervisorLink,
+    BoundedRun, BoundedRunReport, DetachedRequest, Presence, ProcessControl, ProcessIdentity, SupervisorLink,
     SupervisorRequest, SweepReport,
 };
 use hearback_core::{BootId, Exit, Here, JobId, OsText, StartError, Timestamp};
@@ -38,7 +38,7 @@ impl Native {
         crate::program::find(name.as_ref(), Path::new("/")).ok()
     }
 
-    /// Runs a program in front of us, with our streams, until it ends. Its processes carry `mark`, as on an errand.
+    /// Runs a program in front of us, with our streams, until it ends. Its processes carry `mark`, as on an bounded_run.
     /// What a person breaks at the terminal is for it, and not for us.
     ///
     /// # Errors
@@ -52,15 +52,15 @@ impl Native {
         mark: &JobId,
     ) -> io::Result<Exit> {
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = std::process::Command::new(sys::errand::named_in_front(program));
-        command.args(arguments).env(crate::ERRAND_MARK, mark.as_str());
+        let mut command = std::process::Command::new(sys::bounded_run::named_in_front(program));
+        command.args(arguments).env(crate::BOUNDED_RUN_MARK, mark.as_str());
         for (name, value) in env {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
             };
         }
-        Ok(sys::errand::exit_of(sys::errand::run_in_front(command)?))
+        Ok(sys::bounded_run::exit_of(sys::bounded_run::run_in_front(command)?))
     }
 
     /// Lets a write beyond a file-size limit fail in this process, so that it can be reported, instead of ending it.
@@ -139,8 +139,8 @@ impl ProcessControl for Native {
         sys::detach::spawn_detached(request)
     }
 
-    fn run_errand(&self, errand: &Errand) -> Result<ErrandReport, StartError> {
-        sys::errand::run(errand)
+    fn run_bounded(&self, bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
+        sys::bounded_run::run(bounded_run)
     }
 
     fn ring(&self, bell: &Path) -> io::Result<bool> {
@@ -231,7 +231,7 @@ mod tests {
         if !Path::new("stage").exists() {
             return;
         }
-        let marks = [crate::JOB_MARK, crate::ERRAND_MARK].map(|name| std::env::var_os(name).is_some());
+        let marks = [crate::JOB_MARK, crate::BOUNDED_RUN_MARK].map(|name| std::env::var_os(name).is_some());
         let me = std::process::id();
         fs_err::write("told.new", format!("{me} {} {}", marks[0], marks[1])).unwrap();
         fs_err::rename("told.new", "told").unwrap();
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn a_detached_program_outlives_the_errand_that_asked_for_it() {
         let (native, stage, mark) = (Native::default(), stage(), own_id());
-        let errand = Errand {
+        let bounded_run = BoundedRun {
             argv: played("who_asks").iter().map(|word| sys::text::from_os(word)).collect(),
             cwd: Some(stage.path().to_owned()),
             env: Vec::new(),
@@ -306,7 +306,7 @@ mod tests {
             output_max: 0,
             mark: mark.clone(),
         };
-        let sent = std::thread::spawn(move || native.run_errand(&errand));
+        let sent = std::thread::spawn(move || native.run_bounded(&bounded_run));
         let detached = detached_on(stage.path());
         let swept = native.sweep(&mark, None, Duration::ZERO, LONG).unwrap();
         assert_eq!((swept.ended, swept.survivors), (1, Vec::new()), "who asked, and nobody else");

@@ -4,7 +4,9 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use hearback_core::port::process::{Heard, LaunchAnswer, LauncherLink, SupervisorLink, Word};
+use hearback_core::port::process::{
+    LaunchAnswer, LaunchSignal, LauncherLink, SupervisorLink, SupervisorReply,
+};
 
 use crate::sys;
 
@@ -34,20 +36,20 @@ impl<W: Write> PipeLink<W> {
 }
 
 impl<W: Write> SupervisorLink for PipeLink<W> {
-    fn tell(&mut self, word: Word) -> io::Result<()> {
+    fn tell(&mut self, word: LaunchSignal) -> io::Result<()> {
         let Some(mut down) = self.down.take() else { return Ok(()) };
         match word {
-            Word::Durable => down.write_all(DURABLE),
-            Word::Failed => down.write_all(FAILED),
-            Word::Gone => Ok(()),
+            LaunchSignal::Durable => down.write_all(DURABLE),
+            LaunchSignal::Failed => down.write_all(FAILED),
+            LaunchSignal::Gone => Ok(()),
         }
     }
 
-    fn hear(&mut self, within: Duration) -> Heard {
+    fn hear(&mut self, within: Duration) -> SupervisorReply {
         match self.up.recv_timeout(within) {
-            Ok(Some(answer)) => Heard::Answer(answer),
-            Ok(None) | Err(RecvTimeoutError::Disconnected) => Heard::Gone,
-            Err(RecvTimeoutError::Timeout) => Heard::Silence,
+            Ok(Some(answer)) => SupervisorReply::Answer(answer),
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => SupervisorReply::Gone,
+            Err(RecvTimeoutError::Timeout) => SupervisorReply::Silence,
         }
     }
 }
@@ -58,7 +60,7 @@ impl<W: Write> SupervisorLink for PipeLink<W> {
 pub struct StdioWire(());
 
 impl LauncherLink for StdioWire {
-    fn word(&mut self) -> Word {
+    fn word(&mut self) -> LaunchSignal {
         let mut line = [0; 16];
         let mut read = 0;
         while !line[..read].ends_with(b"\n") && read < line.len() {
@@ -71,9 +73,9 @@ impl LauncherLink for StdioWire {
         }
         // A line that was cut short is no word: its launcher is gone.
         match &line[..read] {
-            DURABLE => Word::Durable,
-            FAILED => Word::Failed,
-            _ => Word::Gone,
+            DURABLE => LaunchSignal::Durable,
+            FAILED => LaunchSignal::Failed,
+            _ => LaunchSignal::Gone,
         }
     }
 

@@ -428,7 +428,7 @@ pub(crate) struct Documents {
     /// `send`.
     pub(crate) send: SentDocument,
     /// What a sink is given for a message; the envelope is that of `event`.
-    pub(crate) message: hearback_core::Letter,
+    pub(crate) message: hearback_core::MessagePayload,
     /// What a sink is given for a notice; the envelope is that of `event`.
     pub(crate) notice: hearback_core::Notice,
     /// `sessions`.

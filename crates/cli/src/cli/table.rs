@@ -82,13 +82,13 @@ fn cut(text: &str, width: usize) -> String {
 
 /// How far a job is, for people.
 pub(crate) fn state_word(view: &JobView) -> &'static str {
-    if view.stopped { "stopped" } else { view.state.as_str() }
+    if view.paused { "paused" } else { view.state.as_str() }
 }
 
 fn glyph(view: &JobView) -> char {
     match view.state {
         StateWord::Starting => '·',
-        StateWord::Running if view.stopped => '‖',
+        StateWord::Running if view.paused => '‖',
         StateWord::Running => '▶',
         StateWord::Done => '✓',
         StateWord::Failed => '✗',
@@ -120,10 +120,10 @@ pub(crate) fn follow_up(state: FollowUpState) -> &'static str {
     match state {
         FollowUpState::NotWanted => "-",
         FollowUpState::Waiting => "waiting",
-        FollowUpState::Owed => "owed",
+        FollowUpState::Pending => "pending",
         FollowUpState::Leased => "leased",
         FollowUpState::Delivered => "delivered",
-        FollowUpState::Consumed => "consumed",
+        FollowUpState::Read => "read",
         FollowUpState::DeadLetter => "dead letter",
         FollowUpState::Discarded => "discarded",
         FollowUpState::Expired => "expired",

@@ -39,7 +39,7 @@ pub struct SeenMonitor {
 
 /// What became of a wish for the end of a monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum StopResponse {
     /// It heard it, and waits for so many turns.
     Taken {
         /// How many.
@@ -63,14 +63,14 @@ impl Hearback {
     /// # Errors
     ///
     /// When the records cannot be read or written.
-    pub fn ask_monitor(&self, request: &StopRequest, within: Duration) -> Result<Asked, StoreError> {
+    pub fn ask_monitor(&self, request: &StopRequest, within: Duration) -> Result<StopResponse, StoreError> {
         let n = loop {
             let facts = self.store.host()?;
             let n = match facts.judge(self.host_lock()?, request.sequence, &self.ports.clock.stamp()) {
                 Verdict::Ask(n) => n,
-                Verdict::NoHost => return Ok(Asked::NoMonitor),
-                Verdict::UnderWay(kind) => return Ok(Asked::UnderWay(kind)),
-                Verdict::Redelivered => return Ok(Asked::Redelivered),
+                Verdict::NoHost => return Ok(StopResponse::NoMonitor),
+                Verdict::UnderWay(kind) => return Ok(StopResponse::UnderWay(kind)),
+                Verdict::Redelivered => return Ok(StopResponse::Redelivered),
             };
             let fact = HostFact::Request(request.clone());
             if self.store.publish_host(n, &fact, self.settings().durability)? == Publish::New {
@@ -85,18 +85,18 @@ impl Hearback {
             let facts = self.store.host()?;
             let ours = facts.requests.iter().find(|(number, _)| *number == n).map(|(_, facts)| facts);
             if let Some(taken) = ours.and_then(|facts| facts.taken.present()) {
-                return Ok(Asked::Taken { awaited: taken.awaited });
+                return Ok(StopResponse::Taken { awaited: taken.awaited });
             }
             // Somebody else has closed it: whoever was asked is gone.
             if ours.is_none_or(|facts| !facts.done.is_absent()) {
-                return Ok(Asked::Gone);
+                return Ok(StopResponse::Gone);
             }
             if lock == LockState::Free {
-                return Ok(Asked::Gone);
+                return Ok(StopResponse::Gone);
             }
             let left = deadline.saturating_sub(self.ports.clock.awake());
             if left.is_zero() {
-                return Ok(Asked::Unanswered);
+                return Ok(StopResponse::Unanswered);
             }
             watch.wait(left.min(Duration::from_secs(1)));
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hearback_core::port::disk::Publish;
 use hearback_core::port::record::StoreError;
 use hearback_core::port::session::SessionStore;
-use hearback_core::port::sink::{Answer, Sinks};
+use hearback_core::port::sink::{SinkReply, Sinks};
 use hearback_core::session::{Interruption, TurnFact};
 use hearback_core::{
     Extra, FORMAT, HostFact, KilledBy, LockState, Notice, Read, StopDone, StopKind, StopRequest, StopTaken,
@@ -66,7 +66,7 @@ impl Monitor<'_> {
             StopKind::Restart => Interruption::Restart,
             StopKind::Stop | StopKind::Drain => Interruption::Shutdown,
         };
-        let turns = hearback.running.stop();
+        let turns = hearback.active_turns.stop();
         let plan = session::plan(n.unwrap_or(0), request, &turns);
         let record = |what: &str, published: Result<Publish, StoreError>| {
             if let Err(error) = published {
@@ -93,9 +93,9 @@ impl Monitor<'_> {
                 Some(asked.unwrap_or(hearback.settings().drain_timeout))
             }
         };
-        let mut left = hearback.running.wait(limit, |turn| plan.awaited.contains(turn));
+        let mut left = hearback.active_turns.wait(limit, |turn| plan.awaited.contains(turn));
         if left.iter().any(|turn| !plan.awaited.contains(turn)) {
-            left = hearback.running.wait(Some(ASKER_WITHIN), |turn| !plan.awaited.contains(turn));
+            left = hearback.active_turns.wait(Some(ASKER_WITHIN), |turn| !plan.awaited.contains(turn));
         }
         std::thread::scope(|scope| {
             for turn in &left {
@@ -110,8 +110,8 @@ impl Monitor<'_> {
                 });
             }
         });
-        hearback.running.wait(Some(CUT_WITHIN), |_| true);
-        hearback.running.wait_for_records(CUT_WITHIN);
+        hearback.active_turns.wait(Some(CUT_WITHIN), |_| true);
+        hearback.active_turns.wait_for_records(CUT_WITHIN);
         self.end_bound_jobs(request.kind);
         told.finish(hearback);
         // Before the last word: whoever is killed after it has a successor. It begins when this process is gone.
@@ -141,9 +141,9 @@ impl Monitor<'_> {
                 let answer = hearback
                     .registry
                     .find(&name)
-                    .and_then(|sink| sink.deliver(&notice.into(), &hearback.trip()));
+                    .and_then(|sink| sink.deliver(&notice.into(), &hearback.context()));
                 let answer = match answer {
-                    Ok(Answer::Delivered) => Ok(()),
+                    Ok(SinkReply::Delivered) => Ok(()),
                     Ok(other) => Err(format!("{other:?}")),
                     Err(error) => Err(error.to_string()),
                 };

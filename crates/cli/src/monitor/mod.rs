@@ -4,5 +4,5 @@ mod ask;
 mod drain;
 mod run;
 
-pub use ask::{Asked, Predecessor, SeenMonitor};
+pub use ask::{Predecessor, SeenMonitor, StopResponse};
 pub use run::{MonitorEnd, MonitorOptions};

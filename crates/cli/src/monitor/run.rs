@@ -81,7 +81,7 @@ impl Hearback {
     ///
     /// When the store cannot be read.
     pub fn run_monitor(self: &Arc<Self>, options: &MonitorOptions) -> Result<MonitorEnd, StoreError> {
-        self.running.start();
+        self.active_turns.start();
         if let Some(before) = &options.after {
             self.await_end_of(before)?;
         }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use hearback_core::port::sink::Answer;
+use hearback_core::port::sink::SinkReply;
 
 use super::exec::line;
 
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &[OsString]) -> i32 {
     let Err(Undelivered { code, reason, retry_after }) = done else { return 0 };
     let _ = writeln!(io::stderr(), "{reason}");
     let asked = retry_after
-        .map(|pause| Answer::RetryAfter { millis: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX) });
+        .map(|pause| SinkReply::RetryAfter { millis: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX) });
     if let Some(Ok(answer)) = asked.map(|answer| line(&answer)) {
         let _ = io::stdout().write_all(&answer);
     }

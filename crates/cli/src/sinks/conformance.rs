@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hearback_core::message::clean_line;
-use hearback_core::port::process::ErrandReport;
-use hearback_core::port::sink::{Answer, Delivery, Trip};
-use hearback_core::{Exit, Parcel, Session};
+use hearback_core::port::process::BoundedRunReport;
+use hearback_core::port::sink::{Delivery, DeliveryContext, SinkReply};
+use hearback_core::{Exit, Session, SinkPayload};
 
 use super::exec::{OUTPUT_MAX, complaint};
 use super::plugin::{PluginSink, Reply, Request, greeting, lines};
@@ -54,7 +54,7 @@ impl Hearback {
         let plugin = PluginSink { registry: &self.registry, program, settings };
         let session = Session::parse("plugin-check").ok();
         match argv(["true"]) {
-            Ok(request) => check(&plugin, &self.trip(), &self.sample_delivery(&request, session)),
+            Ok(request) => check(&plugin, &self.context(), &self.sample_delivery(&request, session)),
             Err(error) => vec![PluginCheck::new("hello", Err(error.to_string()))],
         }
     }
@@ -64,12 +64,12 @@ impl Hearback {
 struct Trial {
     name: &'static str,
     told: Vec<u8>,
-    parcel: Parcel,
-    judge: fn(&ErrandReport) -> Result<String, String>,
+    payload: SinkPayload,
+    judge: fn(&BoundedRunReport) -> Result<String, String>,
 }
 
-fn check(plugin: &PluginSink<'_>, trip: &Trip, sample: &Delivery) -> Vec<PluginCheck> {
-    let hello = match plugin.speak(&sample.clone().into(), trip, Vec::new()) {
+fn check(plugin: &PluginSink<'_>, context: &DeliveryContext, sample: &Delivery) -> Vec<PluginCheck> {
+    let hello = match plugin.speak(&sample.clone().into(), context, Vec::new()) {
         Ok(report) => report,
         Err(error) => return vec![PluginCheck::new("hello", Err(error.message))],
     };
@@ -81,7 +81,7 @@ fn check(plugin: &PluginSink<'_>, trip: &Trip, sample: &Delivery) -> Vec<PluginC
     checks.push(PluginCheck::new("end_of_input", ends(&hello)));
     let mut impure = impurity(&hello);
     for trial in trials(sample) {
-        let found = match plugin.speak(&trial.parcel, trip, trial.told) {
+        let found = match plugin.speak(&trial.payload, context, trial.told) {
             Ok(report) => {
                 impure = impure.or_else(|| impurity(&report));
                 (trial.judge)(&report)
@@ -97,16 +97,20 @@ fn check(plugin: &PluginSink<'_>, trip: &Trip, sample: &Delivery) -> Vec<PluginC
 
 fn trials(sample: &Delivery) -> Vec<Trial> {
     let request = |delivery: &Delivery| {
-        let parcel = Parcel::from(delivery.clone());
-        Request::deliver(&parcel).line().unwrap_or_default()
+        let payload = SinkPayload::from(delivery.clone());
+        Request::deliver(&payload).line().unwrap_or_default()
     };
     let again = Delivery { attempt: sample.attempt + 1, ..sample.clone() };
     let mut hostile = sample.clone();
     hostile.id.push_str(".hostile");
     hostile.text = HOSTILE.repeat(HOSTILE_BYTES / HOSTILE.len());
     hostile.output.head.clone_from(&hostile.text);
-    let trial =
-        |name, told, delivery: &Delivery, judge| Trial { name, told, parcel: delivery.clone().into(), judge };
+    let trial = |name, told, delivery: &Delivery, judge| Trial {
+        name,
+        told,
+        payload: delivery.clone().into(),
+        judge,
+    };
     vec![
         trial("deliver", request(sample), sample, |report| answers(report, 1)),
         trial("repeat", request(&again), &again, |report| answers(report, 1)),
@@ -117,7 +121,7 @@ fn trials(sample: &Delivery) -> Vec<Trial> {
     ]
 }
 
-fn says_hello(report: &ErrandReport) -> Result<String, String> {
+fn says_hello(report: &BoundedRunReport) -> Result<String, String> {
     match lines(report).next() {
         Some(line) => greeting(line).map_err(|wrong| format!("{wrong}: {}", shown(line))),
         None if report.exit.is_none() => Err(format!(
@@ -129,7 +133,7 @@ fn says_hello(report: &ErrandReport) -> Result<String, String> {
     Ok("it said hello before it was asked anything".into())
 }
 
-fn ends(report: &ErrandReport) -> Result<String, String> {
+fn ends(report: &BoundedRunReport) -> Result<String, String> {
     match report.exit {
         Some(Exit::Exited { code: 0 }) => Ok("it ended when its input was closed".into()),
         Some(exit) => {
@@ -140,15 +144,14 @@ fn ends(report: &ErrandReport) -> Result<String, String> {
 }
 
 /// One answer that we know to each request, and then the end.
-fn answers(report: &ErrandReport, requests: usize) -> Result<String, String> {
+fn answers(report: &BoundedRunReport, requests: usize) -> Result<String, String> {
     in_time(report)?;
     let replies: Vec<_> = lines(report).skip(1).collect();
     if replies.len() != requests {
         let wrong = format!("it answered {} times to {requests}", replies.len());
         return Err(with_complaint(&wrong, report));
     }
-    let known =
-        |line: &&[u8]| matches!(Reply::parse(line), Some(reply) if reply != Reply::Answer(Answer::Unknown));
+    let known = |line: &&[u8]| matches!(Reply::parse(line), Some(reply) if reply != Reply::SinkReply(SinkReply::Unknown));
     match replies.iter().find(|line| !known(line)) {
         Some(line) => Err(format!("it gave an answer that is not known: {}", shown(line))),
         None => Ok(format!("it answered {}", shown(&replies.join(&b' ')))),
@@ -156,11 +159,11 @@ fn answers(report: &ErrandReport, requests: usize) -> Result<String, String> {
 }
 
 /// An answer that does not claim a delivery, or an end that is an error.
-fn refuses(report: &ErrandReport) -> Result<String, String> {
+fn refuses(report: &BoundedRunReport) -> Result<String, String> {
     in_time(report)?;
     match (lines(report).nth(1), report.exit) {
         (Some(line), _) => match Reply::parse(line) {
-            Some(Reply::Answer(Answer::Delivered)) => {
+            Some(Reply::SinkReply(SinkReply::Delivered)) => {
                 Err(format!("it took this for a delivery: {}", shown(line)))
             }
             Some(_) => Ok(format!("it answered {}", shown(line))),
@@ -174,7 +177,7 @@ fn refuses(report: &ErrandReport) -> Result<String, String> {
     }
 }
 
-fn in_time(report: &ErrandReport) -> Result<(), String> {
+fn in_time(report: &BoundedRunReport) -> Result<(), String> {
     report.exit.map(drop).ok_or_else(late)
 }
 
@@ -183,7 +186,7 @@ fn late() -> String {
 }
 
 /// The first thing on standard output that is no part of the protocol.
-fn impurity(report: &ErrandReport) -> Option<String> {
+fn impurity(report: &BoundedRunReport) -> Option<String> {
     if report.stdout.len() >= OUTPUT_MAX {
         return Some(format!("it said {OUTPUT_MAX} bytes or more, and the rest is not heard"));
     }
@@ -200,7 +203,7 @@ fn how(exit: Exit) -> String {
     }
 }
 
-fn with_complaint(wrong: &str, report: &ErrandReport) -> String {
+fn with_complaint(wrong: &str, report: &BoundedRunReport) -> String {
     match complaint(report) {
         complaint if complaint.is_empty() => wrong.to_owned(),
         complaint => format!("{wrong}: {}", shown(complaint.as_bytes())),

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hearback_core::message::{clean_line, command_text, shortened};
-use hearback_core::port::process::{Errand, ErrandReport, ProcessControl};
-use hearback_core::port::sink::{Answer, FollowUpSink, SinkError, Trip};
-use hearback_core::{Delivery, Exit, JobView, OsText, Parcel, StartErrorKind};
+use hearback_core::port::process::{BoundedRun, BoundedRunReport, ProcessControl};
+use hearback_core::port::sink::{DeliveryContext, FollowUpSink, SinkError, SinkReply};
+use hearback_core::{Delivery, Exit, JobView, OsText, SinkPayload, StartErrorKind};
 
 use super::plugin::Reply;
 use super::route::{Input, Route, SinkSettings};
@@ -32,16 +32,16 @@ pub(crate) struct ExecSink<'a> {
 }
 
 impl FollowUpSink for ExecSink<'_> {
-    fn deliver(&self, parcel: &Parcel, trip: &Trip) -> Result<Answer, SinkError> {
-        let parcel = &self.registry.masked(parcel);
+    fn deliver(&self, payload: &SinkPayload, context: &DeliveryContext) -> Result<SinkReply, SinkError> {
+        let payload = &self.registry.masked(payload);
         let mut missing = String::new();
         for words in self.commands()? {
-            let argv = match arguments(&words, parcel) {
+            let argv = match arguments(&words, payload) {
                 Ok(argv) => argv,
-                Err(reason) => return Ok(Answer::Gone { reason }),
+                Err(reason) => return Ok(SinkReply::Gone { reason }),
             };
-            let input = self.input(parcel)?;
-            match self.registry.send(parcel, trip, argv, input, false, self.settings.timeout) {
+            let input = self.input(payload)?;
+            match self.registry.send(payload, context, argv, input, false, self.settings.timeout) {
                 Ok(report) => return self.registry.told(self.answer(&report)),
                 Err(error) if error.kind == StartErrorKind::NotFound => missing = error.message,
                 Err(error) => return Err(SinkError::Failed(error.message)),
@@ -79,37 +79,37 @@ impl ExecSink<'_> {
     }
 
     /// Those that are built in can say more than by their exit code.
-    fn answer(&self, report: &ErrandReport) -> Result<Answer, SinkError> {
+    fn answer(&self, report: &BoundedRunReport) -> Result<SinkReply, SinkError> {
         let said = match (&self.settings.route, report.exit) {
             (Route::Webhook { .. }, Some(_)) => Reply::parse(&report.stdout),
             _ => None,
         };
         match said {
-            Some(Reply::Answer(asked @ Answer::RetryAfter { .. })) => Ok(asked),
+            Some(Reply::SinkReply(asked @ SinkReply::RetryAfter { .. })) => Ok(asked),
             _ => answer(report),
         }
     }
 
-    fn input(&self, parcel: &Parcel) -> Result<Vec<u8>, SinkError> {
+    fn input(&self, payload: &SinkPayload) -> Result<Vec<u8>, SinkError> {
         match self.settings.input {
             Input::Nothing => Ok(Vec::new()),
-            Input::Text => Ok(parcel.text().as_bytes().to_vec()),
-            Input::Json => line(&parcel.event()),
+            Input::Text => Ok(payload.text().as_bytes().to_vec()),
+            Input::Json => line(&payload.event()),
         }
     }
 }
 
 /// What to run, with what a delivery says filled in; otherwise why that cannot be done, now or later.
-fn arguments(words: &[String], parcel: &Parcel) -> Result<Vec<OsText>, String> {
+fn arguments(words: &[String], payload: &SinkPayload) -> Result<Vec<OsText>, String> {
     // An agent that is to resume nothing in particular would resume something else.
-    if parcel.session().is_none() && words.iter().any(|word| word.contains("{session}")) {
+    if payload.session().is_none() && words.iter().any(|word| word.contains("{session}")) {
         return Err("it is for no session that could be woken".into());
     }
     let mut options = true;
     let mut argv = Vec::with_capacity(words.len());
     for word in words {
         options &= word != "--";
-        let mut filled = filled(word, parcel);
+        let mut filled = filled(word, payload);
         // What is said may begin as it likes.
         if word == "{text}" && filled.starts_with('-') {
             filled.insert(0, ' ');
@@ -130,10 +130,10 @@ pub(super) fn line(value: &impl serde::Serialize) -> Result<Vec<u8>, SinkError> 
     Ok(line)
 }
 
-/// Puts what a parcel says in place of the names of it. What is filled in is never looked at again.
-fn filled(word: &str, parcel: &Parcel) -> String {
-    let job = match parcel {
-        Parcel::FollowUp(delivery) => Some(&delivery.job),
+/// Puts what a payload says in place of the names of it. What is filled in is never looked at again.
+fn filled(word: &str, payload: &SinkPayload) -> String {
+    let job = match payload {
+        SinkPayload::FollowUp(delivery) => Some(&delivery.job),
         _ => None,
     };
     let mut text = String::new();
@@ -143,15 +143,15 @@ fn filled(word: &str, parcel: &Parcel) -> String {
         rest = &rest[start..];
         let Some(end) = rest.find('}') else { break };
         match &rest[1..end] {
-            "session" => text.push_str(parcel.session().map_or("", |session| session.as_str())),
-            "destination" => text.push_str(parcel.destination().unwrap_or_default()),
-            "text" => text.push_str(&shortened(parcel.text(), ARGUMENT_BYTES)),
-            "delivery" => text.push_str(parcel.id()),
+            "session" => text.push_str(payload.session().map_or("", |session| session.as_str())),
+            "destination" => text.push_str(payload.destination().unwrap_or_default()),
+            "text" => text.push_str(&shortened(payload.text(), ARGUMENT_BYTES)),
+            "delivery" => text.push_str(payload.id()),
             "job" => text.push_str(job.map_or("", |job| job.id.as_str())),
             // Not the first line of the text: that may be about the news, and not about the job.
             "title" => match job.and_then(|job| job.outcome.as_ref()) {
                 Some(outcome) => text.push_str(&clean_line(&outcome.to_string())),
-                None => text.push_str(parcel.text().lines().next().unwrap_or_default()),
+                None => text.push_str(payload.text().lines().next().unwrap_or_default()),
             },
             "command" => {
                 let command = job.and_then(|job| job.command.as_ref()).map(command_text).unwrap_or_default();
@@ -166,12 +166,12 @@ fn filled(word: &str, parcel: &Parcel) -> String {
 }
 
 /// What the exit code of a program says.
-fn answer(report: &ErrandReport) -> Result<Answer, SinkError> {
+fn answer(report: &BoundedRunReport) -> Result<SinkReply, SinkError> {
     match report.exit {
         None => Err(SinkError::TimedOut),
-        Some(Exit::Exited { code: 0 }) => Ok(Answer::Delivered),
-        Some(Exit::Exited { code: BUSY }) => Ok(Answer::Busy),
-        Some(Exit::Exited { code: GONE }) => Ok(Answer::Gone { reason: complaint(report) }),
+        Some(Exit::Exited { code: 0 }) => Ok(SinkReply::Delivered),
+        Some(Exit::Exited { code: BUSY }) => Ok(SinkReply::Busy),
+        Some(Exit::Exited { code: GONE }) => Ok(SinkReply::Gone { reason: complaint(report) }),
         Some(exit) => {
             let how = match exit {
                 Exit::Exited { code } => format!("exit code {code}"),
@@ -185,39 +185,39 @@ fn answer(report: &ErrandReport) -> Result<Answer, SinkError> {
 }
 
 /// The last thing that a sink complained about.
-pub(super) fn complaint(report: &ErrandReport) -> String {
+pub(super) fn complaint(report: &BoundedRunReport) -> String {
     let said = String::from_utf8_lossy(&report.stderr);
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     clean_line(last.trim())
 }
 
 impl Registry {
-    /// Runs a program with a parcel.
+    /// Runs a program with a payload.
     pub(super) fn send(
         &self,
-        parcel: &Parcel,
-        trip: &Trip,
+        payload: &SinkPayload,
+        context: &DeliveryContext,
         argv: Vec<OsText>,
         stdin: Vec<u8>,
         speaks_first: bool,
         within: Duration,
-    ) -> Result<ErrandReport, hearback_core::StartError> {
+    ) -> Result<BoundedRunReport, hearback_core::StartError> {
         let text = |name: &str, value: &str| (OsString::from(name), Some(OsString::from(value)));
         let mut env = vec![
-            text("HEARBACK_DELIVERY", parcel.id()),
-            text("HEARBACK_ATTEMPT", &parcel.attempt().to_string()),
-            text(crate::session::DEPTH_VARIABLE, &parcel.depth().to_string()),
+            text("HEARBACK_DELIVERY", payload.id()),
+            text("HEARBACK_ATTEMPT", &payload.attempt().to_string()),
+            text(crate::session::DEPTH_VARIABLE, &payload.depth().to_string()),
         ];
         // Whoever is woken launches for the session that it is woken in, whoever sent it out.
-        let others = crate::session::variables_of_others(parcel.session());
+        let others = crate::session::variables_of_others(payload.session());
         env.extend(others.map(|name| (OsString::from(name), None)));
-        env.extend(parcel.session().map(|session| text(crate::session::VARIABLE, session.as_str())));
-        let turn = trip.turn.map(|turn| OsString::from(turn.to_string()));
+        env.extend(payload.session().map(|session| text(crate::session::VARIABLE, session.as_str())));
+        let turn = context.turn.map(|turn| OsString::from(turn.to_string()));
         env.push((crate::session::TURN_VARIABLE.into(), turn));
-        // What somebody else was told first is in no parcel of ours.
+        // What somebody else was told first is in no payload of ours.
         env.push((crate::session::NOTE_VARIABLE.into(), None));
-        let cwd = parcel.cwd().map(|cwd| PathBuf::from(hearback_platform::to_os(cwd)));
-        self.native.run_errand(&Errand {
+        let cwd = payload.cwd().map(|cwd| PathBuf::from(hearback_platform::to_os(cwd)));
+        self.native.run_bounded(&BoundedRun {
             argv,
             cwd: cwd.filter(|cwd| cwd.is_dir()),
             env,
@@ -225,28 +225,28 @@ impl Registry {
             speaks_first,
             within,
             output_max: OUTPUT_MAX,
-            mark: trip.mark.clone(),
+            mark: context.mark.clone(),
         })
     }
 
     /// What a sink said, as it may be recorded: short, harmless and without secrets.
-    pub(super) fn told(&self, answer: Result<Answer, SinkError>) -> Result<Answer, SinkError> {
+    pub(super) fn told(&self, answer: Result<SinkReply, SinkError>) -> Result<SinkReply, SinkError> {
         let words = |said: &str| {
             let mut words = self.secrets.masked(&clean_line(said));
             words.truncate(words.floor_char_boundary(REASON_BYTES));
             words
         };
         match answer {
-            Ok(Answer::Gone { reason }) => Ok(Answer::Gone { reason: words(&reason) }),
+            Ok(SinkReply::Gone { reason }) => Ok(SinkReply::Gone { reason: words(&reason) }),
             Err(SinkError::Failed(reason)) => Err(SinkError::Failed(words(&reason))),
             other => other,
         }
     }
 
     /// Removes the values of secrets from everything that is sent.
-    pub(crate) fn masked(&self, parcel: &Parcel) -> Parcel {
-        match parcel {
-            Parcel::FollowUp(delivery) => self.masked_delivery((**delivery).clone()).into(),
+    pub(crate) fn masked(&self, payload: &SinkPayload) -> SinkPayload {
+        match payload {
+            SinkPayload::FollowUp(delivery) => self.masked_delivery((**delivery).clone()).into(),
             other => self.mask(other.clone()),
         }
     }
@@ -294,14 +294,14 @@ mod tests {
     fn what_a_job_says_cannot_be_filled_in_twice_or_become_an_argument() {
         let excerpt = Excerpt { head: b"{session} $(rm) `x`\n".to_vec(), tail: vec![], omitted: 0 };
         let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
-        let parcel = Parcel::from(Delivery::new(job, &excerpt, 1, false, 1));
-        let word = |word| filled(word, &parcel);
+        let payload = SinkPayload::from(Delivery::new(job, &excerpt, 1, false, 1));
+        let word = |word| filled(word, &payload);
         assert!(word("{text}").contains("| {session} $(rm) `x`\n"), "{}", word("{text}"));
         assert_eq!(word("--id={session}"), "--id=s");
         assert_eq!(word("{unknown} {"), "{unknown} {");
         assert_eq!(word("{title}"), "done: exit code 0");
         let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
-        let late = Parcel::from(Delivery::new(job, &excerpt, 1, true, 1));
+        let late = SinkPayload::from(Delivery::new(job, &excerpt, 1, true, 1));
         assert_eq!(filled("{title}", &late), "done: exit code 0", "late or not");
     }
 
@@ -333,7 +333,7 @@ mod tests {
         let nothing = Excerpt { head: vec![b'x'; 1 << 20], tail: vec![], omitted: 0 };
         let mut job = sample::view(hearback_core::Outcome::Exited { code: 0 });
         job.command = Some(hearback_core::CommandLine::Shell { shell: "y".repeat(1 << 20), program: None });
-        let delivery = Parcel::from(Delivery::new(job, &nothing, 1, false, 1));
+        let delivery = SinkPayload::from(Delivery::new(job, &nothing, 1, false, 1));
         for word in ["{text}", "{command}"] {
             assert!(filled(word, &delivery).len() <= ARGUMENT_BYTES, "{word}");
         }

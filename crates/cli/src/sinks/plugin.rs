@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hearback_core::port::process::ErrandReport;
-use hearback_core::port::sink::{Answer, FollowUpSink, SinkError, Trip};
-use hearback_core::{CloudEvent, Parcel, StartError};
+use hearback_core::port::process::BoundedRunReport;
+use hearback_core::port::sink::{DeliveryContext, FollowUpSink, SinkError, SinkReply};
+use hearback_core::{CloudEvent, SinkPayload, StartError};
 use serde::{Deserialize, Serialize};
 
 use super::Registry;
@@ -42,14 +42,14 @@ pub(crate) enum Request {
         /// Which version this is.
         version: u32,
         /// What it is handed, in its envelope.
-        event: Box<CloudEvent<Parcel>>,
+        event: Box<CloudEvent<SinkPayload>>,
     },
 }
 
 impl Request {
     /// To hand over this delivery.
-    pub(super) fn deliver(parcel: &Parcel) -> Self {
-        Self::Deliver { version: Protocol::VERSION, event: Box::new(parcel.event()) }
+    pub(super) fn deliver(payload: &SinkPayload) -> Self {
+        Self::Deliver { version: Protocol::VERSION, event: Box::new(payload.event()) }
     }
 
     /// As it is said.
@@ -66,10 +66,11 @@ pub(crate) struct PluginSink<'a> {
 }
 
 impl FollowUpSink for PluginSink<'_> {
-    fn deliver(&self, parcel: &Parcel, trip: &Trip) -> Result<Answer, SinkError> {
-        let parcel = self.registry.masked(parcel);
-        let request = Request::deliver(&parcel).line()?;
-        let report = self.speak(&parcel, trip, request).map_err(|error| SinkError::Failed(error.message))?;
+    fn deliver(&self, payload: &SinkPayload, context: &DeliveryContext) -> Result<SinkReply, SinkError> {
+        let payload = self.registry.masked(payload);
+        let request = Request::deliver(&payload).line()?;
+        let report =
+            self.speak(&payload, context, request).map_err(|error| SinkError::Failed(error.message))?;
         self.registry.told(understand(&report))
     }
 
@@ -86,17 +87,17 @@ impl PluginSink<'_> {
     /// Says something to the plugin once it has said hello, and hears all that it answers.
     pub(crate) fn speak(
         &self,
-        parcel: &Parcel,
-        trip: &Trip,
+        payload: &SinkPayload,
+        context: &DeliveryContext,
         said: Vec<u8>,
-    ) -> Result<ErrandReport, StartError> {
+    ) -> Result<BoundedRunReport, StartError> {
         let program = hearback_platform::from_os(self.program.as_os_str());
-        self.registry.send(parcel, trip, vec![program], said, true, self.settings.timeout)
+        self.registry.send(payload, context, vec![program], said, true, self.settings.timeout)
     }
 }
 
 /// Reads hello and answer.
-pub(crate) fn understand(report: &ErrandReport) -> Result<Answer, SinkError> {
+pub(crate) fn understand(report: &BoundedRunReport) -> Result<SinkReply, SinkError> {
     let failed = |what: &str| {
         let complaint = complaint(report);
         let colon = if complaint.is_empty() { "" } else { ": " };
@@ -110,13 +111,13 @@ pub(crate) fn understand(report: &ErrandReport) -> Result<Answer, SinkError> {
     greeting(hello).map_err(|what| failed(&what))?;
     let answer = lines.next().ok_or_else(|| failed("the plugin gave no answer"))?;
     match Reply::parse(answer).ok_or_else(|| failed("the plugin's answer cannot be understood"))? {
-        Reply::Answer(answer) => Ok(answer),
+        Reply::SinkReply(answer) => Ok(answer),
         Reply::Failed(reason) => Err(SinkError::Failed(reason)),
     }
 }
 
 /// What a plugin said, line by line.
-pub(super) fn lines(report: &ErrandReport) -> impl Iterator<Item = &[u8]> {
+pub(super) fn lines(report: &BoundedRunReport) -> impl Iterator<Item = &[u8]> {
     report.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
 }
 
@@ -134,7 +135,7 @@ pub(super) fn greeting(line: &[u8]) -> Result<(), String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reply {
     /// What became of the delivery.
-    Answer(Answer),
+    SinkReply(SinkReply),
     /// It went wrong, and this is why.
     Failed(String),
 }
@@ -150,7 +151,7 @@ impl Reply {
         }
         match serde_json::from_slice(line) {
             Ok(Failed { kind, reason }) if kind == "failed" => Some(Self::Failed(reason)),
-            _ => serde_json::from_slice(line).ok().map(Self::Answer),
+            _ => serde_json::from_slice(line).ok().map(Self::SinkReply),
         }
     }
 }
@@ -160,8 +161,8 @@ mod tests {
     use super::*;
     use hearback_core::Exit;
 
-    fn said(stdout: &str) -> Result<Answer, String> {
-        let report = ErrandReport {
+    fn said(stdout: &str) -> Result<SinkReply, String> {
+        let report = BoundedRunReport {
             exit: Some(Exit::Exited { code: 0 }),
             stdout: stdout.into(),
             stderr: b"boom\n".to_vec(),
@@ -172,12 +173,16 @@ mod tests {
     #[test]
     fn a_plugin_is_believed_when_it_speaks_our_version() {
         const HELLO: &str = "{\"hearback_sink\":{\"versions\":[1,2]}}\n";
-        assert_eq!(said(&format!("{HELLO}{{\"kind\":\"delivered\"}}\n")), Ok(Answer::Delivered));
+        assert_eq!(said(&format!("{HELLO}{{\"kind\":\"delivered\"}}\n")), Ok(SinkReply::Delivered));
         assert_eq!(
             said(&format!("{HELLO}{{\"kind\":\"retry_after\",\"millis\":5}}\n")),
-            Ok(Answer::RetryAfter { millis: 5 })
+            Ok(SinkReply::RetryAfter { millis: 5 })
         );
-        assert_eq!(said(&format!("{HELLO}{{\"kind\":\"sung\"}}\n")), Ok(Answer::Unknown), "a newer answer");
+        assert_eq!(
+            said(&format!("{HELLO}{{\"kind\":\"sung\"}}\n")),
+            Ok(SinkReply::Unknown),
+            "a newer answer"
+        );
         let failed = said(&format!("{HELLO}{{\"kind\":\"failed\",\"reason\":\"no room\"}}\n"));
         assert_eq!(failed, Err("the sink failed: no room".into()));
         for bad in ["", "hi\n", HELLO, "{\"hearback_sink\":{\"versions\":[9]}}\n{\"kind\":\"delivered\"}\n"] {

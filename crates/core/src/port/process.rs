@@ -62,7 +62,7 @@ pub enum Presence {
 
 /// What the launcher tells its supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
+pub enum LaunchSignal {
     /// The spec is on disk: go on.
     Durable,
     /// The launch has failed: run nothing.
@@ -111,7 +111,7 @@ impl LaunchAnswer {
 
 /// What a launcher heard of its supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum SupervisorReply {
     /// An answer.
     Answer(LaunchAnswer),
     /// Nothing yet.
@@ -123,15 +123,15 @@ pub enum Heard {
 /// The launcher's end of the wire to its supervisor.
 pub trait SupervisorLink {
     /// Says the word.
-    fn tell(&mut self, word: Word) -> io::Result<()>;
+    fn tell(&mut self, word: LaunchSignal) -> io::Result<()>;
     /// Waits for the answer, but not longer than `within`.
-    fn hear(&mut self, within: Duration) -> Heard;
+    fn hear(&mut self, within: Duration) -> SupervisorReply;
 }
 
 /// The supervisor's end of the wire to its launcher.
 pub trait LauncherLink {
     /// Waits for the word. It comes, or the launcher dies.
-    fn word(&mut self) -> Word;
+    fn word(&mut self) -> LaunchSignal;
     /// Answers, and lets go of the wire. A launcher that is gone is no error.
     fn answer(&mut self, answer: &LaunchAnswer);
 }
@@ -164,7 +164,7 @@ pub struct SupervisorRequest {
 
 /// A program to be run to its end, within a time.
 #[derive(Debug, Clone)]
-pub struct Errand {
+pub struct BoundedRun {
     /// The program and its arguments, run as given, without a shell.
     pub argv: Vec<OsText>,
     /// Where; by default nowhere in particular.
@@ -183,9 +183,9 @@ pub struct Errand {
     pub mark: JobId,
 }
 
-/// What became of an errand.
+/// What became of an bounded_run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ErrandReport {
+pub struct BoundedRunReport {
     /// How it ended; nothing when it was out of time, and was ended with everything that it started.
     pub exit: Option<Exit>,
     /// What it said.
@@ -232,12 +232,12 @@ pub trait ProcessControl: Send + Sync {
     /// Starts a program that outlives us: in a session or with a hidden console of its own, without anything of ours
     /// to read from or to write to, and holding no descriptor of ours.
     ///
-    /// It belongs to no job and to no errand, whoever asked for it from inside of one: it lives on when that is
+    /// It belongs to no job and to no bounded_run, whoever asked for it from inside of one: it lives on when that is
     /// ended. On Windows, inside somebody else's Job Object that does not let go, it stays in that and ends with it.
     fn spawn_detached(&self, request: &DetachedRequest) -> io::Result<()>;
 
     /// Runs a program to its end. It dies with us where the system can arrange that.
-    fn run_errand(&self, errand: &Errand) -> Result<ErrandReport, StartError>;
+    fn run_bounded(&self, bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError>;
 
     /// Rings the bell of a supervisor; tells whether anybody was there to hear it.
     fn ring(&self, bell: &Path) -> io::Result<bool>;
@@ -245,7 +245,7 @@ pub trait ProcessControl: Send + Sync {
     /// Ends one process by force. Nothing happens to a process that is not the one meant.
     fn end_by_force(&self, who: &ProcessIdentity) -> io::Result<()>;
 
-    /// Ends what a dead supervisor left behind, or what carries the mark of an errand.
+    /// Ends what a dead supervisor left behind, or what carries the mark of an bounded_run.
     ///
     /// Everybody is asked first and has until `grace` has passed, unless that is zero; it returns as soon as nobody is
     /// left. Then whoever is left is forced within `within`; what is still dying gets as long again.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use crate::delivery::Delivery;
-use crate::{JobId, Parcel};
+use crate::{JobId, SinkPayload};
 
 /// What a sink did with a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Answer {
+pub enum SinkReply {
     /// The owner has it.
     Delivered,
     /// The session is in a turn: come back, and no attempt is spent.
@@ -47,19 +47,19 @@ pub enum SinkError {
     TimedOut,
 }
 
-/// On what errand a sink is sent out.
+/// What accompanies one hand-over to a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trip {
+pub struct DeliveryContext {
     /// By which all of its processes are known: nobody else's.
     pub mark: JobId,
-    /// The turn that it is, of the session that the parcel is for.
+    /// The turn that it is, of the session that the payload is for.
     pub turn: Option<u32>,
 }
 
 /// A program that accepts what it is handed.
 pub trait FollowUpSink: Send + Sync {
-    /// Hands over one parcel. Safe to repeat: the identity stays the same.
-    fn deliver(&self, parcel: &Parcel, trip: &Trip) -> Result<Answer, SinkError>;
+    /// Hands over one payload. Safe to repeat: the identity stays the same.
+    fn deliver(&self, payload: &SinkPayload, context: &DeliveryContext) -> Result<SinkReply, SinkError>;
 
     /// Whether it starts a turn of the session, of which there is one at a time.
     fn starts_turn(&self) -> bool {
@@ -73,8 +73,8 @@ pub trait FollowUpSink: Send + Sync {
 }
 
 impl<T: FollowUpSink + ?Sized> FollowUpSink for &T {
-    fn deliver(&self, parcel: &Parcel, trip: &Trip) -> Result<Answer, SinkError> {
-        (**self).deliver(parcel, trip)
+    fn deliver(&self, payload: &SinkPayload, context: &DeliveryContext) -> Result<SinkReply, SinkError> {
+        (**self).deliver(payload, context)
     }
     fn starts_turn(&self) -> bool {
         (**self).starts_turn()

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::fold::Here;
 use crate::port::process::{
-    DetachedRequest, Errand, ErrandReport, Heard, Presence, ProcessControl, ProcessIdentity, SupervisorLink,
-    SupervisorRequest, SweepReport, Word,
+    BoundedRun, BoundedRunReport, DetachedRequest, LaunchSignal, Presence, ProcessControl, ProcessIdentity,
+    SupervisorLink, SupervisorReply, SupervisorRequest, SweepReport,
 };
 use crate::{BootId, Exit, JobId, StartError};
 
@@ -19,8 +19,8 @@ pub struct FakeProcesses {
     alive: Arc<Mutex<BTreeMap<u32, ProcessIdentity>>>,
     stopped: Arc<Mutex<BTreeSet<u32>>>,
     sweeps: Arc<Mutex<Vec<JobId>>>,
-    heard: Arc<Mutex<Vec<Heard>>>,
-    told: Arc<Mutex<Vec<Word>>>,
+    heard: Arc<Mutex<Vec<SupervisorReply>>>,
+    told: Arc<Mutex<Vec<LaunchSignal>>>,
     detached: Arc<Mutex<Vec<DetachedRequest>>>,
 }
 
@@ -36,7 +36,7 @@ impl FakeProcesses {
     }
 
     /// Sets what the next supervisor is heard to say.
-    pub fn next_supervisor_says(&self, heard: Heard) {
+    pub fn next_supervisor_says(&self, heard: SupervisorReply) {
         self.heard.lock().unwrap().insert(0, heard);
     }
 
@@ -51,7 +51,7 @@ impl FakeProcesses {
     }
 
     /// The words that launchers told their supervisors.
-    pub fn told(&self) -> Vec<Word> {
+    pub fn told(&self) -> Vec<LaunchSignal> {
         self.told.lock().unwrap().clone()
     }
 }
@@ -59,16 +59,16 @@ impl FakeProcesses {
 /// A wire to a supervisor that does not exist.
 #[derive(Debug)]
 pub struct FakeLink {
-    told: Arc<Mutex<Vec<Word>>>,
-    heard: Heard,
+    told: Arc<Mutex<Vec<LaunchSignal>>>,
+    heard: SupervisorReply,
 }
 
 impl SupervisorLink for FakeLink {
-    fn tell(&mut self, word: Word) -> io::Result<()> {
+    fn tell(&mut self, word: LaunchSignal) -> io::Result<()> {
         self.told.lock().unwrap().push(word);
         Ok(())
     }
-    fn hear(&mut self, _within: Duration) -> Heard {
+    fn hear(&mut self, _within: Duration) -> SupervisorReply {
         self.heard.clone()
     }
 }
@@ -101,7 +101,7 @@ impl ProcessControl for FakeProcesses {
         self.presence(who) == Presence::Same && self.stopped.lock().unwrap().contains(&who.pid)
     }
     fn spawn_supervisor(&self, _request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
-        let heard = self.heard.lock().unwrap().pop().unwrap_or(Heard::Gone);
+        let heard = self.heard.lock().unwrap().pop().unwrap_or(SupervisorReply::Gone);
         Ok(Box::new(FakeLink { told: Arc::clone(&self.told), heard }))
     }
     fn spawn_detached(&self, request: &DetachedRequest) -> io::Result<()> {
@@ -111,8 +111,8 @@ impl ProcessControl for FakeProcesses {
         self.detached.lock().unwrap().push(request.clone());
         Ok(())
     }
-    fn run_errand(&self, _errand: &Errand) -> Result<ErrandReport, StartError> {
-        Ok(ErrandReport { exit: Some(Exit::Exited { code: 0 }), stdout: Vec::new(), stderr: Vec::new() })
+    fn run_bounded(&self, _errand: &BoundedRun) -> Result<BoundedRunReport, StartError> {
+        Ok(BoundedRunReport { exit: Some(Exit::Exited { code: 0 }), stdout: Vec::new(), stderr: Vec::new() })
     }
 
     fn ring(&self, _bell: &Path) -> io::Result<bool> {

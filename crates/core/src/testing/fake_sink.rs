@@ -3,20 +3,20 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use crate::Parcel;
-use crate::port::sink::{Answer, Delivery, FollowUpSink, SinkError, Sinks, Trip};
+use crate::SinkPayload;
+use crate::port::sink::{Delivery, DeliveryContext, FollowUpSink, SinkError, SinkReply, Sinks};
 
-/// Answers in order, then [`Answer::Delivered`] for ever.
+/// Answers in order, then [`SinkReply::Delivered`] for ever.
 #[derive(Debug, Default)]
 pub struct FakeSink {
-    answers: Mutex<VecDeque<Answer>>,
-    taken: Mutex<Vec<Parcel>>,
+    answers: Mutex<VecDeque<SinkReply>>,
+    taken: Mutex<Vec<SinkPayload>>,
     starts_turn: bool,
 }
 
 impl FakeSink {
     /// A sink with these first answers.
-    pub fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub fn answering(answers: impl IntoIterator<Item = SinkReply>) -> Self {
         Self { answers: Mutex::new(answers.into_iter().collect()), ..Self::default() }
     }
 
@@ -26,24 +26,24 @@ impl FakeSink {
     }
 
     /// Everything it was given.
-    pub fn parcels(&self) -> Vec<Parcel> {
+    pub fn payloads(&self) -> Vec<SinkPayload> {
         self.taken.lock().unwrap().clone()
     }
 
     /// The follow-ups among it.
     pub fn taken(&self) -> Vec<Delivery> {
-        let follow_up = |parcel| match parcel {
-            Parcel::FollowUp(delivery) => Some(*delivery),
+        let follow_up = |payload| match payload {
+            SinkPayload::FollowUp(delivery) => Some(*delivery),
             _ => None,
         };
-        self.parcels().into_iter().filter_map(follow_up).collect()
+        self.payloads().into_iter().filter_map(follow_up).collect()
     }
 }
 
 impl FollowUpSink for FakeSink {
-    fn deliver(&self, parcel: &Parcel, _trip: &Trip) -> Result<Answer, SinkError> {
-        self.taken.lock().unwrap().push(parcel.clone());
-        Ok(self.answers.lock().unwrap().pop_front().unwrap_or(Answer::Delivered))
+    fn deliver(&self, payload: &SinkPayload, _trip: &DeliveryContext) -> Result<SinkReply, SinkError> {
+        self.taken.lock().unwrap().push(payload.clone());
+        Ok(self.answers.lock().unwrap().pop_front().unwrap_or(SinkReply::Delivered))
     }
 
     fn starts_turn(&self) -> bool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
 use hearback_core::port::process::Presence;
 use hearback_core::port::record::{JobLock, StoreError};
-use hearback_core::port::sink::{Answer, Delivery, FollowUpSink, Sinks, Trip};
+use hearback_core::port::sink::{Delivery, DeliveryContext, FollowUpSink, SinkReply, Sinks};
 use hearback_core::session::{Interruption, TurnCause, TurnHow};
 use hearback_core::{
     BegunBy, Extra, FORMAT, Fact, JobId, JobView, Lease, LeaseResult, LockState, NoticeBytes, Observed,
@@ -66,7 +66,7 @@ pub enum Attempt {
 /// What an attempt came to.
 enum Came {
     /// The sink answered, or failed.
-    Answer(Result<Answer, String>),
+    SinkReply(Result<SinkReply, String>),
     /// The turn was cut short.
     Interrupted(Interruption),
 }
@@ -157,19 +157,21 @@ impl Deliverer<'_> {
                 let came = match &sink {
                     Ok(sink) if starts_turn => self.deliver_in_turn(name, &**sink, delivery, bare),
                     Ok(sink) => {
-                        let trip =
-                            Trip { mark: self.ports.sessions.mint(self.ports.clock.wall()), turn: None };
-                        let answer = sink.deliver(&delivery.into(), &trip);
-                        Ok(Came::Answer(answer.map_err(|error| error.to_string())))
+                        let context = DeliveryContext {
+                            mark: self.ports.sessions.mint(self.ports.clock.wall()),
+                            turn: None,
+                        };
+                        let answer = sink.deliver(&delivery.into(), &context);
+                        Ok(Came::SinkReply(answer.map_err(|error| error.to_string())))
                     }
-                    Err(error) => Ok(Came::Answer(Err(error.to_string()))),
+                    Err(error) => Ok(Came::SinkReply(Err(error.to_string()))),
                 };
                 // The turn is over with its sink; on a full disk it can take long to record what came of it.
                 drop(in_turn.take());
                 came
             };
             let within = sink.as_ref().map_or(Duration::ZERO, |sink| sink.within());
-            let _recording = starts_turn.then(|| self.turns.running.recording());
+            let _recording = starts_turn.then(|| self.turns.active_turns.recording());
             match self.make(&seen, spec, claim, within, bare, deliver)? {
                 Some(attempt) => {
                     self.settle(id);
@@ -364,7 +366,7 @@ impl Deliverer<'_> {
         bare: bool,
     ) -> Result<Came, StoreError> {
         let send = |delivery: Delivery, mark: JobId, turn: Option<u32>| {
-            sink.deliver(&delivery.into(), &Trip { mark, turn }).map_err(|error| error.to_string())
+            sink.deliver(&delivery.into(), &DeliveryContext { mark, turn }).map_err(|error| error.to_string())
         };
         let mint = || self.ports.sessions.mint(self.ports.clock.wall());
         let beginning = Beginning {
@@ -373,30 +375,30 @@ impl Deliverer<'_> {
             ..Beginning::new(TurnCause::FollowUp { delivery: delivery.id.clone() })
         };
         let turn = match delivery.session.clone() {
-            None => return Ok(Came::Answer(send(delivery, mint(), None))),
+            None => return Ok(Came::SinkReply(send(delivery, mint(), None))),
             Some(session) => match self.turns.begin(&session, beginning) {
                 Ok(Some(turn)) => turn,
                 // This process is about to end; whoever comes next delivers it.
-                Ok(None) => return Ok(Came::Answer(Ok(Answer::Busy))),
+                Ok(None) => return Ok(Came::SinkReply(Ok(SinkReply::Busy))),
                 // On a full disk the first attempt goes ahead, and no turn is recorded.
                 Err(error) if bare && error.is_unwritable() => {
-                    return Ok(Came::Answer(send(delivery, mint(), None)));
+                    return Ok(Came::SinkReply(send(delivery, mint(), None)));
                 }
                 Err(error) => return Err(error),
             },
         };
         let answer = send(delivery.after(turn.note().cloned()), turn.mark().clone(), Some(turn.number()));
         let how = match &answer {
-            Ok(Answer::Delivered) => TurnHow::Done,
+            Ok(SinkReply::Delivered) => TurnHow::Done,
             Ok(answer) => TurnHow::Failed { error: format!("{answer:?}") },
             Err(error) => TurnHow::Failed { error: error.clone() },
         };
         match turn.end(how) {
             Ok(TurnHow::Interrupted { reason }) => Ok(Came::Interrupted(reason)),
-            Ok(_) => Ok(Came::Answer(answer)),
+            Ok(_) => Ok(Came::SinkReply(answer)),
             // What was delivered is delivered, whether or not it can be said that the turn is over.
-            Err(error) if answer != Ok(Answer::Delivered) && !error.is_unwritable() => Err(error),
-            Err(_) => Ok(Came::Answer(answer)),
+            Err(error) if answer != Ok(SinkReply::Delivered) && !error.is_unwritable() => Err(error),
+            Err(_) => Ok(Came::SinkReply(answer)),
         }
     }
 
@@ -411,7 +413,7 @@ impl Deliverer<'_> {
         let last = claim.attempts_used >= self.retry.attempts_max;
         let result = self.result();
         let answer = match came {
-            Came::Answer(answer) => answer,
+            Came::SinkReply(answer) => answer,
             // It goes on as its own next attempt, and this one was none.
             Came::Interrupted(reason) => {
                 let error = format!("interrupted: {reason}");
@@ -425,21 +427,21 @@ impl Deliverer<'_> {
             }
         };
         let (result, error, next) = match answer {
-            Ok(Answer::Delivered) => {
+            Ok(SinkReply::Delivered) => {
                 self.receipt(seen, ReceiptHow::Delivered, receipt_within)?;
                 return Ok(Attempt::Delivered);
             }
-            Ok(Answer::Busy) => {
+            Ok(SinkReply::Busy) => {
                 // Whoever is busy for long is asked ever less often: each time leaves a record.
                 let pause = self.retry.pause(1 + busy_before(seen), self.chance(claim.n));
                 (LeaseResult { busy: true, ..result }, "the session is busy".to_owned(), Some(pause))
             }
-            Ok(Answer::Gone { reason }) => {
+            Ok(SinkReply::Gone { reason }) => {
                 let error = if reason.is_empty() { "the session is gone".to_owned() } else { reason };
                 let more = (claim.sink as usize) + 1 < spec.sinks.len();
                 (LeaseResult { gone: true, ..result }, error, more.then_some(Duration::ZERO))
             }
-            Ok(Answer::RetryAfter { millis }) => {
+            Ok(SinkReply::RetryAfter { millis }) => {
                 let pause = Duration::from_millis(millis).min(self.retry.most);
                 (result, "the sink asked for another time".to_owned(), (!last).then_some(pause))
             }
@@ -558,15 +560,15 @@ mod tests {
     use hearback_core::port::record::RecordStore;
     use hearback_core::port::sink::SinkError;
     use hearback_core::testing::{FakeClock, FakeProcesses, FakeSink, FakeStore, sample};
-    use hearback_core::{Facts, FollowUpState, LockView, Parcel, Read, fold};
+    use hearback_core::{Facts, FollowUpState, LockView, Read, SinkPayload, fold};
 
-    use crate::session::Running;
+    use crate::session::ActiveTurns;
 
     struct World {
         store: FakeStore,
         clock: FakeClock,
         ports: Ports,
-        running: Running,
+        active_turns: ActiveTurns,
         id: JobId,
     }
 
@@ -587,13 +589,13 @@ mod tests {
                 ..Facts::default()
             },
         );
-        World { store, clock, ports, running: Running::default(), id }
+        World { store, clock, ports, active_turns: ActiveTurns::default(), id }
     }
 
     impl World {
         fn deliverer<'a>(&'a self, sinks: &'a dyn Sinks, attempts_max: u32) -> Deliverer<'a> {
             let (ports, window, durability) = (&self.ports, Duration::ZERO, Default::default());
-            let turns = Turns { ports, running: &self.running, window, durability };
+            let turns = Turns { ports, active_turns: &self.active_turns, window, durability };
             let (retry, notice) = (Retry { attempts_max, ..Retry::default() }, NoticeBytes::default());
             Deliverer { ports, sinks, retry, notice, turns }
         }
@@ -638,7 +640,7 @@ mod tests {
     #[test]
     fn scenario_73_failures_are_repeated_with_one_identity_and_end_as_a_dead_letter() {
         let world = world(&["a"]);
-        let sink = FakeSink::answering(vec![Answer::Unknown; 9]);
+        let sink = FakeSink::answering(vec![SinkReply::Unknown; 9]);
         let attempts = world.see_through(&sink);
         assert_eq!(attempts.len(), 3);
         assert!(matches!(attempts[2], Attempt::Failed { next: None, .. }), "{attempts:?}");
@@ -655,7 +657,7 @@ mod tests {
     #[test]
     fn scenario_58_a_busy_session_costs_no_attempt() {
         let world = world(&["a"]);
-        let sink = FakeSink::answering(vec![Answer::Busy; 6]);
+        let sink = FakeSink::answering(vec![SinkReply::Busy; 6]);
         let attempts = world.see_through(&sink);
         assert_eq!((attempts.len(), attempts.last()), (7, Some(&Attempt::Delivered)), "{attempts:?}");
         let pauses: Vec<_> = attempts
@@ -671,7 +673,7 @@ mod tests {
 
     #[test]
     fn scenario_75_a_session_that_is_gone_falls_to_the_next_sink_and_then_to_people() {
-        let gone = || Answer::Gone { reason: "deleted".into() };
+        let gone = || SinkReply::Gone { reason: "deleted".into() };
         let chained = world(&["a", "b"]);
         assert_eq!(chained.see_through(&FakeSink::answering([gone()])).last(), Some(&Attempt::Delivered));
         let alone = world(&["a"]);
@@ -687,19 +689,19 @@ mod tests {
         let seen = world.store.observe(&world.id).unwrap().unwrap();
         std::thread::scope(|scope| {
             let attempt = scope.spawn(|| world.attempt(&FakeSink::default()));
-            let receipt = Receipt::new(ReceiptHow::Consumed, sample::stamp());
+            let receipt = Receipt::new(ReceiptHow::Read, sample::stamp());
             let _ = world.store.publish(&seen.id, &Fact::Receipt(receipt), Default::default()).unwrap();
             drop(reader);
             assert_eq!(attempt.join().unwrap(), Attempt::Nothing);
         });
-        assert_eq!(world.state(), FollowUpState::Consumed);
+        assert_eq!(world.state(), FollowUpState::Read);
     }
 
     #[test]
     fn a_full_disk_does_not_keep_the_first_attempt() {
         let world = world(&["a"]);
         world.store.refuse_writes(true);
-        let sink = FakeSink::answering([Answer::Unknown]);
+        let sink = FakeSink::answering([SinkReply::Unknown]);
         let deliverer = world.deliverer(&sink, 8);
         assert!(deliverer.attempt(&world.id, Turn::Try).is_err(), "who only looks in sends nothing");
         assert_eq!(sink.taken().len(), 0);
@@ -732,7 +734,7 @@ mod tests {
             ports: Ports::new(world.store.clone(), FakeProcesses::default(), world.clock.clone()),
             store: world.store.clone(),
             clock: world.clock.clone(),
-            running: Running::default(),
+            active_turns: ActiveTurns::default(),
             id: world.id.clone(),
         };
         let (sender, over) = std::sync::mpsc::channel();
@@ -792,10 +794,10 @@ mod tests {
     }
 
     impl FollowUpSink for Late {
-        fn deliver(&self, _: &Parcel, _: &Trip) -> Result<Answer, SinkError> {
+        fn deliver(&self, _: &SinkPayload, _: &DeliveryContext) -> Result<SinkReply, SinkError> {
             let lease = Lease { attempts_used: 2, next_ms: 9_000, ..Lease::at(sample::stamp()) };
             let _ = self.0.publish(&self.1, &Fact::Lease(2, lease), Default::default()).unwrap();
-            Ok(Answer::Delivered)
+            Ok(SinkReply::Delivered)
         }
     }
 }

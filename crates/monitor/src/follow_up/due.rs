@@ -190,7 +190,7 @@ mod tests {
         }
         assert_eq!(at(&pulled, FREE, 0), Due::Never);
         assert_eq!(at(&Facts { end: Read::Absent, ..ended() }, FREE, 0), Due::Never);
-        let receipt = Receipt::new(ReceiptHow::Consumed, sample::stamp());
+        let receipt = Receipt::new(ReceiptHow::Read, sample::stamp());
         assert_eq!(at(&Facts { receipt: Read::Present(receipt), ..ended() }, FREE, 0), Due::Never);
     }
 

@@ -1,8 +1,8 @@
 //! Who is marked, told and waited for when a host is to end: a pure function of the turns that it runs.
 
-use hearback_core::{AskedBy, Notice, Session, StopRequest};
+use hearback_core::{Notice, RequestedBy, Session, StopRequest};
 
-use super::running::ActiveTurn;
+use super::active_turns::ActiveTurn;
 
 /// What is to be done with the turns of a host that is to end. Marks come first, before anybody waits.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +18,7 @@ pub struct DrainPlan {
 /// Decides.
 pub fn plan(n: u32, request: &StopRequest, turns: &[ActiveTurn]) -> DrainPlan {
     let asked = |turn: &ActiveTurn| {
-        let by = AskedBy { session: turn.session.clone(), turn: turn.turn };
+        let by = RequestedBy { session: turn.session.clone(), turn: turn.turn };
         request.by.as_ref() == Some(&by)
     };
     let mut destinations: Vec<(&str, Vec<Session>)> = Vec::new();
@@ -65,13 +65,13 @@ mod tests {
     #[test]
     fn scenario_92_whoever_asks_is_marked_and_not_waited_for() {
         let asking = turn("a", "a");
-        let by = AskedBy { session: asking.session.clone(), turn: 3 };
+        let by = RequestedBy { session: asking.session.clone(), turn: 3 };
         let request = StopRequest { by: Some(by), ..restart() };
         let plan = plan(1, &request, &[asking.clone(), turn("b", "b")]);
         assert_eq!(plan.awaited, [turn("b", "b")]);
         assert_eq!(plan.marks, [(asking, true), (turn("b", "b"), false)]);
         // An earlier turn of the same session is nobody who is there.
-        let by = Some(AskedBy { session: Session::parse("a").unwrap(), turn: 2 });
+        let by = Some(RequestedBy { session: Session::parse("a").unwrap(), turn: 2 });
         let stale = StopRequest { by, ..restart() };
         assert_eq!(super::plan(1, &stale, &[turn("a", "a")]).awaited.len(), 1);
     }

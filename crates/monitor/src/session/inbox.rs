@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use hearback_core::port::record::StoreError;
-use hearback_core::port::sink::{Answer, Sinks, Trip};
+use hearback_core::port::sink::{DeliveryContext, SinkReply, Sinks};
 use hearback_core::session::{
     Message, MessageFact, MessageHow, SessionFacts, TurnCause, TurnHow, fold_session,
 };
-use hearback_core::{Letter, LockState, Parcel, Read, Session, Stamp};
+use hearback_core::{LockState, MessagePayload, Read, Session, SinkPayload, Stamp};
 
 use super::turn::{Beginning, OpenTurn, Turns};
 use crate::follow_up::Retry;
@@ -95,7 +95,7 @@ impl Inbox<'_> {
                 cwd: message.cwd.clone(),
                 ..Beginning::new(TurnCause::Message { n, attempt })
             };
-            let _recording = self.turns.running.recording();
+            let _recording = self.turns.active_turns.recording();
             let Some(turn) = self.turns.begin(session, beginning)? else { return Ok(next) };
             self.deliver(session, n, attempt, used, message, turn)?;
         }
@@ -110,22 +110,22 @@ impl Inbox<'_> {
         message: &Message,
         turn: OpenTurn<'_>,
     ) -> Result<(), StoreError> {
-        let letter = Letter::message(n, attempt, message, turn.note().cloned());
+        let letter = MessagePayload::message(n, attempt, message, turn.note().cloned());
         let answer = self.send(&message.sink, letter.into(), &turn);
         let (error, spent, pause) = match answer {
-            Ok(Answer::Delivered) => {
+            Ok(SinkReply::Delivered) => {
                 self.close(session, n, MessageHow::Delivered)?;
                 turn.end(TurnHow::Done)?;
                 return Ok(());
             }
-            Ok(Answer::Busy) => {
+            Ok(SinkReply::Busy) => {
                 ("the session is busy".to_owned(), false, Some(self.retry.pause(1, attempt.into())))
             }
-            Ok(Answer::Gone { reason }) if reason.is_empty() => {
+            Ok(SinkReply::Gone { reason }) if reason.is_empty() => {
                 ("the session is gone".to_owned(), true, None)
             }
-            Ok(Answer::Gone { reason }) => (reason, true, None),
-            Ok(Answer::RetryAfter { millis }) => {
+            Ok(SinkReply::Gone { reason }) => (reason, true, None),
+            Ok(SinkReply::RetryAfter { millis }) => {
                 let pause = Duration::from_millis(millis).min(self.retry.most);
                 ("the sink asked for another time".to_owned(), true, Some(pause))
             }
@@ -155,10 +155,10 @@ impl Inbox<'_> {
         Ok(())
     }
 
-    fn send(&self, sink: &str, parcel: Parcel, turn: &OpenTurn<'_>) -> Result<Answer, String> {
-        let trip = Trip { mark: turn.mark().clone(), turn: Some(turn.number()) };
+    fn send(&self, sink: &str, payload: SinkPayload, turn: &OpenTurn<'_>) -> Result<SinkReply, String> {
+        let context = DeliveryContext { mark: turn.mark().clone(), turn: Some(turn.number()) };
         let sink = self.sinks.find(sink).map_err(|error| error.to_string())?;
-        sink.deliver(&parcel, &trip).map_err(|error| error.to_string())
+        sink.deliver(&payload, &context).map_err(|error| error.to_string())
     }
 
     /// Lets a session go on whose last turn was cut short, if it still is to, and tells whether it did. What was cut
@@ -207,9 +207,9 @@ impl Inbox<'_> {
             turn.end(TurnHow::Failed { error: "there was nothing to go on from".into() })?;
             return Ok(false);
         };
-        let letter = Letter { cwd, ..Letter::resume(session, interrupted.turn, note) };
+        let letter = MessagePayload { cwd, ..MessagePayload::resume(session, interrupted.turn, note) };
         let how = match self.send(name, letter.into(), &turn) {
-            Ok(Answer::Delivered) => TurnHow::Done,
+            Ok(SinkReply::Delivered) => TurnHow::Done,
             Ok(_) => TurnHow::Failed { error: "the agent did not take it up".into() },
             Err(error) => TurnHow::Failed { error },
         };
@@ -233,12 +233,12 @@ mod tests {
     use hearback_core::{Durability, Session};
 
     use crate::Ports;
-    use crate::session::Running;
+    use crate::session::ActiveTurns;
 
     struct World {
         clock: FakeClock,
         ports: Ports,
-        running: Running,
+        active_turns: ActiveTurns,
         session: Session,
     }
 
@@ -251,12 +251,12 @@ mod tests {
                 let message = Message { at, ..sample::message("s", text) };
                 ports.sessions.queue(&message, Durability::Process).unwrap();
             }
-            Self { clock, ports, running: Running::default(), session: Session::parse("s").unwrap() }
+            Self { clock, ports, active_turns: ActiveTurns::default(), session: Session::parse("s").unwrap() }
         }
 
         fn inbox<'a>(&'a self, sinks: &'a dyn Sinks) -> Inbox<'a> {
             let (window, durability) = (Duration::ZERO, Durability::Process);
-            let turns = Turns { ports: &self.ports, running: &self.running, window, durability };
+            let turns = Turns { ports: &self.ports, active_turns: &self.active_turns, window, durability };
             Inbox { turns, sinks, retry: Retry { attempts_max: 3, ..Retry::default() } }
         }
 
@@ -276,11 +276,11 @@ mod tests {
     }
 
     fn letters(sink: &FakeSink) -> Vec<(String, u32, bool)> {
-        let letter = |parcel| match parcel {
-            Parcel::Message(letter) => Some((letter.message?, letter.attempt, letter.note.is_some())),
+        let letter = |payload| match payload {
+            SinkPayload::Message(letter) => Some((letter.message?, letter.attempt, letter.note.is_some())),
             _ => None,
         };
-        sink.parcels().into_iter().filter_map(letter).collect()
+        sink.payloads().into_iter().filter_map(letter).collect()
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn what_fails_comes_again_before_what_is_behind_it_and_is_given_up_in_the_end() {
         let world = World::new(&["one", "two"]);
-        let sink = FakeSink::answering(vec![Answer::Unknown; 3]);
+        let sink = FakeSink::answering(vec![SinkReply::Unknown; 3]);
         for _ in 0..3 {
             let NextMessage::In(pause) = world.hand_over(&sink) else { break };
             world.clock.advance(pause);
@@ -315,9 +315,9 @@ mod tests {
         let cutting = Cutting(&world, Interruption::Restart, FakeSink::default());
         world.hand_over(&cutting);
         assert_eq!(world.receipt(1), None);
-        let (sink, running) = (FakeSink::default(), Running::default());
+        let (sink, active_turns) = (FakeSink::default(), ActiveTurns::default());
         let inbox = world.inbox(&sink);
-        let again = Inbox { turns: Turns { running: &running, ..inbox.turns }, ..inbox };
+        let again = Inbox { turns: Turns { active_turns: &active_turns, ..inbox.turns }, ..inbox };
         assert_eq!(again.hand_over(&world.session).unwrap(), NextMessage::Nothing);
         assert_eq!(letters(&sink), [("one".to_owned(), 3, true)]);
         assert_eq!(world.receipt(1), Some(MessageHow::Delivered));
@@ -341,15 +341,16 @@ mod tests {
     }
 
     impl FollowUpSink for Cutting<'_> {
-        fn deliver(&self, parcel: &Parcel, trip: &Trip) -> Result<Answer, SinkError> {
-            let turn = trip.turn.unwrap();
+        fn deliver(&self, payload: &SinkPayload, context: &DeliveryContext) -> Result<SinkReply, SinkError> {
+            let turn = context.turn.unwrap();
             if turn > 2 {
-                return self.2.deliver(parcel, trip);
+                return self.2.deliver(payload, context);
             }
             let World { ports, session, .. } = self.0;
-            super::super::interrupt(ports, session, turn, &trip.mark, self.1, Durability::Process).unwrap();
+            super::super::interrupt(ports, session, turn, &context.mark, self.1, Durability::Process)
+                .unwrap();
             if turn == 2 {
-                self.0.running.stop();
+                self.0.active_turns.stop();
             }
             Err(SinkError::TimedOut)
         }

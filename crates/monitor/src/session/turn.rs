@@ -12,7 +12,7 @@ use hearback_core::session::{
 };
 use hearback_core::{Durability, Extra, FORMAT, JobId, LockState, OsText, Session};
 
-use super::running::{ActiveTurn, Running};
+use super::active_turns::{ActiveTurn, ActiveTurns};
 use crate::Ports;
 
 /// So many turns are remembered: more than it takes to see that a session is interrupted again and again.
@@ -28,7 +28,7 @@ pub struct Turns<'a> {
     /// The world.
     pub ports: &'a Ports,
     /// The turns of this process.
-    pub running: &'a Running,
+    pub active_turns: &'a ActiveTurns,
     /// How old an interruption may be for a turn to go on from it; zero means however old.
     pub window: Duration,
     /// What has to survive a power cut.
@@ -95,7 +95,7 @@ impl<'a> Turns<'a> {
             let destination = destination.clone().unwrap_or_else(|| session.to_string());
             let active = ActiveTurn { session: session.clone(), turn, mark: mark.clone(), destination };
             // Noted before it is recorded: whoever stops this process marks every turn that it knows of.
-            if !self.running.begin(active) {
+            if !self.active_turns.begin(active) {
                 return Ok(None);
             }
             let open = OpenTurn {
@@ -247,7 +247,7 @@ impl OpenTurn<'_> {
 
 impl Drop for OpenTurn<'_> {
     fn drop(&mut self) {
-        self.turns.running.end(&self.session, self.turn);
+        self.turns.active_turns.end(&self.session, self.turn);
     }
 }
 
@@ -280,7 +280,7 @@ mod tests {
     struct World {
         processes: FakeProcesses,
         ports: Ports,
-        running: Running,
+        active_turns: ActiveTurns,
         session: Session,
     }
 
@@ -288,12 +288,22 @@ mod tests {
         fn new() -> Self {
             let processes = FakeProcesses::default();
             let ports = Ports::new(FakeStore::default(), processes.clone(), FakeClock::default());
-            Self { processes, ports, running: Running::default(), session: Session::parse("s").unwrap() }
+            Self {
+                processes,
+                ports,
+                active_turns: ActiveTurns::default(),
+                session: Session::parse("s").unwrap(),
+            }
         }
 
         fn turns(&self) -> Turns<'_> {
             let durability = Durability::default();
-            Turns { ports: &self.ports, running: &self.running, window: Duration::from_secs(60), durability }
+            Turns {
+                ports: &self.ports,
+                active_turns: &self.active_turns,
+                window: Duration::from_secs(60),
+                durability,
+            }
         }
 
         fn begin(&self) -> Option<OpenTurn<'_>> {
@@ -366,12 +376,12 @@ mod tests {
     fn whoever_is_stopping_begins_nothing_and_knows_what_it_runs() {
         let world = World::new();
         let turn = world.begin().unwrap();
-        let active = world.running.stop();
+        let active = world.active_turns.stop();
         assert_eq!((active.len(), active[0].turn, active[0].destination.as_str()), (1, 1, "s"));
         drop(turn.end(TurnHow::Done));
         assert!(world.begin().is_none());
         assert_eq!(world.facts().last_turn(), 1, "and records nothing of it");
-        assert_eq!(world.running.wait(Some(Duration::ZERO), |_| true), []);
+        assert_eq!(world.active_turns.wait(Some(Duration::ZERO), |_| true), []);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
 use hearback_core::port::executor::{Executor, RunEvent, Running, StartRequest};
-use hearback_core::port::process::{LaunchAnswer, LauncherLink, Word};
+use hearback_core::port::process::{LaunchAnswer, LaunchSignal, LauncherLink};
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{
     Begin, BegunBy, CommandLine, Durability, End, Extra, FORMAT, Fact, JobId, Kill, KilledBy, Leftovers,
@@ -106,26 +106,26 @@ impl<'a> Supervisor<'a> {
     fn first_event(&mut self) -> Event {
         let reserved = self.ports.store.reserve_end(&self.id);
         let word = self.wire.word();
-        if word == Word::Failed {
-            return Event::Word(word);
+        if word == LaunchSignal::Failed {
+            return Event::LaunchSignal(word);
         }
         if let Err(error) = reserved {
             return Event::Unable(error.to_string());
         }
-        if word == Word::Gone {
+        if word == LaunchSignal::Gone {
             match self.is_forsaken() {
                 Ok(true) => {}
-                Ok(false) => return Event::Word(Word::Failed),
+                Ok(false) => return Event::LaunchSignal(LaunchSignal::Failed),
                 Err(error) => return Event::Unable(error.to_string()),
             }
         }
         match self.ports.store.spec(&self.id) {
             Ok(Read::Present(spec)) => {
                 self.spec = Some(spec);
-                Event::Word(word)
+                Event::LaunchSignal(word)
             }
             // Its launcher died before it had said what to run: there is no job.
-            Ok(Read::Absent) => Event::Word(Word::Failed),
+            Ok(Read::Absent) => Event::LaunchSignal(LaunchSignal::Failed),
             Ok(_) => Event::Unable("the spec cannot be read back".into()),
             Err(error) => Event::Unable(error.to_string()),
         }
@@ -464,10 +464,10 @@ mod tests {
     use hearback_core::{Exit, Facts, JobState, LockView, fold};
 
     /// A launcher that says one word and keeps the answer.
-    struct FakeWire(Word, Vec<LaunchAnswer>);
+    struct FakeWire(LaunchSignal, Vec<LaunchAnswer>);
 
     impl LauncherLink for FakeWire {
-        fn word(&mut self) -> Word {
+        fn word(&mut self) -> LaunchSignal {
             self.0
         }
         fn answer(&mut self, answer: &LaunchAnswer) {
@@ -476,7 +476,7 @@ mod tests {
     }
 
     fn supervise(
-        word: Word,
+        word: LaunchSignal,
         script: Script,
         facts: Option<Facts>,
     ) -> (FakeStore, FakeExecutor, Vec<LaunchAnswer>) {
@@ -499,7 +499,7 @@ mod tests {
 
     #[test]
     fn a_job_is_run_recorded_answered_and_settled() {
-        let (store, executor, answers) = supervise(Word::Durable, exits(3), None);
+        let (store, executor, answers) = supervise(LaunchSignal::Durable, exits(3), None);
         assert_eq!(answers, [LaunchAnswer::Started { pid: 101, bound_to: Some("fake.service".into()) }]);
         assert_eq!(executor.0.lock().unwrap().calls, ["start"]);
         let facts = store.facts(&sample::id(1));
@@ -517,7 +517,8 @@ mod tests {
             ..Facts::default()
         };
         // One whose launcher is gone has nobody to answer.
-        for (word, told) in [(Word::Durable, vec![LaunchAnswer::Taken]), (Word::Gone, vec![])] {
+        for (word, told) in [(LaunchSignal::Durable, vec![LaunchAnswer::Taken]), (LaunchSignal::Gone, vec![])]
+        {
             let (_, executor, answers) = supervise(word, exits(0), Some(facts.clone()));
             assert_eq!(answers, told);
             assert!(executor.0.lock().unwrap().calls.is_empty());
@@ -526,7 +527,7 @@ mod tests {
 
     #[test]
     fn a_job_whose_launcher_is_gone_is_run_unless_somebody_launches_it_again() {
-        let (store, executor, _) = supervise(Word::Gone, exits(3), None);
+        let (store, executor, _) = supervise(LaunchSignal::Gone, exits(3), None);
         assert_eq!(executor.0.lock().unwrap().calls, ["start"]);
         assert!(store.facts(&sample::id(1)).end.present().is_some());
 
@@ -538,7 +539,7 @@ mod tests {
             move || {
                 let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default());
                 let executor = FakeExecutor::default();
-                let mut wire = FakeWire(Word::Gone, vec![]);
+                let mut wire = FakeWire(LaunchSignal::Gone, vec![]);
                 Supervisor::new(&ports, &executor, &mut wire, &|_| {}, sample::id(1)).run();
                 executor.0.lock().unwrap().calls.len()
             }
@@ -552,7 +553,7 @@ mod tests {
 
     #[test]
     fn a_folder_without_a_spec_is_no_job() {
-        let (store, executor, answers) = supervise(Word::Gone, exits(0), Some(Facts::default()));
+        let (store, executor, answers) = supervise(LaunchSignal::Gone, exits(0), Some(Facts::default()));
         assert!(answers.is_empty());
         assert!(executor.0.lock().unwrap().calls.is_empty());
         assert!(store.facts(&sample::id(1)).begin.is_absent());
@@ -561,7 +562,7 @@ mod tests {
     #[test]
     fn a_supervisor_that_fails_ends_the_job_and_invents_no_exit() {
         let script = Script { leftovers: vec![sample::process(101)], force_works: true, ..Script::default() };
-        let (store, executor, _) = supervise(Word::Durable, script, None);
+        let (store, executor, _) = supervise(LaunchSignal::Durable, script, None);
         assert_eq!(executor.0.lock().unwrap().calls, ["start", "force"]);
         let facts = store.facts(&sample::id(1));
         let end = facts.end.present().unwrap();
@@ -573,7 +574,7 @@ mod tests {
     #[test]
     fn a_supervisor_that_fails_after_the_exit_still_tells_it() {
         let script = Script { leftovers: vec![sample::process(102)], force_works: true, ..exits(7) };
-        let (store, ..) = supervise(Word::Durable, script, None);
+        let (store, ..) = supervise(LaunchSignal::Durable, script, None);
         let facts = store.facts(&sample::id(1));
         let JobState::Ended { outcome, .. } = fold(&facts, LockView::FREE).state else { panic!("not ended") };
         assert_eq!(outcome, Outcome::Exited { code: 7 });

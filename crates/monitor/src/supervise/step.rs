@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hearback_core::port::disk::Publish;
-use hearback_core::port::process::Word;
+use hearback_core::port::process::LaunchSignal;
 use hearback_core::{
     Exit, KilledBy, Leftovers, Limits, LogCap, LostReason, Outcome, OverCap, ProcessIdentity, StartError,
     Usage,
@@ -143,7 +143,7 @@ impl Ending {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The launcher spoke, or is gone.
-    Word(Word),
+    LaunchSignal(LaunchSignal),
     /// The begin was published, or somebody was quicker.
     Claimed(Publish),
     /// hearback could not do its part before anything ran.
@@ -231,11 +231,13 @@ pub enum Action {
 /// Decides. An event that makes no sense in a state changes nothing.
 pub fn step(limits: &Limits, state: State, event: Event) -> (State, Vec<Action>) {
     match (state, event) {
-        (State::Waiting, Event::Word(Word::Durable)) => (State::Claiming, vec![Action::Claim]),
-        (State::Waiting, Event::Word(Word::Gone)) => {
+        (State::Waiting, Event::LaunchSignal(LaunchSignal::Durable)) => {
+            (State::Claiming, vec![Action::Claim])
+        }
+        (State::Waiting, Event::LaunchSignal(LaunchSignal::Gone)) => {
             (State::Claiming, vec![Action::FlushSpec, Action::Claim])
         }
-        (State::Waiting, Event::Word(Word::Failed)) => (State::Over, vec![]),
+        (State::Waiting, Event::LaunchSignal(LaunchSignal::Failed)) => (State::Over, vec![]),
         (State::Waiting | State::Claiming, Event::Unable(why)) => (State::Over, vec![Action::Refuse(why)]),
 
         (State::Claiming, Event::Claimed(Publish::New)) => (State::Starting, vec![Action::Start]),
@@ -412,7 +414,7 @@ mod tests {
 
     fn until_running() -> [Event; 3] {
         [
-            Event::Word(Word::Durable),
+            Event::LaunchSignal(LaunchSignal::Durable),
             Event::Claimed(Publish::New),
             Event::Started { at: seconds(2), pid: 101 },
         ]
@@ -443,18 +445,18 @@ mod tests {
     #[test]
     fn nothing_runs_unless_the_spec_is_durable_and_the_job_is_ours() {
         let runs = |events: Vec<Event>| run(events).1.contains(&Action::Start);
-        assert!(!runs(vec![Event::Word(Word::Failed), Event::Claimed(Publish::New)]));
-        assert!(!runs(vec![Event::Word(Word::Durable), Event::Claimed(Publish::Exists)]));
-        assert!(!runs(vec![Event::Word(Word::Durable), Event::Unable("no room".into())]));
-        assert!(!runs(vec![Event::Unable("no room".into()), Event::Word(Word::Durable)]));
-        assert_eq!(run([Event::Word(Word::Gone)]).1, [Action::FlushSpec, Action::Claim]);
+        assert!(!runs(vec![Event::LaunchSignal(LaunchSignal::Failed), Event::Claimed(Publish::New)]));
+        assert!(!runs(vec![Event::LaunchSignal(LaunchSignal::Durable), Event::Claimed(Publish::Exists)]));
+        assert!(!runs(vec![Event::LaunchSignal(LaunchSignal::Durable), Event::Unable("no room".into())]));
+        assert!(!runs(vec![Event::Unable("no room".into()), Event::LaunchSignal(LaunchSignal::Durable)]));
+        assert_eq!(run([Event::LaunchSignal(LaunchSignal::Gone)]).1, [Action::FlushSpec, Action::Claim]);
     }
 
     #[test]
     fn a_failed_start_is_recorded_before_it_is_answered() {
         let error = StartError { kind: StartErrorKind::NotFound, message: "no".into() };
         let (state, actions) = run([
-            Event::Word(Word::Durable),
+            Event::LaunchSignal(LaunchSignal::Durable),
             Event::Claimed(Publish::New),
             Event::StartFailed(error.clone()),
         ]);
@@ -566,7 +568,7 @@ mod tests {
     #[test]
     fn an_end_is_recorded_at_most_once_whatever_happens() {
         let events = [
-            Event::Word(Word::Durable),
+            Event::LaunchSignal(LaunchSignal::Durable),
             Event::Claimed(Publish::New),
             Event::Started { at: Duration::ZERO, pid: 1 },
             exited(vec![]),

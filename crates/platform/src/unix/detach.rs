@@ -11,7 +11,7 @@ use hearback_core::port::process::{DetachedRequest, SupervisorLink, SupervisorRe
 
 use super::signals;
 use crate::wire::PipeLink;
-use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK, mark, program};
+use crate::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK, mark, program};
 
 pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
     let mut command = command(&program::supervisor(request), request.job.as_str().as_ref());
@@ -43,7 +43,7 @@ fn command(request: &DetachedRequest, mark: &OsStr) -> Command {
             None => command.env_remove(name),
         };
     }
-    command.env(SUPERVISOR_MARK, mark).env_remove(JOB_MARK).env_remove(ERRAND_MARK);
+    command.env(SUPERVISOR_MARK, mark).env_remove(JOB_MARK).env_remove(BOUNDED_RUN_MARK);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // SAFETY: `leave` makes async-signal-safe calls only.
     unsafe { command.pre_exec(leave) };

@@ -1,11 +1,11 @@
 //! Linux, macOS and the BSDs.
 
 pub(crate) mod bell;
+#[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
+pub(crate) mod bounded_run;
 pub(crate) mod clock;
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
 pub(crate) mod detach;
-#[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
-pub(crate) mod errand;
 #[expect(unsafe_code, reason = "wait4 tells what a child used, and has no safe wrapper")]
 pub(crate) mod executor;
 #[cfg_attr(

@@ -27,7 +27,7 @@ pub(crate) fn lives_on(_who: &ProcessIdentity) -> bool {
     true
 }
 
-/// Ends what a dead supervisor or an errand left behind: asks, and after the grace forces.
+/// Ends what a dead supervisor or a bounded run left behind: asks, and after the grace forces.
 pub(crate) fn sweep(
     job: &JobId,
     target: Option<&ProcessIdentity>,

@@ -24,7 +24,7 @@ use windows_sys::Win32::System::Threading::{
 use super::process::{ADOPT, Creation, Streams};
 use super::{call, command_line, environment, identity, rights};
 use crate::wire::PipeLink;
-use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK, mark, program};
+use crate::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK, mark, program};
 
 const FLAGS: PROCESS_CREATION_FLAGS = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
 
@@ -86,8 +86,11 @@ pub(crate) fn spawn_detached(request: &DetachedRequest) -> io::Result<()> {
 /// Creates it, and lets go of it.
 fn create(request: &DetachedRequest, mark: &OsStr, streams: Streams) -> io::Result<()> {
     let changes = request.env.iter().map(|(name, value)| (name.as_os_str(), value.as_deref()));
-    let marks =
-        [(SUPERVISOR_MARK.as_ref(), Some(mark)), (JOB_MARK.as_ref(), None), (ERRAND_MARK.as_ref(), None)];
+    let marks = [
+        (SUPERVISOR_MARK.as_ref(), Some(mark)),
+        (JOB_MARK.as_ref(), None),
+        (BOUNDED_RUN_MARK.as_ref(), None),
+    ];
     // A job that launches another does not lend it the place of its own answer.
     let own = [(ANSWER_VARIABLE.as_ref(), None), (OWNER_VARIABLE.as_ref(), None)];
     let environment = environment::block(own.into_iter().chain(changes).chain(marks))?;
@@ -183,7 +186,7 @@ pub(crate) fn survive_size_limits() {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::port::process::Heard;
+    use hearback_core::port::process::SupervisorReply;
     use hearback_core::testing::sample;
 
     #[test]
@@ -197,6 +200,6 @@ mod tests {
             env: vec![("A".into(), Some("b".into())), ("PATHEXT".into(), None)],
         };
         let mut link = spawn_supervisor(&request).unwrap();
-        assert_eq!(link.hear(Duration::from_secs(60)), Heard::Gone);
+        assert_eq!(link.hear(Duration::from_secs(60)), SupervisorReply::Gone);
     }
 }

@@ -2,6 +2,7 @@
 
 #[expect(unsafe_code, reason = "events have no safe wrapper")]
 pub(crate) mod bell;
+pub(crate) mod bounded_run;
 #[expect(unsafe_code, reason = "a handle is ours only because the call that made it says so")]
 mod call;
 #[expect(unsafe_code, reason = "the clocks have no safe wrapper")]
@@ -11,7 +12,6 @@ mod command_line;
 pub(crate) mod detach;
 #[expect(unsafe_code, reason = "names are compared as the system compares them")]
 mod environment;
-pub(crate) mod errand;
 #[expect(unsafe_code, reason = "a process, its exit code and what it used are behind raw handles")]
 pub(crate) mod executor;
 #[expect(unsafe_code, reason = "renaming and telling files apart have no safe wrapper that fits")]

@@ -18,7 +18,7 @@ use windows_sys::Win32::System::Threading::{
 
 use super::job::is_console_host;
 use super::{call, identity, threads};
-use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
+use crate::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
 
 /// More than a machine runs; what is beyond is not looked at.
 const PROCESSES_MAX: usize = 64 * 1024;
@@ -39,7 +39,7 @@ pub(crate) struct Marked {
 
 /// Every process but us that carries the mark of this job.
 pub(crate) fn marked(job: &JobId) -> io::Result<Vec<Marked>> {
-    let marks = [JOB_MARK, ERRAND_MARK].map(|name| wide(&format!("{name}={job}")));
+    let marks = [JOB_MARK, BOUNDED_RUN_MARK].map(|name| wide(&format!("{name}={job}")));
     found(|entry| marks.iter().any(|mark| entry == mark))
 }
 

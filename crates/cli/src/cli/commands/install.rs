@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hearback_core::message::{clean_line, command_text};
-use hearback_core::port::process::{Errand, ProcessControl};
+use hearback_core::port::process::{BoundedRun, ProcessControl};
 use hearback_core::service::{Order, Service, ServiceManager};
 use hearback_core::{CommandLine, DOCUMENT_FORMAT, Exit, JobId};
 use hearback_platform::{Native, ServicePlace};
@@ -202,7 +202,7 @@ fn tell(hearback: &Hearback, orders: &[Order], output: &Output) -> Vec<Failed> {
 
 /// Tells why it was not.
 fn carry_out(hearback: &Hearback, order: &Order) -> Option<String> {
-    let report = Native::default().run_errand(&Errand {
+    let report = Native::default().run_bounded(&BoundedRun {
         argv: order.argv.iter().map(|word| word.as_str().into()).collect(),
         cwd: None,
         env: Vec::new(),

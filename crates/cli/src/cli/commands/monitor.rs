@@ -13,7 +13,7 @@ use crate::cli::documents::{MonitorAskedDocument, MonitorDocument};
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::session::current_turn;
-use crate::{Asked, Hearback, MonitorEnd, MonitorOptions, Predecessor};
+use crate::{Hearback, MonitorEnd, MonitorOptions, Predecessor, StopResponse};
 
 /// How long a monitor may take to hear a request. It is at it at once; only a stopped process takes longer.
 const HEARD_WITHIN: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ fn stop(hearback: &Hearback, kind: StopKind, args: &StopArgs, output: &Output) -
     let wait = !args.no_wait && current_turn().is_none();
     let host = hearback.monitor()?.facts.last_begin().map(|begin| Predecessor::from(&begin.process));
     let asked = ask(hearback, kind, args.timeout, None)?;
-    if let (true, Asked::Taken { .. }, Some(host)) = (wait, &asked, host) {
+    if let (true, StopResponse::Taken { .. }, Some(host)) = (wait, &asked, host) {
         hearback.await_end_of(&host)?;
     }
     tell(kind, &asked, wait, output)
@@ -58,7 +58,7 @@ fn stop(hearback: &Hearback, kind: StopKind, args: &StopArgs, output: &Output) -
 fn restart(hearback: &Hearback, args: &RestartArgs, output: &Output) -> Result<u32, CliError> {
     let before = hearback.monitor_number()?;
     let asked = ask(hearback, StopKind::Restart, args.timeout, args.sequence)?;
-    let wait = args.wait && current_turn().is_none() && matches!(asked, Asked::Taken { .. });
+    let wait = args.wait && current_turn().is_none() && matches!(asked, StopResponse::Taken { .. });
     // As long as turns may take, and a successor to begin.
     let within = args.timeout.unwrap_or(hearback.settings().drain_timeout).saturating_add(SUCCESSOR_WITHIN);
     if wait && !hearback.await_monitor_after(before, within)? {
@@ -72,7 +72,7 @@ fn ask(
     kind: StopKind,
     timeout: Option<Duration>,
     sequence: Option<u64>,
-) -> Result<Asked, CliError> {
+) -> Result<StopResponse, CliError> {
     let request = StopRequest {
         sequence,
         by: current_turn(),
@@ -82,15 +82,15 @@ fn ask(
     Ok(hearback.ask_monitor(&request, HEARD_WITHIN)?)
 }
 
-fn tell(kind: StopKind, asked: &Asked, waited: bool, output: &Output) -> Result<u32, CliError> {
+fn tell(kind: StopKind, asked: &StopResponse, waited: bool, output: &Output) -> Result<u32, CliError> {
     let (awaited, ignored) = match asked {
-        Asked::Taken { awaited } => (Some(*awaited), false),
-        Asked::Redelivered => (None, true),
+        StopResponse::Taken { awaited } => (Some(*awaited), false),
+        StopResponse::Redelivered => (None, true),
         // It ended before it heard this: to end was what was wanted.
-        Asked::Gone if kind != StopKind::Restart => (Some(0), false),
-        Asked::Gone | Asked::NoMonitor => return Err(CliError::NoMonitor),
-        Asked::UnderWay(kind) => return Err(CliError::UnderWay(*kind)),
-        Asked::Unanswered => return Err(CliError::MonitorSilent),
+        StopResponse::Gone if kind != StopKind::Restart => (Some(0), false),
+        StopResponse::Gone | StopResponse::NoMonitor => return Err(CliError::NoMonitor),
+        StopResponse::UnderWay(kind) => return Err(CliError::UnderWay(*kind)),
+        StopResponse::Unanswered => return Err(CliError::MonitorSilent),
     };
     if output.is_json() {
         output.document(&MonitorAskedDocument { format: DOCUMENT_FORMAT, kind, awaited, ignored })?;

@@ -7,14 +7,14 @@ use crate::cli::args::ResultsArgs;
 use crate::cli::documents::ResultsDocument;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
-use crate::{Acknowledged, AskedBy, Hearback, Results};
+use crate::{Acknowledged, Asker, Hearback, Results};
 
 /// Nothing has come in.
 const NOTHING: u32 = 1;
 
 pub(crate) fn run(hearback: &Hearback, args: &ResultsArgs, output: &Output) -> Result<u32, CliError> {
     let parent = super::parent(args.session.as_ref())?;
-    let mut by = AskedBy { parent, reader: args.reader.clone(), jobs: Vec::new() };
+    let mut by = Asker { parent, reader: args.reader.clone(), jobs: Vec::new() };
     for text in &args.jobs {
         let id = hearback.find(text, Some(&by.parent))?;
         if !hearback.is_asked(&id)? {
@@ -65,7 +65,7 @@ fn print(hearback: &Hearback, results: &Results, output: &Output) -> Result<(), 
 }
 
 /// Only what was written has been read: whoever could not be told is told again.
-fn acknowledge(hearback: &Hearback, by: &AskedBy, results: Results, output: &Output) -> Result<(), CliError> {
+fn acknowledge(hearback: &Hearback, by: &Asker, results: Results, output: &Output) -> Result<(), CliError> {
     for job in &results.ended {
         let id = &job.view.id;
         match hearback.acknowledge(id, by.reader.as_ref())? {

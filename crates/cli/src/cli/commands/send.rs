@@ -8,7 +8,7 @@ use crate::cli::args::SendArgs;
 use crate::cli::documents::SentDocument;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
-use crate::{Hearback, MAX_MESSAGE_BYTES, Send};
+use crate::{Hearback, MAX_MESSAGE_BYTES, OutgoingMessage};
 
 pub(crate) fn run(hearback: &Hearback, args: SendArgs, output: &Output) -> Result<u32, CliError> {
     let session = super::session(args.session.as_ref(), "a message")?;
@@ -23,7 +23,7 @@ pub(crate) fn run(hearback: &Hearback, args: SendArgs, output: &Output) -> Resul
         _ => args.text,
     };
     let (sink, destination) = (args.sink, args.destination);
-    let sent = hearback.send(&Send { session: session.clone(), text, sink, destination })?;
+    let sent = hearback.send(&OutgoingMessage { session: session.clone(), text, sink, destination })?;
     if output.is_json() {
         let (message, interrupted, in_turn) = (sent.n, sent.interrupted, sent.in_turn);
         output.document(&SentDocument { format: DOCUMENT_FORMAT, session, message, interrupted, in_turn })?;

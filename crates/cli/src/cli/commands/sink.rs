@@ -1,6 +1,6 @@
 //! `hearback sink`
 
-use hearback_core::port::sink::{Answer, SinkError};
+use hearback_core::port::sink::{SinkError, SinkReply};
 use hearback_core::{DOCUMENT_FORMAT, Session};
 
 use crate::cli::args::{SinkCommand, SinkTestArgs};
@@ -32,12 +32,12 @@ fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) -> Result<u32
     let sample = hearback.sample_delivery(&argv(["true"])?, session);
     let answer = hearback.try_sink(&args.name, &sample);
     let (delivered, said) = match &answer {
-        Ok(Answer::Delivered) => (true, "delivered".to_owned()),
-        Ok(Answer::Busy) => {
+        Ok(SinkReply::Delivered) => (true, "delivered".to_owned()),
+        Ok(SinkReply::Busy) => {
             (false, "the session is busy: it would be tried again, and no attempt is spent".into())
         }
-        Ok(Answer::Gone { reason }) => (false, format!("the session is gone: {reason}")),
-        Ok(Answer::RetryAfter { millis }) => (false, format!("it would be tried again after {millis} ms")),
+        Ok(SinkReply::Gone { reason }) => (false, format!("the session is gone: {reason}")),
+        Ok(SinkReply::RetryAfter { millis }) => (false, format!("it would be tried again after {millis} ms")),
         Ok(_) => (false, "an answer that is not known".into()),
         Err(error) => (false, error.to_string()),
     };

@@ -34,7 +34,7 @@ fn facts(store: &dyn RecordStore) {
         Fact::Answer(sample::answer("42")),
         Fact::Lease(1, sample::lease()),
         Fact::LeaseResult(1, sample::lease_result(false)),
-        Fact::Receipt(sample::receipt(ReceiptHow::Consumed)),
+        Fact::Receipt(sample::receipt(ReceiptHow::Read)),
     ];
     for fact in &all {
         for expected in [Publish::New, Publish::Exists] {

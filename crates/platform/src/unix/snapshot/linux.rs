@@ -4,7 +4,7 @@ use std::io;
 
 use super::Process;
 use crate::SUPERVISE_COMMAND;
-use crate::mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
+use crate::mark::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
 
 /// What hearback reads of a process's stat file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,7 +152,7 @@ fn process(pid: u32, looks: u32) -> Option<Process> {
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
     // Anybody can set a variable; who is executed with it by us has it on its command line, too.
     let supervises = value(SUPERVISOR_MARK).filter(|mark| is_detached_as(pid, mark));
-    let job = value(JOB_MARK).or_else(|| value(ERRAND_MARK));
+    let job = value(JOB_MARK).or_else(|| value(BOUNDED_RUN_MARK));
     Some(Process { stat, job: job.map(text), supervises: supervises.map(text) })
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 
 use super::Process;
-use crate::mark::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
+use crate::mark::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
 
 /// What hearback needs to know of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,7 +51,7 @@ pub(crate) fn each(mut visit: impl FnMut(Process)) -> io::Result<()> {
         };
         visit(Process {
             stat,
-            job: mark(JOB_MARK).or_else(|| mark(ERRAND_MARK)),
+            job: mark(JOB_MARK).or_else(|| mark(BOUNDED_RUN_MARK)),
             supervises: mark(SUPERVISOR_MARK),
         });
     }

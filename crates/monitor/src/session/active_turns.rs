@@ -20,7 +20,7 @@ pub struct ActiveTurn {
 
 /// The turns that this process runs, and whether it takes any more. Whoever drains it waits here.
 #[derive(Debug, Default)]
-pub struct Running {
+pub struct ActiveTurns {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -35,7 +35,7 @@ struct State {
 
 /// Held by whoever has to record what came of a turn, from before it begins.
 #[derive(Debug)]
-pub struct Recording<'a>(&'a Running);
+pub struct Recording<'a>(&'a ActiveTurns);
 
 impl Drop for Recording<'_> {
     fn drop(&mut self) {
@@ -44,7 +44,7 @@ impl Drop for Recording<'_> {
     }
 }
 
-impl Running {
+impl ActiveTurns {
     /// Says that something of a turn is to be recorded after it, which whoever stops this process waits for.
     pub(crate) fn recording(&self) -> Recording<'_> {
         self.state().recording += 1;

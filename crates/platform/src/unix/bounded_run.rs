@@ -9,35 +9,35 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use hearback_core::port::executor::ANSWER_VARIABLE;
-use hearback_core::port::process::{Errand, ErrandReport};
+use hearback_core::port::process::{BoundedRun, BoundedRunReport};
 use hearback_core::{CommandLine, Exit, ProcessIdentity, StartError, StartErrorKind};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::{clock, identity, signals, tree};
 use crate::program::{self, Invocation};
-use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
+use crate::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
 
 const CHUNK: usize = 16 * 1024;
 /// How long a tree that is out of time may take to die.
 const FORCE_WITHIN: Duration = Duration::from_secs(2);
 
-pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
-    let cwd = errand.cwd.clone().unwrap_or_else(|| Path::new("/").to_owned());
+pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
+    let cwd = bounded_run.cwd.clone().unwrap_or_else(|| Path::new("/").to_owned());
     program::check_directory(&cwd)?;
-    let invocation = program::resolve(&CommandLine::Argv(errand.argv.clone()), &cwd, None)?;
+    let invocation = program::resolve(&CommandLine::Argv(bounded_run.argv.clone()), &cwd, None)?;
     let cannot = |error: io::Error| StartError {
         kind: StartErrorKind::Other,
         message: format!("cannot run `{}`: {error}", invocation.program.display()),
     };
-    let mut child = spawn(errand, &invocation, &cwd).map_err(cannot)?;
+    let mut child = spawn(bounded_run, &invocation, &cwd).map_err(cannot)?;
     let process = identity::identify_child(child.id()).ok();
-    let mut telling = Telling { stdin: child.stdin.take(), bytes: errand.stdin.clone() };
-    if !errand.speaks_first {
+    let mut telling = Telling { stdin: child.stdin.take(), bytes: bounded_run.stdin.clone() };
+    if !bounded_run.speaks_first {
         telling.begin();
     }
-    let mut heard = Heard::new(&mut child, errand.output_max, telling).map_err(cannot)?;
-    let deadline = clock::awake().saturating_add(errand.within);
+    let mut heard = Heard::new(&mut child, bounded_run.output_max, telling).map_err(cannot)?;
+    let deadline = clock::awake().saturating_add(bounded_run.within);
     // A thread that waits closes its end of a pipe, so that one poll hears of everything.
     let (over, closes) = io::pipe().map_err(cannot)?;
     let waiter = std::thread::spawn(move || {
@@ -47,22 +47,22 @@ pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
     });
     let in_time = heard.until(&over, deadline);
     if !in_time {
-        end(errand, process.as_ref());
+        end(bounded_run, process.as_ref());
     }
     let status = waiter.join().ok().and_then(Result::ok);
     heard.rest();
     let exit = status.filter(|_| in_time).map(exit_of);
-    Ok(ErrandReport { exit, stdout: heard.out.kept, stderr: heard.err.kept })
+    Ok(BoundedRunReport { exit, stdout: heard.out.kept, stderr: heard.err.kept })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
-fn spawn(errand: &Errand, what: &Invocation, cwd: &Path) -> io::Result<Child> {
+fn spawn(bounded_run: &BoundedRun, what: &Invocation, cwd: &Path) -> io::Result<Child> {
     let mut command = Command::new(&what.program);
     command.arg0(&what.name).args(&what.arguments).current_dir(cwd);
     // What is woken belongs to no job, and what it launches is its own.
     command.env_remove(ANSWER_VARIABLE);
-    command.env_remove(JOB_MARK).env_remove(SUPERVISOR_MARK).env(ERRAND_MARK, errand.mark.as_str());
-    for (name, value) in &errand.env {
+    command.env_remove(JOB_MARK).env_remove(SUPERVISOR_MARK).env(BOUNDED_RUN_MARK, bounded_run.mark.as_str());
+    for (name, value) in &bounded_run.env {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
@@ -125,9 +125,9 @@ impl Telling {
     }
 }
 
-fn end(errand: &Errand, process: Option<&ProcessIdentity>) {
+fn end(bounded_run: &BoundedRun, process: Option<&ProcessIdentity>) {
     // What would not end is nobody's child of ours any more when we are gone; it was told to, and that is all.
-    let _ = tree::sweep(&errand.mark, process, Duration::ZERO, FORCE_WITHIN);
+    let _ = tree::sweep(&bounded_run.mark, process, Duration::ZERO, FORCE_WITHIN);
 }
 
 pub(crate) fn exit_of(status: ExitStatus) -> Exit {
@@ -242,8 +242,8 @@ mod tests {
     use hearback_core::port::process::SweepReport;
     use hearback_core::testing::sample;
 
-    fn errand(script: &str) -> Errand {
-        Errand {
+    fn bounded_run(script: &str) -> BoundedRun {
+        BoundedRun {
             argv: ["sh", "-c", script].map(Into::into).to_vec(),
             cwd: None,
             env: Vec::new(),
@@ -257,23 +257,23 @@ mod tests {
 
     #[test]
     fn what_goes_in_comes_out_with_its_code() {
-        let report = run(&errand("cat; echo no >&2; exit 3")).unwrap();
+        let report = run(&bounded_run("cat; echo no >&2; exit 3")).unwrap();
         assert_eq!(report.exit, Some(Exit::Exited { code: 3 }));
         assert_eq!((report.stdout, report.stderr), (b"hello\n".to_vec(), b"no\n".to_vec()));
-        let flood = run(&errand("yes | head -c 100000")).unwrap();
+        let flood = run(&bounded_run("yes | head -c 100000")).unwrap();
         assert_eq!((flood.exit, flood.stdout.len()), (Some(Exit::Exited { code: 0 }), 1000));
-        let deaf = run(&Errand { stdin: vec![b'x'; 1_000_000], ..errand("exit 0") }).unwrap();
+        let deaf = run(&BoundedRun { stdin: vec![b'x'; 1_000_000], ..bounded_run("exit 0") }).unwrap();
         assert_eq!(deaf.exit, Some(Exit::Exited { code: 0 }));
-        let missing = Errand { argv: vec!["no-such-program".into()], ..errand("") };
+        let missing = BoundedRun { argv: vec!["no-such-program".into()], ..bounded_run("") };
         assert_eq!(run(&missing).unwrap_err().kind, StartErrorKind::NotFound);
     }
 
     #[test]
     fn one_that_speaks_first_is_told_nothing_before() {
-        let speaks = |script| Errand { speaks_first: true, ..errand(script) };
+        let speaks = |script| BoundedRun { speaks_first: true, ..bounded_run(script) };
         let polite = run(&speaks("echo hi$(timeout 0.3 cat); cat")).unwrap();
         assert_eq!(polite.stdout, b"hi\nhello\n");
-        let silent = Errand { within: Duration::from_millis(300), ..speaks("cat") };
+        let silent = BoundedRun { within: Duration::from_millis(300), ..speaks("cat") };
         let silent = run(&silent).unwrap();
         assert_eq!((silent.exit, silent.stdout), (None, Vec::new()));
     }
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn whoever_keeps_the_pipes_open_keeps_nothing_waiting() {
         let began = clock::awake();
-        let report = run(&errand("sleep 5 & echo started")).unwrap();
+        let report = run(&bounded_run("sleep 5 & echo started")).unwrap();
         assert_eq!((report.exit, report.stdout), (Some(Exit::Exited { code: 0 }), b"started\n".to_vec()));
         assert!(clock::awake() - began < Duration::from_secs(4));
     }
@@ -290,8 +290,9 @@ mod tests {
     fn swept(script: &str, grace: Duration) -> (tempfile::TempDir, SweepReport, Option<Exit>) {
         let dir = tempfile::tempdir().unwrap();
         let mark = JobId::mint(clock::since_boot().as_micros() as u64, std::process::id().into());
-        let errand = Errand { cwd: Some(dir.path().to_owned()), mark: mark.clone(), ..errand(script) };
-        let sent = std::thread::spawn(move || run(&errand));
+        let bounded_run =
+            BoundedRun { cwd: Some(dir.path().to_owned()), mark: mark.clone(), ..bounded_run(script) };
+        let sent = std::thread::spawn(move || run(&bounded_run));
         while !dir.path().join("up").exists() {
             assert!(!sent.is_finished(), "it did not get ready");
             std::thread::sleep(Duration::from_millis(5));
@@ -329,7 +330,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let pids = dir.path().join("pids");
         let script = format!("(setsid sleep 60 & echo $! >{0}); echo $$ >>{0}; sleep 60", pids.display());
-        let report = run(&Errand { within: Duration::from_millis(500), ..errand(&script) }).unwrap();
+        let report = run(&BoundedRun { within: Duration::from_millis(500), ..bounded_run(&script) }).unwrap();
         assert_eq!(report.exit, None);
         let pids = fs_err::read_to_string(pids).unwrap();
         assert_eq!(pids.lines().count(), 2);

@@ -14,7 +14,7 @@ pub const NOTICE_EVENT_TYPE: &str = "dev.hearback.notice.v1";
 /// A message on its way; or, without a message, a turn that is to go on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Letter {
+pub struct MessagePayload {
     /// The version of this document.
     pub format: u32,
     /// Its identity: the same in every attempt, so that a repeat is recognisable.
@@ -41,7 +41,7 @@ pub struct Letter {
     pub cwd: Option<OsText>,
 }
 
-impl Letter {
+impl MessagePayload {
     /// A message as it is sent.
     pub fn message(n: u32, attempt: u32, message: &Message, note: Option<Note>) -> Self {
         Self {
@@ -119,13 +119,13 @@ impl Notice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[expect(missing_docs, reason = "each variant is the document that it holds")]
-pub enum Parcel {
+pub enum SinkPayload {
     FollowUp(Box<Delivery>),
-    Message(Box<Letter>),
+    Message(Box<MessagePayload>),
     Notice(Box<Notice>),
 }
 
-impl Parcel {
+impl SinkPayload {
     /// Its identity.
     pub fn id(&self) -> &str {
         match self {
@@ -190,7 +190,7 @@ impl Parcel {
     }
 
     /// What it says, in its envelope.
-    pub fn event(&self) -> CloudEvent<Parcel> {
+    pub fn event(&self) -> CloudEvent<SinkPayload> {
         let (kind, subject, time) = match self {
             Self::FollowUp(delivery) => {
                 (EVENT_TYPE, delivery.job.id.to_string(), delivery.job.ended_at.clone())
@@ -202,19 +202,19 @@ impl Parcel {
     }
 }
 
-impl From<Delivery> for Parcel {
+impl From<Delivery> for SinkPayload {
     fn from(delivery: Delivery) -> Self {
         Self::FollowUp(Box::new(delivery))
     }
 }
 
-impl From<Letter> for Parcel {
-    fn from(letter: Letter) -> Self {
+impl From<MessagePayload> for SinkPayload {
+    fn from(letter: MessagePayload) -> Self {
         Self::Message(Box::new(letter))
     }
 }
 
-impl From<Notice> for Parcel {
+impl From<Notice> for SinkPayload {
     fn from(notice: Notice) -> Self {
         Self::Notice(Box::new(notice))
     }

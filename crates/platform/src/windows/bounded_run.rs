@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use hearback_core::port::executor::ANSWER_VARIABLE;
-use hearback_core::port::process::{Errand, ErrandReport};
+use hearback_core::port::process::{BoundedRun, BoundedRunReport};
 use hearback_core::{CommandLine, Exit, StartError, StartErrorKind};
 
 use super::executor::{cannot_execute, create, exit_code, told};
@@ -15,17 +15,17 @@ use super::job::Job;
 use super::process::Streams;
 use super::{clock, detach, identity, tree};
 use crate::program;
-use crate::{ERRAND_MARK, JOB_MARK, SUPERVISOR_MARK};
+use crate::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
 
 /// How long a tree that is out of time may take to die.
 const FORCE_WITHIN: Duration = Duration::from_secs(2);
 /// How long what was said last may take to arrive.
 const REST_WITHIN: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
-    let cwd = errand.cwd.clone().unwrap_or_else(std::env::temp_dir);
+pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
+    let cwd = bounded_run.cwd.clone().unwrap_or_else(std::env::temp_dir);
     program::check_directory(&cwd)?;
-    let invocation = program::resolve(&CommandLine::Argv(errand.argv.clone()), &cwd, None)?;
+    let invocation = program::resolve(&CommandLine::Argv(bounded_run.argv.clone()), &cwd, None)?;
     let refused = |error: io::Error| cannot_execute(&invocation.program, &error);
     let (program, line) = told(&invocation).map_err(refused)?;
     let cannot = |error: io::Error| StartError {
@@ -39,38 +39,44 @@ pub(crate) fn run(errand: &Errand) -> Result<ErrandReport, StartError> {
     let job = Job::new().map_err(cannot)?;
     let owner = detach::owned_by_me();
     let owner = owner.iter().map(|(name, value)| (*name, Some(value.as_os_str())));
-    let changes = changes(errand).into_iter().chain(owner);
+    let changes = changes(bounded_run).into_iter().chain(owner);
     let created = create(&program, &line, &cwd, changes, streams, &job).map_err(refused)?;
-    let stdin = errand.stdin.clone();
+    let stdin = bounded_run.stdin.clone();
     // One that ends, or closes its input, without reading all of it is none of our business.
     let tell = move || drop(std::thread::spawn(move || drop(tells.write_all(&stdin))));
-    let (out, err) = if errand.speaks_first {
-        (listen(said, errand.output_max, Some(tell)), listen(complained, errand.output_max, None::<fn()>))
+    let (out, err) = if bounded_run.speaks_first {
+        (
+            listen(said, bounded_run.output_max, Some(tell)),
+            listen(complained, bounded_run.output_max, None::<fn()>),
+        )
     } else {
         tell();
-        (listen(said, errand.output_max, None::<fn()>), listen(complained, errand.output_max, None::<fn()>))
+        (
+            listen(said, bounded_run.output_max, None::<fn()>),
+            listen(complained, bounded_run.output_max, None::<fn()>),
+        )
     };
-    let in_time = identity::has_ended(&created.process, Some(errand.within)).map_err(cannot)?;
+    let in_time = identity::has_ended(&created.process, Some(bounded_run.within)).map_err(cannot)?;
     let exit = in_time.then(|| exit_code(&created.process)).flatten();
     if in_time {
         // What it left behind was left on purpose.
         let _ = job.release();
     } else {
         let _ = job.terminate();
-        let _ = tree::end_marked(&errand.mark, FORCE_WITHIN);
+        let _ = tree::end_marked(&bounded_run.mark, FORCE_WITHIN);
     }
-    Ok(ErrandReport { exit, stdout: all(&out), stderr: all(&err) })
+    Ok(BoundedRunReport { exit, stdout: all(&out), stderr: all(&err) })
 }
 
-fn changes(errand: &Errand) -> Vec<(&OsStr, Option<&OsStr>)> {
+fn changes(bounded_run: &BoundedRun) -> Vec<(&OsStr, Option<&OsStr>)> {
     // What is woken belongs to no job, and what it launches is its own.
     let marks = [
         (ANSWER_VARIABLE.as_ref(), None),
         (JOB_MARK.as_ref(), None),
         (SUPERVISOR_MARK.as_ref(), None),
-        (ERRAND_MARK.as_ref(), Some(errand.mark.as_str().as_ref())),
+        (BOUNDED_RUN_MARK.as_ref(), Some(bounded_run.mark.as_str().as_ref())),
     ];
-    marks.into_iter().chain(errand.env.iter().map(|(name, value)| (&**name, value.as_deref()))).collect()
+    marks.into_iter().chain(bounded_run.env.iter().map(|(name, value)| (&**name, value.as_deref()))).collect()
 }
 
 /// Reads a stream to its end in a thread, and keeps the beginning of it. `after_a_line` is called once there is one.
@@ -141,8 +147,8 @@ mod tests {
 
     static MADE: AtomicU64 = AtomicU64::new(0);
 
-    fn cmd(script: &str) -> Errand {
-        Errand {
+    fn cmd(script: &str) -> BoundedRun {
+        BoundedRun {
             argv: ["cmd", "/d", "/c", script].map(OsText::from).to_vec(),
             cwd: None,
             env: Vec::new(),
@@ -160,13 +166,13 @@ mod tests {
         let report = run(&cmd("echo yes& exit 3")).unwrap();
         assert_eq!(report.exit, Some(Exit::Exited { code: 3 }));
         assert_eq!(String::from_utf8_lossy(&report.stdout).trim(), "yes");
-        let missing = Errand { argv: vec!["no-such-program".into()], ..cmd("") };
+        let missing = BoundedRun { argv: vec!["no-such-program".into()], ..cmd("") };
         assert_eq!(run(&missing).unwrap_err().kind, StartErrorKind::NotFound);
     }
 
     #[test]
     fn out_of_time_it_is_ended() {
-        let endless = Errand { within: Duration::from_millis(500), ..cmd("ping -n 60 127.0.0.1") };
+        let endless = BoundedRun { within: Duration::from_millis(500), ..cmd("ping -n 60 127.0.0.1") };
         let report = run(&endless).unwrap();
         assert_eq!(report.exit, None);
         assert!(super::super::snapshot::marked(&endless.mark).unwrap().is_empty(), "somebody is left");

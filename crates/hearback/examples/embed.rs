@@ -7,7 +7,7 @@ use std::error::Error;
 use std::io::{Write, stdout};
 use std::time::Duration;
 
-use hearback::{Hearback, Options, Until};
+use hearback::{Hearback, Options};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -20,16 +20,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let id = hearback.launch(&request)?.id().clone();
     writeln!(stdout(), "job {id} runs in the background")?;
 
-    let mut ended = None;
-    let in_time =
-        hearback.wait_for(std::slice::from_ref(&id), Until::All, Some(PATIENCE), |_, job| ended = Some(job));
-    match ended {
-        Some(job) if in_time => {
+    match hearback.wait_timeout(&id, PATIENCE)? {
+        Some(job) => {
             let outcome =
-                job?.view.outcome.map_or_else(|| "unknown".to_owned(), |outcome| outcome.to_string());
+                job.view.outcome.map_or_else(|| "unknown".to_owned(), |outcome| outcome.to_string());
             writeln!(stdout(), "{outcome}")?;
         }
-        _ => writeln!(stdout(), "it still runs; look for it with `hearback show {id}`")?,
+        None => writeln!(stdout(), "it still runs; look for it with `hearback show {id}`")?,
     }
     Ok(())
 }

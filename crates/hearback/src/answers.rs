@@ -10,6 +10,7 @@ use hearback_core::{FollowUpState, JobId, Reader, ReceiptHow, Session};
 use hearback_monitor::follow_up::{self, Closed};
 
 use crate::permissions::{Capability, Guarded};
+use crate::wait::Reading;
 use crate::{Hearback, Job, Request, RequestError, Until};
 
 /// Where the prompt goes in the arguments of an agent.
@@ -82,7 +83,14 @@ pub struct Results {
     /// How many more have ended than are handed out at once.
     pub more: usize,
     /// As long as these are held, nobody else hands the same to the same reader, and the parent is not woken.
-    held: Vec<Lock>,
+    held: Vec<Held>,
+}
+
+/// Keeps one result for one reader.
+#[derive(Debug)]
+struct Held {
+    _lock: Lock,
+    _reading: Option<Reading>,
 }
 
 /// What became of an acknowledgement.
@@ -295,7 +303,7 @@ impl Hearback {
             match self.look(id)? {
                 Some(now) if !self.is_read(&now, reader)? => {
                     results.ended.push(now);
-                    results.held.extend([Some(lock), reading].into_iter().flatten());
+                    results.held.push(Held { _lock: lock, _reading: reading });
                 }
                 _ => {}
             }

@@ -14,7 +14,7 @@ use hearback_platform::Native;
 use hearback_platform::StopWatch;
 use hearback_platform::probe::{self, Rehearsal, RehearsalRequest};
 
-use crate::front::load_settings;
+use crate::open::load_settings;
 use crate::rehearsal::{self, Scene};
 use crate::sinks::Registry;
 use crate::{Hearback, KillRequest, Options, Settings, home, supervisor};
@@ -275,7 +275,7 @@ impl Stage {
         let scene =
             Scene { store: folder.join("store"), lock: folder.join("lock"), curtain: folder.join("curtain") };
         let program = supervisor::program(program)?;
-        let options = Options::unrestricted(scene.store.clone(), Some(program.clone()));
+        let options = Options::default().home(&scene.store).supervisor(&program).unrestricted();
         let hearback =
             Hearback::open(options).map_err(|error| io::Error::other(rehearsal::explain(&error)))?;
         let curtain = Native::default().lock(&scene.curtain, LockMode::Exclusive, Wait::Try)?;

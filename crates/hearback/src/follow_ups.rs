@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hearback_core::message::Excerpt;
-use hearback_core::port::disk::{Lock, LockMode, Wait};
+use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::process::{ProcessControl, SupervisorRequest};
-use hearback_core::port::record::{JobLock, RecordStore, StoreError};
+use hearback_core::port::record::{RecordStore, StoreError};
 use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::{Delivery, DeliveryContext, SinkError, SinkReply, Sinks};
 use hearback_core::{
@@ -16,45 +16,41 @@ use hearback_core::{
 use hearback_monitor::follow_up::{self, Closed, Deliverer};
 
 use crate::permissions::{Capability, Guarded};
-use crate::{Hearback, Job, Request, Select, Until};
+use crate::{Hearback, Job, Request, Scope, Select, Until};
 
 /// How soon a job that was launched meanwhile is noticed by whoever waits for a follow-up.
 const NOTICE_WITHIN: Duration = Duration::from_secs(1);
 
 impl Hearback {
-    /// The follow-ups that are open for a session, or for all: owed, on their way, or dead letters. Oldest end first.
+    /// The open follow-ups of a scope: pending, on their way, or dead letters. Oldest end first.
     ///
     /// # Errors
     ///
     /// When the open jobs cannot be listed.
-    pub fn follow_ups(&self, session: Option<&Session>) -> Result<Vec<Job>, StoreError> {
-        let select = Select { session: session.cloned(), state: None, history_max: Some(0) };
+    pub fn follow_ups(&self, scope: &Scope) -> Result<Vec<Job>, StoreError> {
+        let select = Select { scope: scope.clone(), state: None, history_max: Some(0) };
         let mut owed = self.jobs(&select)?.jobs;
         owed.retain(|job| is_open(job.view.follow_up.state));
         owed.sort_by(|a, b| (&a.view.ended_at, &a.view.id).cmp(&(&b.view.ended_at, &b.view.id)));
         Ok(owed)
     }
 
-    /// The next follow-up that is owed to a session, without taking it away; waits for one at most this long.
+    /// The next pending follow-up of a scope, without taking it away; waits for one at most this long.
     ///
     /// # Errors
     ///
     /// When the jobs cannot be read.
-    pub fn next_follow_up(
-        &self,
-        session: Option<&Session>,
-        within: Duration,
-    ) -> Result<Option<Delivery>, StoreError> {
+    pub fn next_follow_up(&self, scope: &Scope, within: Duration) -> Result<Option<Delivery>, StoreError> {
         let deadline = self.ports.clock.awake().saturating_add(within);
         loop {
-            if let Some(job) = self.follow_ups(session)?.into_iter().find(is_next) {
+            if let Some(job) = self.follow_ups(scope)?.into_iter().find(is_next) {
                 return Ok(Some(self.delivery(&job)));
             }
             let left = deadline.saturating_sub(self.ports.clock.awake());
             if left.is_zero() {
                 return Ok(None);
             }
-            let select = Select { session: session.cloned(), state: None, history_max: Some(0) };
+            let select = Select { scope: scope.clone(), state: None, history_max: Some(0) };
             let open = self.jobs(&select)?.jobs.into_iter().filter(|job| !job.view.state.is_over());
             let open: Vec<_> = open.map(|job| job.view.id).collect();
             let within = left.min(NOTICE_WITHIN);
@@ -105,25 +101,6 @@ impl Hearback {
         Ok(closed)
     }
 
-    /// Says that a session is about to see the end of a job with its own eyes. Keep this until the end was shown and
-    /// [`Hearback::consume`] was called: as long as it lives, nobody wakes the session for this job.
-    pub fn reading(&self, id: &JobId) -> Option<Lock> {
-        self.ports.share(id, JobLock::Reader).ok().flatten()
-    }
-
-    /// Notes that the owner of a job has seen its end. Does nothing for anybody else, and nothing for a job with an
-    /// answer: whoever saw that one end has not read it. See [`Hearback::acknowledge`].
-    ///
-    /// # Errors
-    ///
-    /// When the records cannot be read or written.
-    pub fn consume(&self, job: &Job, by: Option<&Session>) -> Result<(), StoreError> {
-        if by.is_some() && job.view.session.as_ref() == by && job.view.state.is_over() && !job.is_asked() {
-            follow_up::close(&self.ports, &job.view.id, ReceiptHow::Read)?;
-        }
-        Ok(())
-    }
-
     /// The names of sinks: configured ones, and those that are built in.
     pub fn sink_names(&self) -> Vec<String> {
         self.registry.names()
@@ -151,7 +128,7 @@ impl Hearback {
     /// When the jobs cannot be listed.
     pub fn recent_chain(&self, session: &Session, most: usize) -> Result<usize, StoreError> {
         const HOUR_MS: u64 = 60 * 60 * 1000;
-        let select = Select { session: Some(session.clone()), state: None, history_max: Some(most) };
+        let select = Select { scope: session.clone().into(), state: None, history_max: Some(most) };
         let now = self.now();
         let recent = self.jobs(&select)?.jobs.into_iter().filter(|job| {
             let spec = job.seen.facts.spec.present();

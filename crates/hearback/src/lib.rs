@@ -22,26 +22,28 @@ mod answers;
 mod doctor;
 pub mod documents;
 mod follow_ups;
-mod front;
 pub mod home;
+mod housekeeping;
+mod jobs;
+mod launch;
+mod logs;
 mod lookup;
 mod mask;
 mod monitor;
+mod open;
 mod permissions;
 mod rehearsal;
+mod scope;
 mod service;
 pub mod session;
 mod sessions;
 mod settings;
 mod sinks;
 mod supervisor;
+mod wait;
 
 pub use answers::{Acknowledged, Asker, Results, ask, with_prompt};
 pub use doctor::{Diagnosis, DoctorError};
-pub use front::{
-    FollowError, Hearback, Job, Killed, LaunchError, Listing, OpenError, Options, Printed, RequestError,
-    Select, argv, shell,
-};
 pub use hearback_core as core;
 pub use hearback_core::port::disk::Wait;
 pub use hearback_monitor::doctor::{Check, Level};
@@ -54,16 +56,22 @@ pub use hearback_monitor::wait::{Until, WaitError};
 pub use hearback_monitor::{prune, reconcile};
 pub use hearback_platform::{TERMINALS_TAKE_BYTES, exit_code, from_os, split_variable};
 pub use hearback_store::{Log, Piece};
+pub use jobs::{Job, Killed, Listing, Select};
+pub use launch::{LaunchError, RequestError, argv, shell};
+pub use logs::{FollowError, Printed};
 pub use lookup::FindError;
 pub use mask::{Masker, Secrets};
 pub use monitor::{MonitorEnd, MonitorOptions, Predecessor, SeenMonitor, StopResponse};
+pub use open::{Hearback, OpenError, Options};
 pub use permissions::{Capability, DENY_VARIABLE, Denied, Guarded, Permissions, UnknownCapability};
+pub use scope::Scope;
 pub use service::{FailedOrder, InstallError, MonitorService};
 pub use session::{SessionError, current_session};
 pub use sessions::{MAX_MESSAGE_BYTES, OutgoingMessage, SeenSession, SendError, Sent, TurnRequest};
 pub use settings::{EffectiveSetting, SettingSource, Settings, parse_size};
 pub use sinks::{Input, PluginCheck, Route, SinkSettings};
-pub use supervisor::supervise_if_asked;
+pub use supervisor::{supervise_if_asked, supervise_if_asked_with};
+pub use wait::Reading;
 
 /// Lets a write over the limit on file sizes fail instead of ending this process. Programs that print or launch should
 /// call it first.

@@ -1,7 +1,9 @@
 //! Finding a job by what somebody typed.
 
 use hearback_core::port::record::{RecordStore, StoreError};
-use hearback_core::{IdPattern, JobId, JobState, ParseIdError, Session, fold};
+use hearback_core::{IdPattern, JobId, JobState, ParseIdError, fold};
+
+use crate::Scope;
 
 /// Why no job was found.
 #[derive(Debug, thiserror::Error)]
@@ -38,22 +40,18 @@ fn list(ids: &[JobId]) -> String {
 pub(crate) fn find_open_first(
     store: &dyn RecordStore,
     text: &str,
-    session: Option<&Session>,
+    scope: &Scope,
 ) -> Result<JobId, FindError> {
     let pattern = IdPattern::parse(text)?;
     let open = store.open_jobs()?.into_iter().filter(|id| pattern.matches(id)).collect();
-    match pick(store, text, session, open) {
-        Err(FindError::NotFound(_)) => find(store, text, session),
+    match pick(store, text, scope, open) {
+        Err(FindError::NotFound(_)) => find(store, text, scope),
         other => other,
     }
 }
 
-/// Finds the one job that `text` names among those that `session` may see; without a session, among all.
-pub(crate) fn find(
-    store: &dyn RecordStore,
-    text: &str,
-    session: Option<&Session>,
-) -> Result<JobId, FindError> {
+/// Finds the one job that `text` names among those that `scope` sees.
+pub(crate) fn find(store: &dyn RecordStore, text: &str, scope: &Scope) -> Result<JobId, FindError> {
     let pattern = IdPattern::parse(text)?;
     let candidates = match pattern.whole() {
         Some(id) => vec![id],
@@ -67,14 +65,14 @@ pub(crate) fn find(
             ids
         }
     };
-    pick(store, text, session, candidates)
+    pick(store, text, scope, candidates)
 }
 
 /// The one of `candidates` that is a job and may be seen.
 fn pick(
     store: &dyn RecordStore,
     text: &str,
-    session: Option<&Session>,
+    scope: &Scope,
     candidates: Vec<JobId>,
 ) -> Result<JobId, FindError> {
     let mut visible = Vec::new();
@@ -82,7 +80,7 @@ fn pick(
         let Some(seen) = store.observe(&id)? else { continue };
         let is_job = fold(&seen.facts, seen.locks).state != JobState::Nothing;
         let owner = seen.facts.spec.present().and_then(|spec| spec.session.as_ref());
-        if is_job && session.is_none_or(|session| owner == Some(session)) {
+        if is_job && scope.sees(owner) {
             visible.push(id);
         }
     }

@@ -91,7 +91,7 @@ fn launch(scene: &Scene) -> i32 {
 }
 
 fn launched(scene: &Scene) -> Result<JobId, Box<dyn Error>> {
-    let hearback = Hearback::open(Options::unrestricted(scene.store.clone(), None))?;
+    let hearback = Hearback::open(Options::default().home(&scene.store).unrestricted())?;
     let program = std::env::current_exe()?;
     let words = [program.as_os_str(), COMMAND.as_ref(), JOB.as_ref(), scene.curtain.as_os_str()];
     let command = CommandLine::Argv(words.map(hearback_platform::from_os).into());

@@ -20,8 +20,8 @@ use hearback_monitor::session::{
     Admission, Beginning, Inbox, NextMessage, OpenTurn, Refusal, Turns, admit, next_message,
 };
 
-use crate::Hearback;
 use crate::permissions::{Capability, Denied, Guarded};
+use crate::{Hearback, Scope};
 
 /// The command by which hearback, executed again, sees the messages of a session through.
 pub(crate) const MESSENGER_COMMAND: &str = "__messenger";
@@ -202,7 +202,7 @@ impl Hearback {
     fn hand_over_in_turn(&self, session: &Session) -> Result<(), StoreError> {
         self.inbox().hand_over(session)?;
         let deliverer = self.deliverer();
-        for job in self.follow_ups(Some(session))? {
+        for job in self.follow_ups(&session.clone().into())? {
             deliverer.attempt(&job.view.id, Turn::Held)?;
         }
         Ok(())
@@ -213,7 +213,7 @@ impl Hearback {
             return Ok(true);
         }
         let deliverer = self.deliverer();
-        for job in self.follow_ups(Some(session))? {
+        for job in self.follow_ups(&session.clone().into())? {
             if matches!(deliverer.due(&job.seen)?, Due::Now(_)) {
                 return Ok(true);
             }
@@ -368,13 +368,14 @@ impl Hearback {
         Ok(dropped == Publish::New)
     }
 
-    /// Every session of which anything is recorded, by name.
+    /// Every session of a scope of which anything is recorded, by name.
     ///
     /// # Errors
     ///
     /// When the records cannot be read.
-    pub fn sessions(&self) -> Result<Vec<SeenSession>, StoreError> {
+    pub fn sessions(&self, scope: &Scope) -> Result<Vec<SeenSession>, StoreError> {
         let mut sessions = self.store.sessions()?;
+        sessions.retain(|session| scope.sees(Some(session)));
         sessions.sort();
         let seen: Vec<_> =
             sessions.iter().map(|session| self.see_session(session)).collect::<Result<_, _>>()?;

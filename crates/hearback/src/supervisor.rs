@@ -23,6 +23,15 @@ static WOULD_ANSWER: AtomicBool = AtomicBool::new(false);
 /// Call it first thing in `main` of a program that embeds hearback and launches jobs: the supervisor is that same
 /// program, executed again.
 pub fn supervise_if_asked() {
+    supervise_if_asked_with(|options| options);
+}
+
+/// The same for a program that opens its store with options of its own: settings or sinks that are made in code. The
+/// supervisor is another process, so it asks `complete` for them when it has something to deliver.
+///
+/// `complete` is given options that name the right store. It is called only in a process that was started to supervise
+/// a job or to hand over messages.
+pub fn supervise_if_asked_with(complete: impl FnOnce(Options) -> Options) {
     WOULD_ANSWER.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next() {
@@ -30,14 +39,14 @@ pub fn supervise_if_asked() {
         Some(first) if first == SINK_COMMAND => {
             std::process::exit(sinks::run_builtin(&arguments.collect::<Vec<_>>()))
         }
-        Some(first) if first == MESSENGER_COMMAND => std::process::exit(see_messages_through()),
+        Some(first) if first == MESSENGER_COMMAND => std::process::exit(see_messages_through(complete)),
         Some(first) if first == rehearsal::COMMAND => std::process::exit(rehearsal::play(arguments)),
         _ => return,
     }
     let id = arguments.next().and_then(|id| JobId::parse(id.to_str()?).ok());
     // Nobody watches a supervisor's terminal: whoever started it by hand sees only this code.
     let Some(id) = id else { std::process::exit(2) };
-    std::process::exit(supervise(id));
+    std::process::exit(supervise(id, complete));
 }
 
 /// The program that becomes a supervisor: the one that was chosen, else this one.
@@ -52,7 +61,7 @@ pub(crate) fn program(chosen: Option<&Path>) -> io::Result<PathBuf> {
     }
 }
 
-fn supervise(id: JobId) -> i32 {
+fn supervise(id: JobId, complete: impl FnOnce(Options) -> Options) -> i32 {
     // A failure is recorded, not printed.
     std::panic::set_hook(Box::new(|_| {}));
     let native = Native::default();
@@ -78,16 +87,17 @@ fn supervise(id: JobId) -> i32 {
     }
     drop(ports);
     // Only now, because most of what it takes to deliver is never needed while a job runs.
-    if let Ok(hearback) = Hearback::open(Options::unrestricted(home, None)) {
+    if let Ok(hearback) = Hearback::open(complete(Options::default().home(home)).unrestricted()) {
         let _ = hearback.see_through(&id);
     }
     0
 }
 
 /// Sees the messages of the session through that the environment names.
-fn see_messages_through() -> i32 {
+fn see_messages_through(complete: impl FnOnce(Options) -> Options) -> i32 {
     // The store is our working directory, as a supervisor's is.
-    let opened = std::env::current_dir().ok().map(|home| Options::unrestricted(home, None));
+    let opened =
+        std::env::current_dir().ok().map(|home| complete(Options::default().home(home)).unrestricted());
     let hearback = opened.and_then(|options| Hearback::open(options).ok());
     match (hearback, crate::current_session()) {
         (Some(hearback), Ok(Some(session))) => i32::from(hearback.see_messages_through(&session).is_err()),

@@ -1,24 +1,22 @@
 //! `hearback followups`
 
 use hearback::core::port::record::StoreError;
-use hearback::core::{
-    DOCUMENT_FORMAT, FollowUpState, JobId, ReceiptHow, Session, delivery_id, job_of_delivery,
-};
+use hearback::core::{DOCUMENT_FORMAT, FollowUpState, JobId, ReceiptHow, delivery_id, job_of_delivery};
 use hearback::documents::{ClosedDocument, FollowUpsDocument};
-use hearback::{Closed, FindError, Guarded, Hearback};
+use hearback::{Closed, FindError, Guarded, Hearback, Scope};
 
 use crate::args::{DeliveriesArgs, FollowupsArgs, FollowupsCommand, NextArgs};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::table;
 
-/// Nothing is owed.
+/// Nothing is pending.
 const NOTHING: u32 = 1;
 
 pub(crate) fn run(hearback: &Hearback, args: FollowupsArgs, output: &Output) -> Result<u32, CliError> {
     match args.command {
-        None => list(hearback, super::scope(&args.scope)?.as_ref(), output),
-        Some(FollowupsCommand::List(args)) => list(hearback, super::scope(&args.scope)?.as_ref(), output),
+        None => list(hearback, &super::scope(&args.scope)?, output),
+        Some(FollowupsCommand::List(args)) => list(hearback, &super::scope(&args.scope)?, output),
         Some(FollowupsCommand::Next(args)) => next(hearback, &args, output),
         Some(FollowupsCommand::Ack(args)) => close(hearback, &args, output, "acknowledged", |id| {
             hearback.close_follow_up(id, ReceiptHow::Delivered)
@@ -32,19 +30,19 @@ pub(crate) fn run(hearback: &Hearback, args: FollowupsArgs, output: &Output) -> 
     }
 }
 
-fn list(hearback: &Hearback, session: Option<&Session>, output: &Output) -> Result<u32, CliError> {
-    let owed = hearback.follow_ups(session)?;
+fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliError> {
+    let pending = hearback.follow_ups(scope)?;
     if output.is_json() {
-        let jobs = owed.into_iter().map(|job| job.view).collect();
+        let jobs = pending.into_iter().map(|job| job.view).collect();
         output.document(&FollowUpsDocument { format: DOCUMENT_FORMAT, jobs })?;
         return Ok(0);
     }
-    if owed.is_empty() {
-        output.say("nothing is owed");
+    if pending.is_empty() {
+        output.say("nothing is pending");
         return Ok(0);
     }
-    output.text(&table::jobs(&owed, hearback.now(), output.width()))?;
-    for job in &owed {
+    output.text(&table::jobs(&pending, hearback.now(), output.width()))?;
+    for job in &pending {
         if let Some(error) = &job.view.follow_up.error {
             output.say(&format!("{}: {}", job.view.id.short(), hearback::core::message::clean_line(error)));
         }
@@ -53,11 +51,11 @@ fn list(hearback: &Hearback, session: Option<&Session>, output: &Output) -> Resu
 }
 
 fn next(hearback: &Hearback, args: &NextArgs, output: &Output) -> Result<u32, CliError> {
-    let session = super::scope(&args.scope)?;
-    let next = hearback.next_follow_up(session.as_ref(), args.wait.unwrap_or_default())?;
+    let scope = super::scope(&args.scope)?;
+    let next = hearback.next_follow_up(&scope, args.wait.unwrap_or_default())?;
     let Some(delivery) = next else {
         if !output.is_json() {
-            output.say("nothing is owed");
+            output.say("nothing is pending");
         }
         return Ok(NOTHING);
     };
@@ -80,7 +78,7 @@ fn close(
     let scope = super::scope(&args.scope)?;
     let mut code = 0;
     for text in &args.deliveries {
-        let id = hearback.find(job_of_delivery(text), scope.as_ref())?;
+        let id = hearback.find(job_of_delivery(text), &scope)?;
         let closed = act(&id)?;
         let (changed, said) = match closed {
             Closed::Done => (true, done.to_owned()),

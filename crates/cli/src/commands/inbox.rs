@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use hearback::Hearback;
 use hearback::core::message::clean_line;
-use hearback::core::{DOCUMENT_FORMAT, Read, Session};
+use hearback::core::{DOCUMENT_FORMAT, Read};
 use hearback::documents::{InboxDocument, MessageDocument};
+use hearback::{Hearback, Scope};
 
 use crate::args::{InboxArgs, InboxCommand, InboxDiscardArgs};
 use crate::error::CliError;
@@ -13,17 +13,15 @@ use crate::output::Output;
 
 pub(crate) fn run(hearback: &Hearback, args: InboxArgs, output: &Output) -> Result<u32, CliError> {
     match args.command {
-        None => list(hearback, super::scope(&args.scope)?.as_ref(), output),
-        Some(InboxCommand::List(args)) => list(hearback, super::scope(&args.scope)?.as_ref(), output),
+        None => list(hearback, &super::scope(&args.scope)?, output),
+        Some(InboxCommand::List(args)) => list(hearback, &super::scope(&args.scope)?, output),
         Some(InboxCommand::Discard(args)) => discard(hearback, &args, output),
     }
 }
 
-fn list(hearback: &Hearback, scope: Option<&Session>, output: &Output) -> Result<u32, CliError> {
+fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliError> {
     let mut messages = Vec::new();
-    for seen in
-        hearback.sessions()?.iter().filter(|seen| scope.is_none_or(|session| seen.session == *session))
-    {
+    for seen in &hearback.sessions(scope)? {
         for (n, message) in seen.open_messages() {
             let (text, sent_at, problem) = match &message.message {
                 Read::Present(message) => {

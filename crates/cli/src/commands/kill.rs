@@ -16,9 +16,10 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
     let scope = super::scope(&args.scope)?;
     let mut ids = Vec::new();
     for text in &args.jobs {
-        ids.push(hearback.find_to_kill(text, scope.as_ref())?);
+        ids.push(hearback.find_to_kill(text, &scope)?);
     }
-    let by = hearback::current_session()?.or(scope).map_or(KilledBy::Person, KilledBy::Session);
+    let by =
+        hearback::current_session()?.or(scope.session().cloned()).map_or(KilledBy::Person, KilledBy::Session);
     let request = KillRequest { by, reason: args.reason.clone(), grace: args.grace, force: args.force };
     let (mut code, mut failed) = (0, None);
     for id in &ids {

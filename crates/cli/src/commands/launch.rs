@@ -5,9 +5,8 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use hearback::core::message::clean_line;
-use hearback::core::port::disk::Lock;
 use hearback::core::{CommandLine, FollowUpState, JobId, Limits, Session};
-use hearback::{FindError, Hearback, LaunchError, LaunchFailure, Launched, Request, RequestError};
+use hearback::{FindError, Hearback, LaunchError, LaunchFailure, Launched, Reading, Request, RequestError};
 
 use crate::args::{LaunchArgs, LaunchOptions};
 use crate::error::CliError;
@@ -36,7 +35,7 @@ pub(super) fn start(
     wait: bool,
     quiet: bool,
     output: &Output,
-) -> Result<(Launched, Option<Lock>), CliError> {
+) -> Result<(Launched, Option<Reading>), CliError> {
     let launched = match wait {
         true => hearback.launch_to_wait(request),
         false => hearback.launch(request).map(|launched| (launched, None)),

@@ -15,7 +15,7 @@ const NEWEST: usize = 20;
 
 pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Result<u32, CliError> {
     let select = Select {
-        session: super::scope(&args.scope)?,
+        scope: super::scope(&args.scope)?,
         state: args.state.map(Into::into),
         history_max: (!args.all).then_some(NEWEST),
     };
@@ -33,7 +33,7 @@ pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Resu
     }
     if listing.jobs.is_empty() {
         output.say(
-            match &select.session {
+            match select.scope.session() {
                 Some(session) => {
                     let session = clean_line(session.as_str());
                     format!("no jobs of session `{session}`; `--all-sessions` shows those of all")

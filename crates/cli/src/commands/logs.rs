@@ -18,7 +18,7 @@ const DOCUMENT_MAX: usize = 1024 * 1024;
 const BLOCK: usize = 32 * 1024;
 
 pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
-    let id = hearback.find(&args.job, super::scope(&args.scope)?.as_ref())?;
+    let id = hearback.find(&args.job, &super::scope(&args.scope)?)?;
     let job = hearback.job(&id)?.ok_or_else(|| FindError::NotFound(args.job.clone()))?;
     let failed = |source: ReadError| CliError::Log { id: id.clone(), source };
     let mut log = hearback.log(&job).map_err(failed)?;

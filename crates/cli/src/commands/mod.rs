@@ -24,19 +24,19 @@ pub(crate) mod sink;
 pub(crate) mod turn;
 pub(crate) mod wait;
 
-use hearback::SessionError;
 use hearback::core::{JobId, Session};
 use hearback::documents::Problem;
+use hearback::{Scope, SessionError};
 
 use crate::args::ScopeArgs;
 use crate::error::CliError;
 
-/// The session whose jobs a command may see; nothing for all.
-fn scope(args: &ScopeArgs) -> Result<Option<Session>, SessionError> {
+/// Whose jobs a command sees.
+fn scope(args: &ScopeArgs) -> Result<Scope, SessionError> {
     match &args.session {
-        _ if args.all_sessions => Ok(None),
-        Some(session) => Ok(Some(session.clone())),
-        None => hearback::current_session(),
+        _ if args.all_sessions => Ok(Scope::All),
+        Some(session) => Ok(session.clone().into()),
+        None => Scope::current(),
     }
 }
 

@@ -8,7 +8,7 @@ use hearback::core::service::RESTART_EXIT_CODE;
 use hearback::core::{DOCUMENT_FORMAT, LockState, StopKind, StopRequest};
 use hearback::documents::{MonitorAskedDocument, MonitorDocument};
 use hearback::session::current_turn;
-use hearback::{Hearback, MonitorEnd, MonitorOptions, Predecessor, StopResponse};
+use hearback::{Hearback, MonitorEnd, MonitorOptions, Predecessor, Scope, StopResponse};
 
 use crate::args::{MonitorCommand, MonitorRunArgs, RestartArgs, StopArgs};
 use crate::commands::sessions;
@@ -112,7 +112,7 @@ fn status(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
     let running = seen.lock == LockState::Held;
     let begin = seen.facts.last_begin().filter(|_| running);
     let stopping = seen.facts.stopping(seen.lock);
-    let sessions: Vec<_> = hearback.sessions()?.iter().map(sessions::document).collect();
+    let sessions: Vec<_> = hearback.sessions(&Scope::All)?.iter().map(sessions::document).collect();
     let document = MonitorDocument {
         format: DOCUMENT_FORMAT,
         running,

@@ -16,7 +16,7 @@ pub(crate) fn run(hearback: &Hearback, args: &ResultsArgs, output: &Output) -> R
     let parent = super::parent(args.session.as_ref())?;
     let mut by = Asker { parent, reader: args.reader.clone(), jobs: Vec::new() };
     for text in &args.jobs {
-        let id = hearback.find(text, Some(&by.parent))?;
+        let id = hearback.find(text, &by.parent.clone().into())?;
         if !hearback.is_asked(&id)? {
             return Err(CliError::NotAsked(id));
         }

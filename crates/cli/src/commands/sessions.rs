@@ -13,8 +13,7 @@ use crate::output::Output;
 
 pub(crate) fn run(hearback: &Hearback, args: &SessionsArgs, output: &Output) -> Result<u32, CliError> {
     let scope = super::scope(&args.scope)?;
-    let mut sessions = hearback.sessions()?;
-    sessions.retain(|seen| scope.as_ref().is_none_or(|session| seen.session == *session));
+    let sessions = hearback.sessions(&scope)?;
     let sessions: Vec<_> = sessions.iter().map(document).collect();
     if output.is_json() {
         output.document(&SessionsDocument { format: DOCUMENT_FORMAT, sessions })?;

@@ -15,7 +15,7 @@ const TAIL_BYTES: u64 = 2000;
 const TAIL_LINES: usize = 20;
 
 pub(crate) fn run(hearback: &Hearback, args: &JobArgs, output: &Output) -> Result<u32, CliError> {
-    let id = hearback.find(&args.job, super::scope(&args.scope)?.as_ref())?;
+    let id = hearback.find(&args.job, &super::scope(&args.scope)?)?;
     let job = hearback.job(&id)?.ok_or_else(|| FindError::NotFound(args.job.clone()))?;
     if output.is_json() {
         output.document(&job.view)?;

@@ -18,9 +18,9 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
     let scope = super::scope(&args.scope)?;
     let mut ids = Vec::new();
     for text in &args.jobs {
-        ids.push(hearback.find(text, scope.as_ref())?);
+        ids.push(hearback.find(text, &scope)?);
     }
-    let reader = if args.peek { None } else { scope.or(hearback::current_session()?) };
+    let reader = if args.peek { None } else { scope.session().cloned().or(hearback::current_session()?) };
     // Whoever waits is not to be woken as well: as long as these are held, nobody is sent.
     let _reading: Vec<_> = match &reader {
         Some(_) => ids.iter().map(|id| hearback.reading(id)).collect(),

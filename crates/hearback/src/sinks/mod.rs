@@ -103,7 +103,7 @@ impl Sinks for Registry {
         // Whoever delivers may have been asleep, or be a monitor, since somebody changed the settings.
         let now = self.store.as_ref().and_then(|store| {
             let (path, read) = store.read_config();
-            crate::front::load_settings(&path, read).sinks.remove(name)
+            crate::open::load_settings(&path, read).sinks.remove(name)
         });
         let settings = now.or_else(|| self.settings(name));
         let settings = settings.ok_or_else(|| SinkError::Missing(name.to_owned()))?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{Lock, ReadError};
-use hearback_core::port::record::{RecordStore, StoreError};
+use hearback_core::port::record::{FactStore, Housekeeping, JobFiles, StoreError};
 use hearback_core::{
     CommandLine, Gap, JobId, JobView, LockState, Observed, OsText, Output, ProcessIdentity, Session,
     StateWord, Timestamp,

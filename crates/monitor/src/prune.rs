@@ -9,6 +9,9 @@ use hearback_core::{JobId, JobState, Observed, Place, Stamp, fold};
 
 use crate::{Ports, reconcile};
 
+/// A file that was begun longer ago than this will not be finished: its writer takes moments, or has died.
+const UNFINISHED: Duration = Duration::from_secs(60 * 60);
+
 /// How long settled jobs are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
@@ -119,7 +122,7 @@ pub fn all(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
     forget_sessions(ports, retention);
     // Best effort as well: whoever cannot be looked at now will be later.
     report.tidied = ports.processes.end_unbegun().unwrap_or(0);
-    report.tidied += ports.store.tidy(ports.clock.wall())?;
+    report.tidied += ports.store.tidy(ports.clock.wall().before(UNFINISHED))?;
     Ok(report)
 }
 

@@ -1,6 +1,6 @@
 //! Sessions and their host as a port: publish a fact, see what there is, be the only one.
 
-use super::disk::{Lock, LockMode, Publish, Wait};
+use super::disk::{Lock, LockMode, Publish, Wait, Watch};
 use super::record::StoreError;
 use crate::session::{Message, MessageFact, SessionFacts, TurnFact};
 use crate::{Durability, HostFact, HostFacts, JobId, Session, Timestamp};
@@ -69,6 +69,12 @@ pub trait SessionStore: Send + Sync {
 
     /// Publishes a fact about the host, unless there is one of its name.
     fn publish_host(&self, n: u32, fact: &HostFact, durability: Durability) -> Result<Publish, StoreError>;
+
+    /// Removes what is known of hosts, and of requests to them, but for the newest `keep` of each.
+    fn forget_host(&self, keep: usize) -> Result<(), StoreError>;
+
+    /// Watches for requests to the host, and for [`SessionStore::wake_host`].
+    fn watch_host(&self) -> Result<Box<dyn Watch>, StoreError>;
 
     /// Takes the lock of whoever looks after the whole store.
     fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError>;

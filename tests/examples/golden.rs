@@ -1,8 +1,8 @@
 //! Writes the golden store of format 1 anew: `cargo run -p hearback-tests --example golden`.
 //!
-//! Every file is written by the store itself, over a disk in memory whose ids and times are fixed; so the same build always
-//! writes the same bytes. Only until the first release: after it, `tests/golden/format-1` is never written again, and a new
-//! format gets a folder of its own.
+//! Every file is written by the store itself, over a disk in memory whose ids and times are fixed; so the same build
+//! always writes the same bytes. Only until the first release: after it, `tests/golden/format-1` is never written
+//! again, and a new format gets a folder of its own.
 #![allow(clippy::disallowed_methods, reason = "it writes into the source tree, and no store is there")]
 
 use std::cell::Cell;
@@ -278,7 +278,8 @@ impl Golden {
         }
     }
 
-    /// Writes every file below `folder`, and removes what was there. Folders without a file are made when a store is opened.
+    /// Writes every file below `folder`, and removes what was there. Folders without a file are made when a store is
+    /// opened.
     fn save(&self, folder: &Path) {
         let _ = fs::remove_dir_all(folder);
         for (path, content) in self.disk.image() {

@@ -1,5 +1,5 @@
-//! The `reuse` step: every project under `tests/reuse` builds and runs. Each uses one of our crates alone, from outside of
-//! the workspace, as a stranger would; its `main` asserts what the crate promises.
+//! The `reuse` step: every project under `tests/reuse` builds and runs. Each uses one of our crates alone, from outside
+//! of the workspace, as a stranger would; its `main` asserts what the crate promises.
 
 use std::path::{Path, PathBuf};
 

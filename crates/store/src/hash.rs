@@ -1,6 +1,6 @@
 //! Names on disk for what people may call anything: the first 128 bits of a SHA-256, in hexadecimal digits.
 //!
-//! A name cannot be forged, so nobody picks a session whose folder is that of another. The files say besides whose they
+//! A name cannot be forged: no choice of a session leads to the folder of another. The files say besides whose they
 //! are.
 
 use std::path::Path;

@@ -3,9 +3,9 @@
 //!
 //! # Records of your own
 //!
-//! [`Records`] can be used without the rest of hearback. A record is any type that serde knows. It is published whole or
-//! not at all, under a name that only one process can win; it is never changed; it is read within bounds, and damage is
-//! told from absence. A lock is held exactly as long as its holder lives.
+//! [`Records`] can be used without the rest of hearback. A record is any type that serde knows. It is published whole
+//! or not at all, under a name that only one process can win; it is never changed; it is read within bounds, and damage
+//! is told from absence. A lock is held exactly as long as its holder lives.
 //!
 //! ```
 //! use std::path::Path;
@@ -33,7 +33,7 @@
 //! assert_eq!(hotel.read("room-7.json")?, Read::Present(ada));
 //! assert_eq!(hotel.read::<Booking>("room-8.json")?, Read::Absent);
 //!
-//! // Whoever cleans the room holds a lock; others see whether that process is alive.
+//! // The process that cleans the room holds a lock; others see whether it is alive.
 //! let cleaning = hotel.lock("room-7.lock", LockMode::Exclusive, Wait::Try)?;
 //! assert_eq!(hotel.probe("room-7.lock")?, LockState::Held);
 //! drop(cleaning);

@@ -1,5 +1,5 @@
-//! Numbered facts of a folder: of turns, of messages, of requests to the host. Listing them, publishing one, and keeping
-//! the newest.
+//! Numbered facts of a folder: of turns, of messages, of requests to the host. Listing them, publishing one, and
+//! keeping the newest.
 
 use std::path::{Path, PathBuf};
 
@@ -30,8 +30,9 @@ impl<D: Disk> Store<D> {
         // A mark can be there before its turn is.
         let is_next = |n: &u32| made.last().is_none_or(|last| n > last);
         let mut gone: Vec<_> = found.iter().filter(|(n, ..)| !kept.contains(n) && !is_next(n)).collect();
-        // What makes a turn or a request goes first, so that a process which is cut short here leaves nothing that seems
-        // to be under way; last if none is kept, so that no number is given to another before everything of it is gone.
+        // What makes a turn or a request goes first, so that a process which is cut short here leaves nothing that
+        // seems to be under way; last if none is kept, so that no number is given to another before everything of it is
+        // gone.
         gone.sort_by_key(|(_, kind, _)| makes(kind) == (keep == 0));
         gone.iter().try_for_each(|(_, _, path)| Ok(self.disk().remove(path)?))
     }

@@ -1,7 +1,7 @@
 //! Seeing one job: which of its files are read, and in which order. The order is the protocol.
 //!
-//! Launchers and supervisors write while this reads, in other processes and without a lock that keeps readers out. What is
-//! read is still true of one moment, because of three rules that writers keep:
+//! Launchers and supervisors write while this reads, in other processes and without a lock that keeps readers out. What
+//! is read is still true of one moment, because of three rules that writers keep:
 //!
 //! 1. A launcher takes `launch` **before** it publishes the spec.
 //! 2. A supervisor takes `alive` **before** it publishes the begin.
@@ -11,12 +11,12 @@
 //!
 //! - A lock that is free after its fact was read was let go, and not merely not taken yet (rules 1 and 2). Locks before
 //!   facts would fail: a supervisor that takes the lock and begins in between would look like one that died.
-//! - An end that is missing after `alive` was seen free is missing for good (rule 3). The end before the lock would fail:
-//!   a job that ends in between would look lost, and it has an exit code.
+//! - An end that is missing after `alive` was seen free is missing for good (rule 3). The end before the lock would
+//!   fail: a job that ends in between would look lost, and it has an exit code.
 //!
 //! One thing can still be seen: no begin, and then both locks free, because a supervisor began and died in between. It
-//! reads as unclaimed. A process that acts on it publishes an abandoned begin, loses to the begin that is there, and looks
-//! again. `docs/storage.md` has the whole table.
+//! reads as unclaimed. A process that acts on it publishes an abandoned begin, loses to the begin that is there, and
+//! looks again. `docs/storage.md` has the whole table.
 
 use std::path::Path;
 

@@ -1,5 +1,6 @@
-//! Write-once records of any type over any disk: published whole or not at all, read within bounds, and guarded by locks
-//! that end with their holder. Knows no name, no type and no format of hearback; the rest of this crate stands on it.
+//! Write-once records of any type over any disk: published whole or not at all, read within bounds, and guarded by
+//! locks that end with their holder. Knows no name, no type and no format of hearback; the rest of this crate stands on
+//! it.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -24,8 +25,8 @@ pub struct Rules {
 
 /// How a record states the version of its format: a number in a field at its top.
 ///
-/// A record without the number is unreadable. One with a higher number than `newest` was written by a newer build and is
-/// [`Read::Newer`]: its other fields are not looked at.
+/// A record without the number is unreadable. One with a higher number than `newest` was written by a newer build and
+/// is [`Read::Newer`]: its other fields are not looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Format {
     /// The field.
@@ -36,8 +37,8 @@ pub struct Format {
 
 /// The records below one folder.
 ///
-/// A path is taken from that folder; an absolute path is taken as it is. Nothing follows a link at the end of a path, and
-/// nothing replaces a file.
+/// A path is taken from that folder; an absolute path is taken as it is. Nothing follows a link at the end of a path,
+/// and nothing replaces a file.
 #[derive(Debug, Clone)]
 pub struct Records<D> {
     disk: D,
@@ -73,7 +74,8 @@ impl<D: Disk> Records<D> {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unsafe`] when something of this name is there and is no folder: a link would lead to files of others.
+    /// [`StoreError::Unsafe`] when something of this name is there and is no folder: a link would lead to files of
+    /// others.
     pub fn make_folder(&self, path: impl AsRef<Path>) -> Result<Publish, StoreError> {
         let path = self.home.join(path);
         for _ in 0..FOLDER_TRIES {
@@ -91,8 +93,8 @@ impl<D: Disk> Records<D> {
         Err(StoreError::Unsafe(std::io::Error::new(ErrorKind::NotADirectory, why)))
     }
 
-    /// Publishes a record under a name that is free. Who gets [`Publish::New`] has won, and there is one winner; everybody
-    /// else gets [`Publish::Exists`] and obeys what is there. A reader sees the whole record or none.
+    /// Publishes a record under a name that is free. Who gets [`Publish::New`] has won, and there is one winner;
+    /// every other process gets [`Publish::Exists`] and obeys what is there. A reader sees the whole record or none.
     ///
     /// # Errors
     ///
@@ -122,8 +124,8 @@ impl<D: Disk> Records<D> {
         self.keep(&path, published, flush)
     }
 
-    /// Sets `bytes` bytes aside under the name `reserve`, so that a record of this size can be published on a full disk.
-    /// Room that is there already stays as it is.
+    /// Sets `bytes` bytes aside under the name `reserve`, so that a record of this size can be published on a full
+    /// disk. Room that is there already stays as it is.
     ///
     /// # Errors
     ///
@@ -134,8 +136,8 @@ impl<D: Disk> Records<D> {
         Ok(())
     }
 
-    /// Publishes bytes as [`Self::publish_bytes`] does, in the room that was set aside, which is used up. Without it, or
-    /// if it is too small, they take room of their own.
+    /// Publishes bytes as [`Self::publish_bytes`] does, in the room that was set aside, which is used up. Without it,
+    /// or if it is too small, they take room of their own.
     ///
     /// Only one process may do this at a time: callers hold a lock.
     ///
@@ -154,8 +156,8 @@ impl<D: Disk> Records<D> {
         self.keep(&path, published, flush)
     }
 
-    /// A caller that relies on what another process has published makes sure that it lasts: the flush of that process may
-    /// have failed.
+    /// A caller that relies on what another process has published makes sure that it lasts: the flush of that process
+    /// may have failed.
     fn keep(&self, path: &Path, published: Publish, flush: Flush) -> Result<Publish, StoreError> {
         if let (Publish::Exists, Flush::Power, Some(folder)) = (published, flush, path.parent()) {
             self.disk.flush(folder)?;
@@ -184,8 +186,8 @@ impl<D: Disk> Records<D> {
         Ok(parse(&bytes, self.rules.format))
     }
 
-    /// Takes a lock, whose file is created for an exclusive one. It is held until it is dropped, or until its holder dies,
-    /// whatever killed it. Nothing when another process has it and `wait` is [`Wait::Try`].
+    /// Takes a lock, whose file is created for an exclusive one. It is held until it is dropped, or until its holder
+    /// dies, whatever killed it. Nothing when another process has it and `wait` is [`Wait::Try`].
     ///
     /// # Errors
     ///

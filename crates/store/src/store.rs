@@ -1,5 +1,5 @@
-//! The store of hearback over a disk: opening it, and finding the folder of a job. What is done there has a file for each
-//! room: [`jobs`](crate::jobs), [`observe`](crate::observe), [`files`](crate::files), [`readers`](crate::readers),
+//! The store of hearback over a disk: opening it, and finding the folder of a job. What is done there has a file for
+//! each room: [`jobs`](crate::jobs), [`observe`](crate::observe), [`files`](crate::files), [`readers`](crate::readers),
 //! [`archive`](crate::archive), [`tidy`](crate::tidy), [`session`](crate::session), [`host`](crate::host).
 
 use std::io::ErrorKind;
@@ -16,7 +16,7 @@ use crate::records::{Format, Records, Rules};
 const MAX_FACT_BYTES: u64 = 16 * 1024 * 1024;
 /// How often to look for a folder that moves away at the same moment: more than a job ever moves.
 pub(crate) const MOVES: usize = 8;
-/// More than anybody writes by hand.
+/// More than a person writes by hand.
 pub const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 
 /// Every fact states its format.

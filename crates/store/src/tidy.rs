@@ -279,6 +279,6 @@ mod tests {
         drop(turn);
         assert_eq!(store.tidy(sample::at()).unwrap(), 1);
         assert!(!is_there(&mine) && is_there(&sent));
-        assert!(enter(&mine).is_some(), "whoever comes back finds a new one");
+        assert!(enter(&mine).is_some(), "a process that comes back finds a new one");
     }
 }

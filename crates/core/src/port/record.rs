@@ -53,13 +53,13 @@ pub enum JobLock {
     Launch,
     /// Held by the supervisor until `end` is durable.
     Alive,
-    /// Held shared by whoever still writes or delivers; moving and pruning need it exclusively.
+    /// Held shared by a process that still writes or delivers; moving and pruning need it exclusively.
     Keeper,
     /// Held shared by an owner who waits for the end, until its receipt is there: it is not to be woken as well.
     Reader,
-    /// Held by whoever makes this attempt at a delivery.
+    /// Held by the process that makes this attempt at a delivery.
     Lease(u32),
-    /// Held by whoever sees the delivery through, asleep between attempts.
+    /// Held by the process that sees the delivery through, asleep between attempts.
     Deliverer,
 }
 

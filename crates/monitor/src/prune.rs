@@ -130,7 +130,7 @@ pub fn all(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
 mod tests {
     use super::*;
     use hearback_core::port::clock::Clock;
-    use hearback_core::testing::{FakeClock, sample};
+    use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
 
     fn settled(clock: &FakeClock, n: u64) -> (JobId, Stamp) {
         (sample::id(n), clock.stamp())
@@ -164,5 +164,14 @@ mod tests {
             clock.step_wall(jump * 24 * 60 * 60 * 1000);
             assert!(plan(&jobs, Retention::default(), &clock.stamp()).is_empty());
         }
+    }
+
+    #[test]
+    fn a_file_that_a_process_may_still_finish_is_left_alone() {
+        let (store, clock) = (FakeStore::default(), FakeClock::default());
+        let ports = Ports::new(store.clone(), FakeProcesses::default(), clock.clone());
+        all(&ports, Retention::default()).unwrap();
+        let age = clock.wall().millis_since(store.tidied_before().unwrap());
+        assert_eq!(Duration::from_millis(age), Duration::from_secs(60 * 60));
     }
 }

@@ -33,6 +33,7 @@ struct Records {
     host: HostFacts,
     refuse_writes: bool,
     notes: Vec<String>,
+    tidied_before: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +66,11 @@ impl FakeStore {
     /// What supervisors noted.
     pub fn notes(&self) -> Vec<String> {
         self.records().notes.clone()
+    }
+
+    /// Before when an unfinished file had to be begun to go, the last time that the store was tidied.
+    pub fn tidied_before(&self) -> Option<Timestamp> {
+        self.records().tidied_before
     }
 
     fn take(&self, name: LockName, mode: LockMode, wait: Wait) -> Option<Lock> {
@@ -322,7 +328,8 @@ impl Housekeeping for FakeStore {
         Ok(false)
     }
 
-    fn tidy(&self, _unfinished_before: Timestamp) -> Result<usize, StoreError> {
+    fn tidy(&self, unfinished_before: Timestamp) -> Result<usize, StoreError> {
+        self.records().tidied_before = Some(unfinished_before);
         Ok(0)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fs_err as fs;
 use hearback_core::port::disk::{Lock, LockMode, Wait};
-use hearback_core::port::record::RecordStore;
+use hearback_core::port::record::Housekeeping;
 use hearback_core::port::session::{SessionLock, SessionStore};
 use hearback_core::{Session, Timestamp};
 use hearback_platform::Native;

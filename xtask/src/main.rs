@@ -9,6 +9,7 @@
 mod features;
 mod layers;
 mod measure;
+mod reuse;
 mod skips;
 mod steps;
 mod targets;

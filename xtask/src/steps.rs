@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
-use crate::{features, layers, targets, test, tidy, windows};
+use crate::{features, layers, reuse, targets, test, tidy, windows};
 
 /// One check, which is also a task of its own.
 pub(crate) struct Step {
@@ -57,6 +57,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "doctest",
         about: "examples in the documentation run",
         run: |workspace, _| workspace.cargo(&["test", "--workspace", "--all-features", "--doc"]),
+    },
+    Step {
+        name: "reuse",
+        about: "projects outside of the workspace can use each crate alone",
+        run: |workspace, _| reuse::run(workspace),
     },
     Step {
         name: "docs",

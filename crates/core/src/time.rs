@@ -1,6 +1,7 @@
 //! Points in time: the wall's, for people, and the boot clock's, for measuring.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,12 @@ impl Timestamp {
     /// Milliseconds since 1970 began.
     pub const fn as_millis(self) -> i64 {
         self.0
+    }
+
+    /// The moment `span` earlier.
+    #[must_use]
+    pub fn before(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub_unsigned(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
     }
 
     /// How long after `earlier` this is, in milliseconds; zero when it is not after it.

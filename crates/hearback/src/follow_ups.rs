@@ -6,7 +6,7 @@ use std::time::Duration;
 use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::process::{ProcessControl, SupervisorRequest};
-use hearback_core::port::record::{RecordStore, StoreError};
+use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
 use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::{Delivery, DeliveryContext, SinkError, SinkReply, Sinks};
 use hearback_core::{

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use hearback_core::port::record::{RecordStore, StoreError};
+use hearback_core::port::record::{FactStore, Housekeeping, JobFiles, StoreError};
 use hearback_core::{JobId, JobView, LockState, Observed, Output, ProcessIdentity, StateWord, Timestamp};
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::wait::WaitError;

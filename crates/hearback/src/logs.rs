@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hearback_core::message::Excerpt;
 use hearback_core::port::disk::ReadError;
-use hearback_core::port::record::StoreError;
+use hearback_core::port::record::{JobFiles, StoreError};
 use hearback_core::{Gap, JobId};
 use hearback_store::{Log, Piece};
 

@@ -162,7 +162,7 @@ fn end_supervisor(ports: &Ports, id: &JobId) -> Result<(), StoreError> {
 mod tests {
     use super::*;
     use hearback_core::port::disk::{LockMode, Wait};
-    use hearback_core::port::record::{JobLock, RecordStore};
+    use hearback_core::port::record::{FactStore, JobFiles, JobLock};
     use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
     use hearback_core::{Durability, Facts, Read};
 

@@ -465,7 +465,7 @@ fn settle_failed_start(ports: &Ports, claim: Claim, durability: Durability) {
 mod tests {
     use super::*;
     use hearback_core::StartErrorKind;
-    use hearback_core::port::record::RecordStore;
+    use hearback_core::port::record::{FactStore, Housekeeping, JobFiles};
     use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
 
     struct World {

@@ -9,6 +9,9 @@ use hearback_core::{JobId, JobState, Observed, Place, Stamp, fold};
 
 use crate::{Ports, reconcile};
 
+/// A file that was begun longer ago than this will not be finished: its writer takes moments, or has died.
+const UNFINISHED: Duration = Duration::from_secs(60 * 60);
+
 /// How long settled jobs are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
@@ -119,7 +122,7 @@ pub fn all(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
     forget_sessions(ports, retention);
     // Best effort as well: whoever cannot be looked at now will be later.
     report.tidied = ports.processes.end_unbegun().unwrap_or(0);
-    report.tidied += ports.store.tidy(ports.clock.wall())?;
+    report.tidied += ports.store.tidy(ports.clock.wall().before(UNFINISHED))?;
     Ok(report)
 }
 
@@ -127,7 +130,7 @@ pub fn all(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
 mod tests {
     use super::*;
     use hearback_core::port::clock::Clock;
-    use hearback_core::testing::{FakeClock, sample};
+    use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
 
     fn settled(clock: &FakeClock, n: u64) -> (JobId, Stamp) {
         (sample::id(n), clock.stamp())
@@ -161,5 +164,14 @@ mod tests {
             clock.step_wall(jump * 24 * 60 * 60 * 1000);
             assert!(plan(&jobs, Retention::default(), &clock.stamp()).is_empty());
         }
+    }
+
+    #[test]
+    fn a_file_that_a_process_may_still_finish_is_left_alone() {
+        let (store, clock) = (FakeStore::default(), FakeClock::default());
+        let ports = Ports::new(store.clone(), FakeProcesses::default(), clock.clone());
+        all(&ports, Retention::default()).unwrap();
+        let age = clock.wall().millis_since(store.tidied_before().unwrap());
+        assert_eq!(Duration::from_millis(age), Duration::from_secs(60 * 60));
     }
 }

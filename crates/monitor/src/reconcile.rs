@@ -219,7 +219,7 @@ fn publish(ports: &Ports, seen: &Observed, fact: &Fact) -> Result<Publish, Store
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::port::record::RecordStore;
+    use hearback_core::port::record::{FactStore, JobFiles};
     use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
     use hearback_core::{BootId, MachineId, ReceiptHow, Spec};
     use proptest::prelude::*;

@@ -237,7 +237,7 @@ fn cannot_wait(id: &JobId, message: &str) -> WaitError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::port::record::RecordStore;
+    use hearback_core::port::record::{FactStore, JobFiles};
     use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
     use hearback_core::{Durability, Fact, Facts, Read};
 
@@ -273,8 +273,7 @@ mod tests {
         assert_eq!((parked.jobs.len(), parked.jobs[&id].len()), (1, 0), "one thread, and nobody who gave up");
         drop(parked);
         let end = Fact::End(Box::new(sample::end(3)));
-        let _ =
-            hearback_core::port::record::RecordStore::publish(&store, &id, &end, Durability::Power).unwrap();
+        let _ = FactStore::publish(&store, &id, &end, Durability::Power).unwrap();
         drop(alive);
         let mut seen = Vec::new();
         assert!(waits.wait(

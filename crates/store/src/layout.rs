@@ -76,7 +76,7 @@ impl Layout {
         self.sessions().join(hash)
     }
 
-    /// Who looks after the whole store.
+    /// The monitor that looks after the whole store.
     pub(crate) fn monitor(&self) -> PathBuf {
         self.home.join("monitor")
     }
@@ -124,7 +124,7 @@ pub(crate) fn lock(folder: &Path, lock: JobLock) -> PathBuf {
     })
 }
 
-/// The lock of whoever looks after the store at `home`.
+/// The lock of the monitor that looks after the store at `home`.
 pub fn monitor_lock_path(home: &Path) -> PathBuf {
     run_lock(&Layout::new(home.to_owned()).monitor())
 }
@@ -190,7 +190,7 @@ pub(crate) fn parse_session_fact(name: &str) -> Option<(u32, SessionFactKind)> {
     Some((n.parse().ok()?, kind))
 }
 
-/// Written to by whoever has something for the host.
+/// Written to by a process that has something for the host.
 pub(crate) fn wake(monitor: &Path) -> PathBuf {
     monitor.join("wake")
 }
@@ -207,7 +207,7 @@ pub(crate) fn session_lock(session: &Path, lock: SessionLock) -> PathBuf {
     })
 }
 
-/// Held by whoever looks after the whole store.
+/// Held by the monitor that looks after the whole store.
 pub(crate) fn run_lock(monitor: &Path) -> PathBuf {
     monitor.join("run.lock")
 }
@@ -262,7 +262,7 @@ pub(crate) fn reader_note(folder: &Path, reader: &str) -> PathBuf {
     folder.join(format!("read.{reader}.json"))
 }
 
-/// Held by whoever hands the answer of a job to a reader.
+/// Held by the process that hands the answer of a job to a reader.
 pub(crate) fn reader_lock(folder: &Path, reader: &str) -> PathBuf {
     folder.join(format!("read.{reader}.lock"))
 }

@@ -1,8 +1,10 @@
-//! The records of jobs as a port: publish a fact, see a job, move what is settled out of the way.
+//! The records of jobs as three ports: their facts, their files, and the housekeeping of the whole store.
+//!
+//! A user that needs all three asks for [`RecordStore`], which every type that fills in the three has by itself.
 
 use std::path::PathBuf;
 
-use super::disk::{Lock, LockMode, Publish, Wait};
+use super::disk::{Lock, LockMode, Publish, Wait, Watch};
 use super::executor::Script;
 use crate::message::Excerpt;
 use crate::{
@@ -13,7 +15,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The store belongs to somebody else, or others may write it.
+    /// The store belongs to another user, or other users may write it.
     #[error("the store is not safe to use")]
     Unsafe(#[source] std::io::Error),
     /// The system would not; the message names the file.
@@ -51,13 +53,13 @@ pub enum JobLock {
     Launch,
     /// Held by the supervisor until `end` is durable.
     Alive,
-    /// Held shared by whoever still writes or delivers; moving and pruning need it exclusively.
+    /// Held shared by a process that still writes or delivers; moving and pruning need it exclusively.
     Keeper,
     /// Held shared by an owner who waits for the end, until its receipt is there: it is not to be woken as well.
     Reader,
-    /// Held by whoever makes this attempt at a delivery.
+    /// Held by the process that makes this attempt at a delivery.
     Lease(u32),
-    /// Held by whoever sees the delivery through, asleep between attempts.
+    /// Held by the process that sees the delivery through, asleep between attempts.
     Deliverer,
 }
 
@@ -70,8 +72,43 @@ pub enum KeyClaim {
     Taken(JobId),
 }
 
-/// The records of all jobs.
-pub trait RecordStore: Send + Sync {
+/// The facts of jobs: publish one, and see what is there.
+pub trait FactStore: Send + Sync {
+    /// Publishes a fact unless there is one of its name. An end uses the room reserved for it, so its caller must
+    /// hold [`JobLock::Alive`].
+    fn publish(&self, id: &JobId, fact: &Fact, durability: Durability) -> Result<Publish, StoreError>;
+
+    /// Flushes a spec whose launcher died before it could.
+    fn flush_spec(&self, id: &JobId) -> Result<(), StoreError>;
+
+    /// Reads the spec and nothing else: all that a supervisor needs before it begins.
+    fn spec(&self, id: &JobId) -> Result<Read<Spec>, StoreError>;
+
+    /// Reads the requests to end a job whose number is above `after`, and nothing else.
+    fn kills(&self, id: &JobId, after: u32) -> Result<Vec<(u32, Read<Kill>)>, StoreError>;
+
+    /// Sees one job, open or in history; nothing when there is no folder of this id.
+    fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError>;
+
+    /// Notes that a reader has the answer of a job, in history as well: nothing else follows from it. Without a name
+    /// the reader is the parent, which needs this only where no follow-up is owed to it. The first time counts.
+    fn acknowledge(
+        &self,
+        id: &JobId,
+        reader: Option<&Reader>,
+        at: &Stamp,
+        durability: Durability,
+    ) -> Result<Publish, StoreError>;
+
+    /// Whether a reader has the answer of a job.
+    fn is_acknowledged(&self, id: &JobId, reader: Option<&Reader>) -> Result<bool, StoreError>;
+
+    /// Takes the lock under which a reader is handed the answer of a job; nothing when another process has it.
+    fn lock_reader(&self, id: &JobId, reader: Option<&Reader>) -> Result<Option<Lock>, StoreError>;
+}
+
+/// The folder of a job, and what is in it besides facts: locks, room for the end, the script, the output.
+pub trait JobFiles: Send + Sync {
     /// Makes an empty folder under a fresh id.
     fn create(&self, now: Timestamp) -> Result<JobId, StoreError>;
 
@@ -81,12 +118,9 @@ pub trait RecordStore: Send + Sync {
     /// Claims a key for a job; the first one keeps it.
     fn claim_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<KeyClaim, StoreError>;
 
-    /// Publishes a fact unless there is one of its name. An end uses the room reserved for it, so its caller must
-    /// hold [`JobLock::Alive`].
-    fn publish(&self, id: &JobId, fact: &Fact, durability: Durability) -> Result<Publish, StoreError>;
-
-    /// Flushes a spec whose launcher died before it could.
-    fn flush_spec(&self, id: &JobId) -> Result<(), StoreError>;
+    /// Takes a lock of a job; nothing when another process has it and `wait` is [`Wait::Try`].
+    fn lock(&self, id: &JobId, lock: JobLock, mode: LockMode, wait: Wait)
+    -> Result<Option<Lock>, StoreError>;
 
     /// Sets room aside for the end, so that it can be recorded on a full disk.
     fn reserve_end(&self, id: &JobId) -> Result<(), StoreError>;
@@ -103,54 +137,37 @@ pub trait RecordStore: Send + Sync {
     /// Where a job that has an answer may write it.
     fn answer_path(&self, id: &JobId) -> PathBuf;
 
-    /// What a job left behind that its answer can be worked out from: at most so many bytes of each.
-    fn remains(&self, seen: &Observed, most: u64) -> Result<Remains, StoreError>;
-
-    /// Notes that a reader has the answer of a job, in history as well: nothing else follows from it. Without a name
-    /// the reader is the parent, which needs this only where no follow-up is owed to it. The first time counts.
-    fn acknowledge(
-        &self,
-        id: &JobId,
-        reader: Option<&Reader>,
-        at: &Stamp,
-        durability: Durability,
-    ) -> Result<Publish, StoreError>;
-
-    /// Whether a reader has the answer of a job.
-    fn is_acknowledged(&self, id: &JobId, reader: Option<&Reader>) -> Result<bool, StoreError>;
-
-    /// Takes the lock under which a reader is handed the answer of a job; nothing when somebody has it.
-    fn lock_reader(&self, id: &JobId, reader: Option<&Reader>) -> Result<Option<Lock>, StoreError>;
-
     /// Where the bell of a job is.
     fn bell_path(&self, id: &JobId) -> PathBuf;
 
-    /// Adds a line to what the supervisor has to say about itself.
+    /// Adds a line to the supervisor's own log.
     fn note(&self, id: &JobId, line: &str) -> Result<(), StoreError>;
 
-    /// Reads what was asked for, and nothing else: all that a supervisor needs before it begins.
-    fn spec(&self, id: &JobId) -> Result<Read<Spec>, StoreError>;
-
-    /// Reads the requests to end a job whose number is above `after`, and nothing else.
-    fn kills(&self, id: &JobId, after: u32) -> Result<Vec<(u32, Read<Kill>)>, StoreError>;
-
-    /// Sees one job, wherever it is; nothing when there is no folder of this id.
-    fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError>;
-
-    /// Takes a lock of a job; nothing when somebody else has it and `wait` is [`Wait::Try`].
-    fn lock(&self, id: &JobId, lock: JobLock, mode: LockMode, wait: Wait)
-    -> Result<Option<Lock>, StoreError>;
-
-    /// Cuts what a job printed to a budget.
+    /// Cuts the output of a job to a budget.
     fn excerpt(&self, seen: &Observed, head: u64, tail: u64) -> Result<Excerpt, StoreError>;
 
+    /// What a job left behind that its answer can be worked out from: at most so many bytes of each.
+    fn remains(&self, seen: &Observed, most: u64) -> Result<Remains, StoreError>;
+
+    /// Watches the folder of a job; nothing when there is none any more.
+    fn watch(&self, id: &JobId) -> Result<Option<Box<dyn Watch>>, StoreError>;
+}
+
+/// The store as a whole: which jobs there are, and moving and removing them.
+///
+/// What is to go is decided by the caller. The store only refuses what is still in use, and removes by itself nothing
+/// but leftovers that can never be of use again.
+pub trait Housekeeping: Send + Sync {
     /// Every open job, oldest first.
     fn open_jobs(&self) -> Result<Vec<JobId>, StoreError>;
 
     /// The newest `most` jobs of history, newest first.
     fn past_jobs(&self, most: usize) -> Result<Vec<JobId>, StoreError>;
 
-    /// Moves a settled job to history; tells whether it is there now. Left where it is while anybody needs it.
+    /// Watches for jobs that come and go.
+    fn watch_jobs(&self) -> Result<Box<dyn Watch>, StoreError>;
+
+    /// Moves a settled job to history; tells whether it is there now. It stays where it is while it is in use.
     fn archive(&self, id: &JobId) -> Result<bool, StoreError>;
 
     /// Removes a job and everything that belongs to it; tells whether it is gone now.
@@ -160,6 +177,12 @@ pub trait RecordStore: Send + Sync {
     fn discard(&self, id: &JobId) -> Result<bool, StoreError>;
 
     /// Removes what interrupted prunes and crashed writers left behind, and sessions of which nothing is left; tells
-    /// how much that was.
-    fn tidy(&self, now: Timestamp) -> Result<usize, StoreError>;
+    /// how much that was. A file that was never finished goes if it was begun before `unfinished_before`: a younger
+    /// one may still be at work.
+    fn tidy(&self, unfinished_before: Timestamp) -> Result<usize, StoreError>;
 }
+
+/// The records of all jobs: everything above in one bound.
+pub trait RecordStore: FactStore + JobFiles + Housekeeping {}
+
+impl<T: FactStore + JobFiles + Housekeeping + ?Sized> RecordStore for T {}

@@ -1,6 +1,6 @@
 //! Sessions and their host as a port: publish a fact, see what there is, be the only one.
 
-use super::disk::{Lock, LockMode, Publish, Wait};
+use super::disk::{Lock, LockMode, Publish, Wait, Watch};
 use super::record::StoreError;
 use crate::session::{Message, MessageFact, SessionFacts, TurnFact};
 use crate::{Durability, HostFact, HostFacts, JobId, Session, Timestamp};
@@ -8,9 +8,9 @@ use crate::{Durability, HostFact, HostFacts, JobId, Session, Timestamp};
 /// The locks of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SessionLock {
-    /// Held by whoever is in a turn, of which there is one at a time.
+    /// Held by the process that is in a turn, of which there is one at a time.
     Turn,
-    /// Held by whoever sees the messages through, asleep between attempts.
+    /// Held by the process that sees the messages through, asleep between attempts.
     Messenger,
 }
 
@@ -19,7 +19,7 @@ impl SessionLock {
     pub const ALL: [Self; 2] = [Self::Turn, Self::Messenger];
 }
 
-/// The records of all sessions, and of whoever looks after them.
+/// The records of all sessions, and of the host, which looks after them.
 pub trait SessionStore: Send + Sync {
     /// Every session of which anything is recorded, in no order. One whose records cannot be read is left out.
     fn sessions(&self) -> Result<Vec<Session>, StoreError>;
@@ -52,10 +52,10 @@ pub trait SessionStore: Send + Sync {
     /// stays, so that no number is given twice; unless nothing is to be kept.
     fn forget(&self, session: &Session, keep: usize) -> Result<(), StoreError>;
 
-    /// Makes a name that nobody else has, for the processes of a turn.
+    /// Makes a name that no other turn or job has, for the processes of a turn.
     fn mint(&self, now: Timestamp) -> JobId;
 
-    /// Takes a lock of a session; nothing when somebody else has it and `wait` is [`Wait::Try`].
+    /// Takes a lock of a session; nothing when another process has it and `wait` is [`Wait::Try`].
     fn lock_session(
         &self,
         session: &Session,
@@ -70,10 +70,16 @@ pub trait SessionStore: Send + Sync {
     /// Publishes a fact about the host, unless there is one of its name.
     fn publish_host(&self, n: u32, fact: &HostFact, durability: Durability) -> Result<Publish, StoreError>;
 
-    /// Takes the lock of whoever looks after the whole store.
+    /// Removes what is known of hosts, and of requests to them, but for the newest `keep` of each.
+    fn forget_host(&self, keep: usize) -> Result<(), StoreError>;
+
+    /// Watches for requests to the host, and for [`SessionStore::wake_host`].
+    fn watch_host(&self) -> Result<Box<dyn Watch>, StoreError>;
+
+    /// Takes the lock of the host, which looks after the whole store.
     fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError>;
 
-    /// Wakes whoever looks after the store. Best effort: it looks by itself from time to time.
+    /// Wakes the host. Best effort: it looks by itself from time to time.
     fn wake_host(&self) -> Result<(), StoreError>;
 
     /// Adds a line to what the host has to say about itself.

@@ -308,7 +308,7 @@ impl Disk for FakeDisk {
 }
 
 /// Always returns early.
-struct Restless;
+pub(super) struct Restless;
 
 impl Watch for Restless {
     fn wait(&mut self, _within: Duration) {}

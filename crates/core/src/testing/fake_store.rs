@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use super::fake_disk::Restless;
 use crate::message::Excerpt;
-use crate::port::disk::{Lock, LockMode, Publish, Wait};
+use crate::port::disk::{Lock, LockMode, Publish, Wait, Watch};
 use crate::port::executor::Script;
-use crate::port::record::{JobLock, KeyClaim, RecordStore, StoreError};
+use crate::port::record::{FactStore, Housekeeping, JobFiles, JobLock, KeyClaim, StoreError};
 use crate::port::session::{SessionLock, SessionStore};
 use crate::session::{Message, MessageFact, SessionFacts, TurnFact};
 use crate::{
@@ -32,6 +33,7 @@ struct Records {
     host: HostFacts,
     refuse_writes: bool,
     notes: Vec<String>,
+    tidied_before: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +66,11 @@ impl FakeStore {
     /// What supervisors noted.
     pub fn notes(&self) -> Vec<String> {
         self.records().notes.clone()
+    }
+
+    /// Before when an unfinished file had to be begun to go, the last time that the store was tidied.
+    pub fn tidied_before(&self) -> Option<Timestamp> {
+        self.records().tidied_before
     }
 
     fn take(&self, name: LockName, mode: LockMode, wait: Wait) -> Option<Lock> {
@@ -124,27 +131,7 @@ fn put_numbered<T: Clone>(list: &mut Vec<(u32, Read<T>)>, n: u32, fact: &T) -> P
     Publish::New
 }
 
-impl RecordStore for FakeStore {
-    fn create(&self, now: Timestamp) -> Result<JobId, StoreError> {
-        let mut records = self.records();
-        records.writable()?;
-        records.minted += 1;
-        let id = JobId::mint(now.as_millis().unsigned_abs(), records.minted);
-        records.jobs.insert(id.clone(), Job::default());
-        Ok(id)
-    }
-
-    fn recreate(&self, id: &JobId) -> Result<(), StoreError> {
-        self.records().jobs.entry(id.clone()).or_default();
-        Ok(())
-    }
-
-    fn claim_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<KeyClaim, StoreError> {
-        let mut records = self.records();
-        let owner = records.keys.entry((session.cloned(), key.clone())).or_insert_with(|| id.clone());
-        Ok(if owner == id { KeyClaim::Ours } else { KeyClaim::Taken(owner.clone()) })
-    }
-
+impl FactStore for FakeStore {
     fn publish(&self, id: &JobId, fact: &Fact, _durability: Durability) -> Result<Publish, StoreError> {
         let mut records = self.records();
         if !matches!(fact, Fact::End(_)) {
@@ -166,64 +153,6 @@ impl RecordStore for FakeStore {
     }
 
     fn flush_spec(&self, _id: &JobId) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn reserve_end(&self, _id: &JobId) -> Result<(), StoreError> {
-        self.records().writable()
-    }
-
-    fn write_script(&self, _id: &JobId, _script: &Script) -> Result<PathBuf, StoreError> {
-        self.records().writable()?;
-        Ok(PathBuf::from("/fake/script"))
-    }
-
-    fn log_path(&self, id: &JobId) -> PathBuf {
-        PathBuf::from(format!("/fake/{id}/log"))
-    }
-
-    fn log_tail_path(&self, id: &JobId) -> PathBuf {
-        PathBuf::from(format!("/fake/{id}/output.tail"))
-    }
-
-    fn answer_path(&self, id: &JobId) -> PathBuf {
-        PathBuf::from(format!("/fake/{id}/answer"))
-    }
-
-    fn remains(&self, seen: &Observed, _most: u64) -> Result<Remains, StoreError> {
-        Ok(self.records().remains.get(&seen.id).cloned().unwrap_or_default())
-    }
-
-    fn acknowledge(
-        &self,
-        id: &JobId,
-        reader: Option<&Reader>,
-        _at: &Stamp,
-        _durability: Durability,
-    ) -> Result<Publish, StoreError> {
-        let mut records = self.records();
-        records.writable()?;
-        if !records.jobs.contains_key(id) {
-            return Err(gone());
-        }
-        let first = records.acknowledged.insert((id.clone(), reader.cloned()));
-        Ok(if first { Publish::New } else { Publish::Exists })
-    }
-
-    fn is_acknowledged(&self, id: &JobId, reader: Option<&Reader>) -> Result<bool, StoreError> {
-        Ok(self.records().acknowledged.contains(&(id.clone(), reader.cloned())))
-    }
-
-    fn lock_reader(&self, id: &JobId, reader: Option<&Reader>) -> Result<Option<Lock>, StoreError> {
-        Ok(self.take(LockName::Reader(id.clone(), reader.cloned()), LockMode::Exclusive, Wait::Try))
-    }
-
-    fn bell_path(&self, id: &JobId) -> PathBuf {
-        PathBuf::from(format!("/fake/{id}/bell"))
-    }
-
-    fn note(&self, _id: &JobId, line: &str) -> Result<(), StoreError> {
-        self.records().notes.push(line.to_owned());
         Ok(())
     }
 
@@ -251,6 +180,52 @@ impl RecordStore for FakeStore {
         }))
     }
 
+    fn acknowledge(
+        &self,
+        id: &JobId,
+        reader: Option<&Reader>,
+        _at: &Stamp,
+        _durability: Durability,
+    ) -> Result<Publish, StoreError> {
+        let mut records = self.records();
+        records.writable()?;
+        if !records.jobs.contains_key(id) {
+            return Err(gone());
+        }
+        let first = records.acknowledged.insert((id.clone(), reader.cloned()));
+        Ok(if first { Publish::New } else { Publish::Exists })
+    }
+
+    fn is_acknowledged(&self, id: &JobId, reader: Option<&Reader>) -> Result<bool, StoreError> {
+        Ok(self.records().acknowledged.contains(&(id.clone(), reader.cloned())))
+    }
+
+    fn lock_reader(&self, id: &JobId, reader: Option<&Reader>) -> Result<Option<Lock>, StoreError> {
+        Ok(self.take(LockName::Reader(id.clone(), reader.cloned()), LockMode::Exclusive, Wait::Try))
+    }
+}
+
+impl JobFiles for FakeStore {
+    fn create(&self, now: Timestamp) -> Result<JobId, StoreError> {
+        let mut records = self.records();
+        records.writable()?;
+        records.minted += 1;
+        let id = JobId::mint(now.as_millis().unsigned_abs(), records.minted);
+        records.jobs.insert(id.clone(), Job::default());
+        Ok(id)
+    }
+
+    fn recreate(&self, id: &JobId) -> Result<(), StoreError> {
+        self.records().jobs.entry(id.clone()).or_default();
+        Ok(())
+    }
+
+    fn claim_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<KeyClaim, StoreError> {
+        let mut records = self.records();
+        let owner = records.keys.entry((session.cloned(), key.clone())).or_insert_with(|| id.clone());
+        Ok(if owner == id { KeyClaim::Ours } else { KeyClaim::Taken(owner.clone()) })
+    }
+
     fn lock(
         &self,
         id: &JobId,
@@ -261,10 +236,50 @@ impl RecordStore for FakeStore {
         Ok(self.take(LockName::Job(id.clone(), lock), mode, wait))
     }
 
+    fn reserve_end(&self, _id: &JobId) -> Result<(), StoreError> {
+        self.records().writable()
+    }
+
+    fn write_script(&self, _id: &JobId, _script: &Script) -> Result<PathBuf, StoreError> {
+        self.records().writable()?;
+        Ok(PathBuf::from("/fake/script"))
+    }
+
+    fn log_path(&self, id: &JobId) -> PathBuf {
+        PathBuf::from(format!("/fake/{id}/log"))
+    }
+
+    fn log_tail_path(&self, id: &JobId) -> PathBuf {
+        PathBuf::from(format!("/fake/{id}/output.tail"))
+    }
+
+    fn answer_path(&self, id: &JobId) -> PathBuf {
+        PathBuf::from(format!("/fake/{id}/answer"))
+    }
+
+    fn bell_path(&self, id: &JobId) -> PathBuf {
+        PathBuf::from(format!("/fake/{id}/bell"))
+    }
+
+    fn note(&self, _id: &JobId, line: &str) -> Result<(), StoreError> {
+        self.records().notes.push(line.to_owned());
+        Ok(())
+    }
+
     fn excerpt(&self, _seen: &Observed, _head: u64, _tail: u64) -> Result<Excerpt, StoreError> {
         Ok(Excerpt { head: Vec::new(), tail: Vec::new(), omitted: 0 })
     }
 
+    fn remains(&self, seen: &Observed, _most: u64) -> Result<Remains, StoreError> {
+        Ok(self.records().remains.get(&seen.id).cloned().unwrap_or_default())
+    }
+
+    fn watch(&self, id: &JobId) -> Result<Option<Box<dyn Watch>>, StoreError> {
+        Ok(self.records().jobs.contains_key(id).then(|| Box::new(Restless) as Box<dyn Watch>))
+    }
+}
+
+impl Housekeeping for FakeStore {
     fn open_jobs(&self) -> Result<Vec<JobId>, StoreError> {
         Ok(self.records().jobs.iter().filter(|(_, job)| !job.past).map(|(id, _)| id.clone()).collect())
     }
@@ -273,6 +288,10 @@ impl RecordStore for FakeStore {
         let records = self.records();
         let past = records.jobs.iter().rev().filter(|(_, job)| job.past);
         Ok(past.map(|(id, _)| id.clone()).take(most).collect())
+    }
+
+    fn watch_jobs(&self) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(Box::new(Restless))
     }
 
     fn archive(&self, id: &JobId) -> Result<bool, StoreError> {
@@ -309,7 +328,8 @@ impl RecordStore for FakeStore {
         Ok(false)
     }
 
-    fn tidy(&self, _now: Timestamp) -> Result<usize, StoreError> {
+    fn tidy(&self, unfinished_before: Timestamp) -> Result<usize, StoreError> {
+        self.records().tidied_before = Some(unfinished_before);
         Ok(0)
     }
 }
@@ -405,6 +425,17 @@ impl SessionStore for FakeStore {
             HostFact::Taken(fact) => put(&mut numbered(&mut host.requests, n).taken, fact),
             HostFact::Done(fact) => put(&mut numbered(&mut host.requests, n).done, fact),
         })
+    }
+
+    fn forget_host(&self, keep: usize) -> Result<(), StoreError> {
+        let host = &mut self.records().host;
+        host.begins.drain(..host.begins.len().saturating_sub(keep));
+        host.requests.drain(..host.requests.len().saturating_sub(keep));
+        Ok(())
+    }
+
+    fn watch_host(&self) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(Box::new(Restless))
     }
 
     fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError> {

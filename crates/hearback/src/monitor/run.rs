@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, LockMode, Wait, Watch};
-use hearback_core::port::record::{JobLock, RecordStore, StoreError};
+use hearback_core::port::record::{Housekeeping, JobFiles, JobLock, StoreError};
 use hearback_core::port::session::SessionStore;
 use hearback_core::session::fold_session;
 use hearback_core::{
@@ -33,6 +33,8 @@ const AFTER_AN_ERROR: Duration = Duration::from_secs(2);
 const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 /// How many looks in a row may fail before a monitor gives up.
 const ERRORS_MAX: u32 = 30;
+/// How many hosts and requests to them are remembered.
+const HOSTS_KEPT: usize = 8;
 
 /// How to look after a store.
 #[derive(Debug, Clone, Default)]
@@ -396,6 +398,7 @@ impl Monitor<'_> {
         };
         let n = facts.begins.last().map_or(0, |(n, _)| *n) + 1;
         let _ = hearback.store.publish_host(n, &HostFact::Begin(begin), durability)?;
+        hearback.store.forget_host(HOSTS_KEPT)?;
         // Turns that were cut short go on, each at most once for each time that somebody begins here.
         for session in hearback.store.sessions()? {
             let facts = hearback.store.session(&session)?;

@@ -557,7 +557,7 @@ impl std::fmt::Debug for Deliverer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::port::record::RecordStore;
+    use hearback_core::port::record::{FactStore, JobFiles};
     use hearback_core::port::sink::SinkError;
     use hearback_core::testing::{FakeClock, FakeProcesses, FakeSink, FakeStore, sample};
     use hearback_core::{Facts, FollowUpState, LockView, Read, SinkPayload, fold};

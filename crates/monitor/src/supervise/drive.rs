@@ -459,7 +459,7 @@ impl std::fmt::Debug for Supervisor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::port::record::RecordStore;
+    use hearback_core::port::record::{FactStore, JobFiles};
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, Script, sample};
     use hearback_core::{Exit, Facts, JobState, LockView, fold};
 

@@ -1,18 +1,27 @@
-//! What every store of records does.
+//! What every store of records does: first its facts, then the files of its jobs, then its housekeeping.
+//!
+//! The three ports are held to their promises together, because a fact needs a folder and history needs facts.
 
 use crate::port::disk::{LockMode, Publish, Wait};
+use crate::port::executor::Script;
 use crate::port::record::{JobLock, KeyClaim, RecordStore};
 use crate::testing::sample;
-use crate::{Durability, Fact, Facts, Key, LockState, Place, Reader, ReceiptHow, Session, Settled, Spec};
+use crate::{
+    Durability, Fact, Facts, Key, LockState, Place, Reader, ReceiptHow, Remains, Session, Settled, Spec,
+};
 
 /// Holds an empty store to its promises.
 pub fn record(store: &dyn RecordStore) {
     assert!(store.open_jobs().unwrap().is_empty());
     assert!(store.observe(&sample::id(9)).unwrap().is_none(), "no folder, no job");
+    // FactStore
     facts(store);
-    locks(store);
     readers(store);
+    // JobFiles
+    files(store);
+    locks(store);
     keys(store);
+    // Housekeeping
     history(store);
 }
 
@@ -65,19 +74,6 @@ fn facts(store: &dyn RecordStore) {
     assert!(store.open_jobs().unwrap().is_empty());
 }
 
-fn locks(store: &dyn RecordStore) {
-    let id = store.create(sample::at()).unwrap();
-    let held = store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap().unwrap();
-    assert!(store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap().is_none());
-    let seen = store.observe(&id).unwrap().unwrap().locks;
-    assert_eq!((seen.launch, seen.alive), (LockState::Free, LockState::Held));
-    let launching = store.lock(&id, JobLock::Launch, LockMode::Exclusive, Wait::Try).unwrap().unwrap();
-    assert!(!store.discard(&id).unwrap(), "a launch under way is not discarded");
-    drop((held, launching));
-    assert!(store.observe(&id).unwrap().unwrap().locks.all_free());
-    assert!(store.discard(&id).unwrap());
-}
-
 fn readers(store: &dyn RecordStore) {
     let id = settled_job(store);
     let (a, b) = (Reader::parse("a").unwrap(), Reader::parse("b").unwrap());
@@ -100,6 +96,46 @@ fn readers(store: &dyn RecordStore) {
     store.prune(&id).unwrap();
     assert!(store.acknowledge(&id, None, &sample::stamp(), Durability::Power).unwrap_err().is_gone());
     assert!(!store.is_acknowledged(&id, None).unwrap());
+}
+
+fn files(store: &dyn RecordStore) {
+    let id = store.create(sample::at()).unwrap();
+    store.recreate(&id).unwrap();
+    assert_eq!(
+        store.open_jobs().unwrap(),
+        std::slice::from_ref(&id),
+        "a folder that is there stays as it is"
+    );
+    let script = Script { bytes: b"make".to_vec(), extension: "" };
+    let path = store.write_script(&id, &script).unwrap();
+    let paths =
+        [path, store.log_path(&id), store.log_tail_path(&id), store.answer_path(&id), store.bell_path(&id)];
+    let distinct: std::collections::BTreeSet<_> = paths.iter().collect();
+    assert_eq!(distinct.len(), paths.len(), "{paths:?}");
+    store.note(&id, "a line").unwrap();
+    assert!(store.watch(&id).unwrap().is_some());
+    let seen = store.observe(&id).unwrap().unwrap();
+    let excerpt = store.excerpt(&seen, 10, 10).unwrap();
+    assert!(excerpt.head.is_empty() && excerpt.tail.is_empty() && excerpt.omitted == 0, "no output yet");
+    assert_eq!(store.remains(&seen, 10).unwrap(), Remains::default());
+    assert!(store.discard(&id).unwrap());
+    assert!(store.watch(&id).unwrap().is_none(), "no folder, nothing to watch");
+    store.recreate(&id).unwrap();
+    assert!(store.observe(&id).unwrap().is_some(), "a folder that is gone is made again under its id");
+    assert!(store.discard(&id).unwrap());
+}
+
+fn locks(store: &dyn RecordStore) {
+    let id = store.create(sample::at()).unwrap();
+    let held = store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap().unwrap();
+    assert!(store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap().is_none());
+    let seen = store.observe(&id).unwrap().unwrap().locks;
+    assert_eq!((seen.launch, seen.alive), (LockState::Free, LockState::Held));
+    let launching = store.lock(&id, JobLock::Launch, LockMode::Exclusive, Wait::Try).unwrap().unwrap();
+    assert!(!store.discard(&id).unwrap(), "a launch under way is not discarded");
+    drop((held, launching));
+    assert!(store.observe(&id).unwrap().unwrap().locks.all_free());
+    assert!(store.discard(&id).unwrap());
 }
 
 fn keys(store: &dyn RecordStore) {

@@ -113,6 +113,14 @@ fn host(store: &dyn SessionStore) {
     let done = HostFact::Done(StopDone { format: FORMAT, at, interrupted: Some(1), extra });
     let _ = store.publish_host(3, &done, POWER).unwrap();
     assert!(store.host().unwrap().open_request().is_none());
+    for n in 4..=6 {
+        let _ = store.publish_host(n, &all[0], POWER).unwrap();
+    }
+    let _ = store.publish_host(4, &all[1], POWER).unwrap();
+    store.forget_host(2).unwrap();
+    let facts = store.host().unwrap();
+    assert_eq!(facts.begins.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [5, 6]);
+    assert_eq!(facts.requests.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [3, 4]);
     store.wake_host().unwrap();
     store.note_host("a line").unwrap();
 }

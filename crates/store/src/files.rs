@@ -1,0 +1,177 @@
+//! The folder of a job, and what is in it besides facts: locks, room for the end, the script, the output.
+
+use std::io::{ErrorKind, Read as _};
+use std::path::PathBuf;
+
+use hearback_core::message::Excerpt;
+use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, Wait, Watch};
+use hearback_core::port::executor::Script;
+use hearback_core::port::record::{JobFiles, JobLock, KeyClaim, StoreError};
+use hearback_core::{JobId, Key, Observed, Output, Remains, Session, Timestamp};
+
+use crate::log::Log;
+use crate::{Store, key, layout};
+
+/// Room for an end: one block of every file system that we know.
+pub(crate) const END_RESERVE_BYTES: usize = 4096;
+/// How often to open the log of a job that moves away at the same moment.
+const LOOKS: usize = 3;
+
+impl<D: Disk> Store<D> {
+    /// Opens the output of a job, of which its end says `recorded`; nothing when there is no output yet.
+    ///
+    /// # Errors
+    ///
+    /// When the log is not a file of ours, or the system would not.
+    pub fn open_log(&self, id: &JobId, recorded: Option<Output>) -> Result<Option<Log>, ReadError> {
+        for _ in 0..LOOKS {
+            let Some((folder, _)) = self.locate(id).map_err(io_error)? else { break };
+            let file = self.disk().open(&layout::log(&folder))?;
+            // A log that is not there while its folder moves away may be there in the next place.
+            if file.is_some() || self.disk().is_dir(&folder)? {
+                let tail = self.disk().open(&layout::log_tail(&folder))?;
+                return Ok(file.map(|file| Log::new(file, tail, recorded)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<D: Disk> JobFiles for Store<D> {
+    fn create(&self, now: Timestamp) -> Result<JobId, StoreError> {
+        let millis = u64::try_from(now.as_millis()).unwrap_or(0);
+        loop {
+            let id = JobId::mint(millis, self.disk().nonce());
+            if self.disk().make_dir(&self.layout.job(&id))? == Publish::New {
+                return Ok(id);
+            }
+        }
+    }
+
+    fn recreate(&self, id: &JobId) -> Result<(), StoreError> {
+        let _ = self.disk().make_dir(&self.layout.job(id))?;
+        Ok(())
+    }
+
+    fn claim_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<KeyClaim, StoreError> {
+        key::claim(&self.records, &self.layout, session, key, id)
+    }
+
+    fn lock(
+        &self,
+        id: &JobId,
+        lock: JobLock,
+        mode: LockMode,
+        wait: Wait,
+    ) -> Result<Option<Lock>, StoreError> {
+        self.records.lock(layout::lock(&self.layout.job(id), lock), mode, wait)
+    }
+
+    fn reserve_end(&self, id: &JobId) -> Result<(), StoreError> {
+        // Room that is there is from an earlier launch under the same key.
+        self.records.reserve(layout::end_reserve(&self.layout.job(id)), END_RESERVE_BYTES)
+    }
+
+    fn write_script(&self, id: &JobId, script: &Script) -> Result<PathBuf, StoreError> {
+        let path = layout::script(&self.layout.job(id), script.extension);
+        let _ = self.records.publish_bytes(&path, &script.bytes, Flush::No)?;
+        Ok(path)
+    }
+
+    fn log_path(&self, id: &JobId) -> PathBuf {
+        let place = self.locate(id).ok().flatten();
+        layout::log(&place.map_or_else(|| self.layout.job(id), |(folder, _)| folder))
+    }
+
+    fn log_tail_path(&self, id: &JobId) -> PathBuf {
+        layout::log_tail(&self.layout.job(id))
+    }
+
+    fn answer_path(&self, id: &JobId) -> PathBuf {
+        layout::answer(&self.layout.job(id))
+    }
+
+    fn bell_path(&self, id: &JobId) -> PathBuf {
+        layout::bell(&self.layout.job(id))
+    }
+
+    fn note(&self, id: &JobId, line: &str) -> Result<(), StoreError> {
+        let path = layout::supervisor_log(&self.layout.job(id));
+        Ok(self.disk().append(&path, format!("{line}\n").as_bytes())?)
+    }
+
+    fn excerpt(&self, seen: &Observed, head: u64, tail: u64) -> Result<Excerpt, StoreError> {
+        match self.open_log(&seen.id, recorded(seen)) {
+            Ok(Some(mut log)) => Ok(log.excerpt(head, tail)?),
+            Ok(None) => Ok(Excerpt { head: Vec::new(), tail: Vec::new(), omitted: 0 }),
+            Err(error) => Err(std::io::Error::other(error).into()),
+        }
+    }
+
+    fn remains(&self, seen: &Observed, most: u64) -> Result<Remains, StoreError> {
+        let log = usable(self.open_log(&seen.id, recorded(seen)))?;
+        let excerpt = log.map(|mut log| log.excerpt(0, most)).transpose()?;
+        let (output, cut) = excerpt.map_or((Vec::new(), false), |excerpt| {
+            // Without a gap the head is everything.
+            ([excerpt.head, excerpt.tail].concat(), excerpt.omitted > 0)
+        });
+        let mut file = Vec::new();
+        if let Some((folder, _)) = self.locate(&seen.id)?
+            && let Some(answer) = usable(self.disk().open(&layout::answer(&folder)))?
+        {
+            answer.take(most).read_to_end(&mut file)?;
+        }
+        Ok(Remains { file, output, cut })
+    }
+
+    fn watch(&self, id: &JobId) -> Result<Option<Box<dyn Watch>>, StoreError> {
+        match self.locate(id)? {
+            Some((folder, _)) => Ok(Some(self.disk().watch(&folder)?)),
+            None => Ok(None),
+        }
+    }
+}
+
+fn recorded(seen: &Observed) -> Option<Output> {
+    seen.facts.end.present().map(|end| end.output.clone())
+}
+
+/// What was opened; nothing when it is none of ours, or not to be read: a job may put anything into its folder.
+fn usable<T>(opened: Result<Option<T>, ReadError>) -> Result<Option<T>, StoreError> {
+    match opened {
+        Err(ReadError::Io(error)) if error.kind() != ErrorKind::PermissionDenied => Err(error.into()),
+        Err(_) => Ok(None),
+        Ok(opened) => Ok(opened),
+    }
+}
+
+fn io_error(error: StoreError) -> ReadError {
+    match error {
+        StoreError::Io(error) => error.into(),
+        other => std::io::Error::other(other).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hearback_core::Durability;
+    use hearback_core::port::record::FactStore;
+
+    use super::*;
+    use crate::testing::{launched, store};
+
+    #[test]
+    fn what_a_job_left_behind_is_read_within_bounds_and_never_through_a_stranger() {
+        let (disk, store) = store();
+        let id = launched(&store, Durability::Process);
+        let seen = store.observe(&id).unwrap().unwrap();
+        assert_eq!(store.remains(&seen, 100).unwrap(), Remains::default());
+        let folder = store.layout.job(&id);
+        disk.plant(&layout::answer(&folder), "x".repeat(500).as_bytes());
+        disk.plant(&layout::log(&folder), "line\n".repeat(100).as_bytes());
+        let remains = store.remains(&seen, 100).unwrap();
+        assert_eq!((remains.file.len(), remains.output.len(), remains.cut), (100, 100, true));
+        let remains = store.remains(&seen, 1000).unwrap();
+        assert_eq!((remains.file.len(), remains.output.len(), remains.cut), (500, 500, false));
+    }
+}

@@ -1,0 +1,93 @@
+//! Cutting a log to a budget, between lines where there are any, and never within a character.
+
+use std::io;
+
+use hearback_core::message::Excerpt;
+
+use super::read::Log;
+
+impl Log {
+    /// Cuts what is there to at most `head` bytes of its beginning and `tail` bytes of its end, at line ends where
+    /// there are any.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read.
+    pub fn excerpt(&mut self, head: u64, tail: u64) -> io::Result<Excerpt> {
+        let output = self.output()?;
+        let size = output.bytes;
+        if output.gaps.is_empty() && size <= head.saturating_add(tail) {
+            return Ok(Excerpt { head: self.range(&output, 0, size)?, tail: Vec::new(), omitted: 0 });
+        }
+        let head_end = output.gaps.first().map_or(size, |gap| gap.start).min(head);
+        let mut first = self.range(&output, 0, head_end)?;
+        match first.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => first.truncate(end + 1),
+            None => first.truncate(whole_characters(&first)),
+        }
+        let whole_from = match output.gaps.last() {
+            Some(gap) => self.widened(&output, gap)?.end,
+            None => first.len() as u64,
+        };
+        let tail_start = size.saturating_sub(tail);
+        let last = if tail_start <= whole_from {
+            self.range(&output, whole_from, size)?
+        } else {
+            // With the byte before it, which tells whether a line begins here.
+            let mut last = self.range(&output, tail_start - 1, size)?;
+            let line = last.iter().position(|byte| *byte == b'\n').filter(|end| end + 1 < last.len());
+            // A tail of one endless line is better cut between any two characters than not shown.
+            let cut = line.map_or_else(|| rest_of_character(&last, 1), |end| end + 1);
+            last.drain(..cut);
+            last
+        };
+        let omitted = size - first.len() as u64 - last.len() as u64;
+        Ok(Excerpt { head: first, tail: last, omitted })
+    }
+}
+
+/// The longest character has four bytes; those after the first say so of themselves.
+const CHARACTER_MAX: usize = 4;
+
+fn is_continued(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
+}
+
+/// How many bytes there are before a last character that was cut in two.
+fn whole_characters(bytes: &[u8]) -> usize {
+    let from = bytes.len().saturating_sub(CHARACTER_MAX);
+    let half = (from..bytes.len()).find(|at| {
+        let rest = std::str::from_utf8(&bytes[*at..]);
+        rest.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+    });
+    half.unwrap_or(bytes.len())
+}
+
+/// Where the first character at or after `at` begins, if that is a matter of one character.
+fn rest_of_character(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.iter().skip(at).take_while(|byte| is_continued(**byte)).count();
+    if rest < CHARACTER_MAX { at + rest } else { at }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn log(text: &[u8]) -> Log {
+        Log::new(Box::new(Cursor::new(text.to_vec())), None, None)
+    }
+
+    #[test]
+    fn an_excerpt_counts_what_it_leaves_out() {
+        let text = (0..100).map(|n| format!("line {n:03}\n")).collect::<String>();
+        let cut = log(text.as_bytes()).excerpt(20, 20).unwrap();
+        assert_eq!(cut.head, b"line 000\nline 001\n");
+        assert_eq!(cut.tail, b"line 098\nline 099\n");
+        assert_eq!(cut.omitted as usize + cut.head.len() + cut.tail.len(), text.len());
+        let whole = log(b"short").excerpt(20, 20).unwrap();
+        assert_eq!(whole, Excerpt { head: b"short".to_vec(), tail: vec![], omitted: 0 });
+        let endless = log(&[b'x'; 100]).excerpt(10, 10).unwrap();
+        assert_eq!((endless.head.len(), endless.tail.len(), endless.omitted), (10, 10, 80));
+    }
+}

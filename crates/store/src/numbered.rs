@@ -1,0 +1,72 @@
+//! Numbered facts of a folder: of turns, of messages, of requests to the host. Listing them, publishing one, and
+//! keeping the newest.
+
+use std::path::{Path, PathBuf};
+
+use hearback_core::port::disk::{Disk, Lock, LockMode, Wait};
+use hearback_core::port::record::StoreError;
+
+use crate::Store;
+use crate::layout::{self, SessionFactKind as Kind};
+
+impl<D: Disk> Store<D> {
+    /// The numbered facts of a folder, in order.
+    pub(crate) fn numbered(&self, folder: &Path) -> Result<Vec<(u32, Kind, PathBuf)>, StoreError> {
+        let names = self.disk().list(folder)?;
+        let mut found: Vec<_> = names
+            .iter()
+            .filter_map(|name| layout::parse_session_fact(name).map(|(n, kind)| (n, kind, folder.join(name))))
+            .collect();
+        found.sort_by_key(|(n, ..)| *n);
+        Ok(found)
+    }
+
+    /// Removes the facts whose numbers are not among the newest `keep`, and what is left of others that were removed.
+    pub(crate) fn keep_newest(&self, found: &[(u32, Kind, PathBuf)], keep: usize) -> Result<(), StoreError> {
+        let makes =
+            |kind: &Kind| matches!(kind, Kind::TurnBegin | Kind::Message | Kind::Request | Kind::HostBegin);
+        let made: Vec<_> = found.iter().filter(|(_, kind, _)| makes(kind)).map(|(n, ..)| *n).collect();
+        let kept = &made[made.len().saturating_sub(keep)..];
+        // A mark can be there before its turn is.
+        let is_next = |n: &u32| made.last().is_none_or(|last| n > last);
+        let mut gone: Vec<_> = found.iter().filter(|(n, ..)| !kept.contains(n) && !is_next(n)).collect();
+        // What makes a turn or a request goes first, so that a process which is cut short here leaves nothing that
+        // seems to be under way; last if none is kept, so that no number is given to another before everything of it is
+        // gone.
+        gone.sort_by_key(|(_, kind, _)| makes(kind) == (keep == 0));
+        gone.iter().try_for_each(|(_, _, path)| Ok(self.disk().remove(path)?))
+    }
+
+    /// Takes a lock in a folder that may be missing. A shared lock on one that is not there is granted: no process can
+    /// hold it.
+    pub(crate) fn lock_in(
+        &self,
+        folder: &Path,
+        lock: &Path,
+        mode: LockMode,
+        wait: Wait,
+    ) -> Result<Option<Lock>, StoreError> {
+        loop {
+            if mode == LockMode::Exclusive {
+                self.make_folders(folder)?;
+            }
+            match self.records.lock(lock, mode, wait) {
+                // Another process has just removed the folder, because there was nothing in it.
+                Err(error) if error.is_gone() => match mode {
+                    LockMode::Shared => return Ok(Some(Lock::new(()))),
+                    LockMode::Exclusive => {}
+                },
+                lock => return lock,
+            }
+        }
+    }
+}
+
+/// The facts of this number, which is not below the last.
+pub(crate) fn newest<T: Default>(list: &mut Vec<(u32, T)>, n: u32) -> &mut T {
+    if list.last().is_none_or(|(last, _)| *last != n) {
+        list.push((n, T::default()));
+    }
+    let last = list.len() - 1;
+    &mut list[last].1
+}

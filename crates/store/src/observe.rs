@@ -1,0 +1,140 @@
+//! Seeing one job: which of its files are read, and in which order. The order is the protocol.
+//!
+//! Launchers and supervisors write while this reads, in other processes and without a lock that keeps readers out. What
+//! is read is still true of one moment, because of three rules that writers keep:
+//!
+//! 1. A launcher takes `launch` **before** it publishes the spec.
+//! 2. A supervisor takes `alive` **before** it publishes the begin.
+//! 3. A supervisor lets go of `alive` **after** the end has its name.
+//!
+//! So spec and begin are read first, then the locks are probed, and then everything else is read:
+//!
+//! - A lock that is free after its fact was read was let go, and not merely not taken yet (rules 1 and 2). Locks before
+//!   facts would fail: a supervisor that takes the lock and begins in between would look like one that died.
+//! - An end that is missing after `alive` was seen free is missing for good (rule 3). The end before the lock would
+//!   fail: a job that ends in between would look lost, and it has an exit code.
+//!
+//! One thing can still be seen: no begin, and then both locks free, because a supervisor began and died in between. It
+//! reads as unclaimed. A process that acts on it publishes an abandoned begin, loses to the begin that is there, and
+//! looks again. `docs/storage.md` has the whole table.
+
+use std::path::Path;
+
+use hearback_core::port::disk::Disk;
+use hearback_core::port::record::{JobLock, StoreError};
+use hearback_core::{FactKind, Facts, JobId, LockView, Observed, Output, Place, Read, Settled};
+
+use crate::Store;
+use crate::layout::{self, Numbered};
+use crate::log::Log;
+
+/// A job moves once and is pruned once, so three looks see it or know that it is gone.
+const LOOKS: usize = 3;
+
+impl<D: Disk> Store<D> {
+    /// Sees one job, open or in history.
+    pub(crate) fn observe_job(&self, id: &JobId) -> Result<Option<Observed>, StoreError> {
+        for _ in 0..LOOKS {
+            let Some((folder, place)) = self.locate(id)? else { return Ok(None) };
+            let seen = self.look(id, &folder, place);
+            // What was read while the folder moved away is no observation: facts would seem to be missing.
+            if self.disk().is_dir(&folder)? {
+                return seen.map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn look(&self, id: &JobId, folder: &Path, place: Place) -> Result<Observed, StoreError> {
+        let settled = self.records.read(layout::fact(folder, FactKind::Settled))?;
+        // A settled job is one read: it holds every other fact, and no process works on it.
+        let (facts, locks) = match settled {
+            Read::Present(settled) => (settled_facts(settled), LockView::FREE),
+            settled => self.look_at_facts(folder, settled)?,
+        };
+        let output = self.output(folder, facts.end.present().map(|end| &end.output))?;
+        Ok(Observed { id: id.clone(), facts, locks, place, output })
+    }
+
+    /// Reads the facts of a job that is not settled, in the order of the protocol. Do not change it.
+    fn look_at_facts(&self, folder: &Path, settled: Read<Settled>) -> Result<(Facts, LockView), StoreError> {
+        let fact = |kind| layout::fact(folder, kind);
+        let lock = |lock| self.records.probe(layout::lock(folder, lock));
+        // What is published under a lock comes before that lock.
+        let spec = self.records.read(fact(FactKind::Spec))?;
+        let begin = self.records.read(fact(FactKind::Begin))?;
+        let locks = LockView { launch: lock(JobLock::Launch)?, alive: lock(JobLock::Alive)? };
+        // What its holder publishes before it lets go comes after that lock.
+        let mut facts = Facts {
+            spec,
+            begin,
+            target: self.records.read(fact(FactKind::Target))?,
+            end: self.records.read(fact(FactKind::End))?,
+            answer: self.records.read(fact(FactKind::Answer))?,
+            receipt: self.records.read(fact(FactKind::Receipt))?,
+            settled,
+            ..Facts::default()
+        };
+        self.look_at_numbered(folder, &mut facts)?;
+        Ok((facts, locks))
+    }
+
+    fn look_at_numbered(&self, folder: &Path, facts: &mut Facts) -> Result<(), StoreError> {
+        for name in self.disk().list(folder)? {
+            let path = folder.join(&name);
+            match layout::numbered(&name) {
+                Some(Numbered::Kill(n)) => facts.kills.push((n, self.records.read(path)?)),
+                Some(Numbered::Lease(n)) => facts.leases.push((n, self.records.read(path)?)),
+                Some(Numbered::LeaseResult(n)) => facts.results.push((n, self.records.read(path)?)),
+                None => {}
+            }
+        }
+        facts.kills.sort_by_key(|(n, _)| *n);
+        facts.leases.sort_by_key(|(n, _)| *n);
+        facts.results.sort_by_key(|(n, _)| *n);
+        Ok(())
+    }
+
+    /// What the log of a job holds. That it cannot be read changes nothing about the job.
+    fn output(&self, folder: &Path, recorded: Option<&Output>) -> Result<Output, StoreError> {
+        let path = layout::log(folder);
+        let bytes = self.disk().size(&path)?;
+        if bytes == 0 || recorded.is_some_and(|recorded| bytes <= recorded.bytes) {
+            return Ok(Output { bytes, ..Output::default() });
+        }
+        let file = self.disk().open(&path).ok().flatten();
+        let output = file.and_then(|file| Log::new(file, None, None).output().ok());
+        Ok(output.unwrap_or(Output { bytes, ..Output::default() }))
+    }
+}
+
+/// The facts of a settled job, with the settlement itself among them.
+fn settled_facts(mut settled: Settled) -> Facts {
+    let facts = std::mem::take(&mut *settled.facts);
+    Facts { settled: Read::Present(settled), ..facts }
+}
+
+#[cfg(test)]
+mod tests {
+    use hearback_core::port::disk::{LockMode, Wait};
+    use hearback_core::port::record::{FactStore, JobFiles};
+    use hearback_core::testing::sample;
+    use hearback_core::{Durability, Fact, JobState, LockState, fold};
+
+    use super::*;
+    use crate::testing::{launched, store};
+
+    #[test]
+    fn a_lock_that_is_held_is_seen_as_held() {
+        let (_, store) = store();
+        let id = launched(&store, Durability::Process);
+        let _ = store.publish(&id, &Fact::Begin(sample::begin()), Durability::Process).unwrap();
+        let held = store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Block).unwrap();
+        let seen = store.observe(&id).unwrap().unwrap();
+        assert_eq!(seen.locks.alive, LockState::Held);
+        assert_eq!(fold(&seen.facts, seen.locks).state, JobState::Running);
+        drop(held);
+        let seen = store.observe(&id).unwrap().unwrap();
+        assert_eq!(fold(&seen.facts, seen.locks).state, JobState::Orphaned);
+    }
+}

@@ -6,6 +6,8 @@
     reason = "the harness starts ordinary programs and waits by the real clock"
 )]
 
+mod args;
+mod campaign;
 mod chance;
 pub mod killat;
 mod link;
@@ -30,6 +32,7 @@ mod terminal;
 mod windows;
 mod world;
 
+pub use campaign::{is_full, rounds};
 pub use chance::Chance;
 pub use link::{link_file, link_folder};
 pub use look::{eventually, lines, witness};

@@ -8,12 +8,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hearback_tests::{Ran, World, bin, eventually, scaled};
+use hearback_tests::{Ran, World, args, bin, eventually, scaled};
 use serde_json::json;
-
-macro_rules! args {
-    ($($arg:expr),* $(,)?) => { [$(AsRef::<std::ffi::OsStr>::as_ref(&$arg).to_owned()),*] };
-}
 
 /// So many seconds.
 const YEAR_ON: &str = "31622400";

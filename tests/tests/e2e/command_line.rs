@@ -1,16 +1,12 @@
 //! The contract that scripts, agents and people rely on: names, codes, texts, JSON, and good manners in a pipe.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use hearback_tests::{KillOnDrop, Ran, World, bin, eventually, lines, run, scaled};
+use hearback_tests::{KillOnDrop, Ran, World, args, bin, eventually, lines, run, scaled};
 use serde_json::{Value, json};
-
-macro_rules! args {
-    ($($arg:expr),* $(,)?) => { [$(AsRef::<OsStr>::as_ref(&$arg).to_owned()),*] };
-}
 
 /// Hides what differs from run to run and from machine to machine, and keeps every column where it is.
 ///

@@ -1,14 +1,10 @@
 //! Surprises that the world has ready: copies of a store, odd names, callers with odd habits.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use hearback_tests::{World, alive, bin, eventually, lines, run};
-
-macro_rules! args {
-    ($($arg:expr),* $(,)?) => { [$(AsRef::<OsStr>::as_ref(&$arg).to_owned()),*] };
-}
+use hearback_tests::{World, alive, args, bin, eventually, lines, run};
 
 /// Copies a store, without the bells of its supervisors.
 fn copy(from: &Path, to: &Path) {

@@ -4,12 +4,8 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use hearback_tests::{KillOnDrop, World, bin, lines, run};
+use hearback_tests::{KillOnDrop, World, args, bin, lines, run};
 use serde_json::json;
-
-macro_rules! args {
-    ($($arg:expr),* $(,)?) => { [$(AsRef::<OsStr>::as_ref(&$arg).to_owned()),*] };
-}
 
 fn embedder(world: &World, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(bin("embedder"));

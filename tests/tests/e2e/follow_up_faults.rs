@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use hearback_tests::{
-    Chance, KillOnDrop, Outbox, alive, bin, eventually, kill_if_there, killat, lines, scaled,
+    Chance, KillOnDrop, Outbox, alive, bin, eventually, is_full, kill_if_there, killat, lines, rounds, scaled,
 };
 use serde_json::{Value, json};
 
-fn is_full() -> bool {
-    std::env::var_os("HEARBACK_TEST_FULL").is_some()
-}
+/// How many rounds of a campaign run side by side.
+const AT_ONCE: usize = 4;
 
 /// All of it, or a tenth; under Wine less.
 fn of(all: usize) -> usize {
@@ -25,24 +24,6 @@ fn of(all: usize) -> usize {
 
 fn text(path: &Path) -> String {
     path.to_str().expect("paths of the tests are text").to_owned()
-}
-
-/// Does this many rounds, four at a time.
-fn rounds(count: usize, round: impl Fn(usize) + Sync) {
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                loop {
-                    let n = next.fetch_add(1, Ordering::Relaxed);
-                    if n >= count {
-                        return;
-                    }
-                    round(n);
-                }
-            });
-        }
-    });
 }
 
 /// Looks after the store again and again, as any later command would, until a job has its receipt.
@@ -203,7 +184,7 @@ fn a_monitor_notices_at_once_that_a_supervisor_was_killed() {
 fn scenario_20_a_kill_that_meets_an_end_makes_at_most_one_follow_up() {
     let outbox = Outbox::new(&[]);
     let (asked, told) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    rounds(of(1000), |n| {
+    rounds(of(1000), AT_ONCE, |n| {
         let go = outbox.gate(&format!("go{n}"));
         let id = outbox.launch(&[], "hold", &[&go]);
         std::thread::scope(|scope| {
@@ -231,7 +212,7 @@ fn scenario_20_a_kill_that_meets_an_end_makes_at_most_one_follow_up() {
 fn an_owner_who_is_waiting_is_not_woken() {
     let outbox = Outbox::new(&[]);
     let count = of(500);
-    rounds(count, |n| {
+    rounds(count, AT_ONCE, |n| {
         let go = outbox.gate(&format!("go{n}"));
         let id = outbox.launch(&[], "hold", &[&go]);
         let mut wait = match n % 2 {
@@ -258,7 +239,7 @@ fn an_owner_who_is_waiting_is_not_woken() {
 fn whoever_launches_and_waits_is_not_woken() {
     let outbox = Outbox::new(&[]);
     let exit_with = text(&bin("exit-with"));
-    rounds(of(500), |_| {
+    rounds(of(500), AT_ONCE, |_| {
         outbox.run_as("s", &["launch", "--wait", "--", &exit_with, "0"]).ok();
     });
     outbox.world.run(["monitor", "run", "--once"]).ok();
@@ -275,7 +256,7 @@ fn kill_someone(
     let count = of(300);
     let within = scaled(50_000, 1_000_000);
     let plans: Vec<_> = (0..count).map(|_| (chance.below(within), chance.below(3))).collect();
-    rounds(count, |n| {
+    rounds(count, AT_ONCE, |n| {
         let (micros, answer) = plans[n];
         // Some sinks are quick, some busy first, some refuse first.
         let answers = [&["0"][..], &["75", "0"], &["1", "0"]][answer as usize];
@@ -497,7 +478,7 @@ fn a_crowd_of_bad_sinks_keeps_no_follow_up_from_arriving() {
     }
     outbox.write_settings(&settings);
     let monitors = [outbox.monitor(), outbox.monitor()];
-    rounds(scaled(of(1000), bad.len()), |n| {
+    rounds(scaled(of(1000), bad.len()), AT_ONCE, |n| {
         let (name, answers) = bad[n % bad.len()];
         let session = format!("s{}", n % 20);
         let words = ["--session", &session, "--sink", name, "--sink", "well", "--"];

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
-use hearback_tests::{KillOnDrop, Outbox, Snapshot, bin, eventually, lines, run, scaled};
+use hearback_tests::{KillOnDrop, Outbox, Snapshot, bin, eventually, is_full, lines, rounds, run, scaled};
 use serde_json::Value;
 
 fn text(path: &Path) -> String {
@@ -76,29 +75,18 @@ fn what_became_due_in_a_turn_is_delivered_before_it_is_let_go() {
 #[test]
 fn nothing_is_lost_between_letting_go_and_looking_again() {
     let outbox = Outbox::with("", "turn = true", &[]);
-    let count = if std::env::var_os("HEARBACK_TEST_FULL").is_some() { 200 } else { scaled(20, 8) };
+    let count = if is_full() { 200 } else { scaled(20, 8) };
     let (hold, exit_with) = (text(&bin("hold")), text(&bin("exit-with")));
-    let next = AtomicUsize::new(0);
     // Ends and turns that meet, again and again.
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                loop {
-                    let n = next.fetch_add(1, Ordering::Relaxed);
-                    if n >= count {
-                        return;
-                    }
-                    let session = format!("s{}", n % 3);
-                    let go = outbox.gate(&format!("go{n}"));
-                    let id = outbox.run_as(&session, &["launch", "--", &hold, &go]).ok();
-                    std::thread::scope(|scope| {
-                        scope.spawn(|| outbox.run_as(&session, &["turn", "--", &exit_with, "0"]).ok());
-                        fs::write(&go, "").unwrap();
-                    });
-                    assert_eq!(outbox.receipt(&id)["how"], "delivered");
-                }
-            });
-        }
+    rounds(count, 4, |n| {
+        let session = format!("s{}", n % 3);
+        let go = outbox.gate(&format!("go{n}"));
+        let id = outbox.run_as(&session, &["launch", "--", &hold, &go]).ok();
+        std::thread::scope(|scope| {
+            scope.spawn(|| outbox.run_as(&session, &["turn", "--", &exit_with, "0"]).ok());
+            fs::write(&go, "").unwrap();
+        });
+        assert_eq!(outbox.receipt(&id)["how"], "delivered");
     });
     assert_eq!(outbox.calls().len(), count, "each once");
     outbox.check_order();

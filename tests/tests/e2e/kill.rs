@@ -5,12 +5,11 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hearback_tests::{
-    KillOnDrop, Ran, Snapshot, World, alive, asked, bin, eventually, forced, go_on, is_real_windows, is_wine,
-    lines, run, scaled, skipped, stop,
+    KillOnDrop, Ran, Snapshot, World, alive, args, asked, bin, eventually, forced, go_on, is_full,
+    is_real_windows, is_wine, lines, rounds, run, scaled, skipped, stop,
 };
 use serde_json::{Value, json};
 
@@ -19,10 +18,6 @@ const DETACH: [&str; 4] =
     ["none", if cfg!(windows) { "breakaway" } else { "group" }, "setsid", "double-fork"];
 /// Far less than a fixture lives, far more than anything here takes.
 const PROMPTLY: Duration = Duration::from_secs(20);
-
-macro_rules! args {
-    ($($arg:expr),* $(,)?) => { [$(AsRef::<OsStr>::as_ref(&$arg).to_owned()),*] };
-}
 
 #[cfg(unix)]
 fn signal(pid: u32, signal: nix::sys::signal::Signal) {
@@ -299,7 +294,7 @@ fn the_limit_of_a_stopped_job_counts_on() {
 
 /// How many times a race is run, and by how many at once.
 fn races() -> (usize, usize) {
-    let full = std::env::var_os("HEARBACK_TEST_FULL").is_some();
+    let full = is_full();
     scaled((if full { 1000 } else { 100 }, 4), (if full { 100 } else { 10 }, 2))
 }
 
@@ -333,27 +328,12 @@ fn race(world: &World, n: usize) -> bool {
 fn scenario_20_a_kill_and_an_exit_at_once_make_exactly_one_end() {
     let world = World::new();
     let (wanted, at_once) = races();
-    let (next, in_time) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        for _ in 0..at_once {
-            scope.spawn(|| {
-                loop {
-                    let n = next.fetch_add(1, Ordering::Relaxed);
-                    if n >= wanted {
-                        return;
-                    }
-                    if race(&world, n) {
-                        in_time.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-    });
+    let in_time = rounds(wanted, at_once, |n| race(&world, n)).into_iter().filter(|in_time| *in_time).count();
     world.settle_down();
     let store = Snapshot::of(world.home());
     let ends = store.paths().filter(|path| path.file_name() == Some(OsStr::new("end.json"))).count();
     assert_eq!(ends, wanted);
-    eprintln!("{in_time:?} of {wanted} kills were in time");
+    eprintln!("{in_time} of {wanted} kills were in time");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fs_err as fs;
-use hearback_tests::{Chance, Outbox, bin, carrying, eventually, lines, outside};
+use hearback_tests::{Chance, Outbox, bin, carrying, eventually, is_full, lines, outside};
 use serde_json::json;
 
 /// What a target returns. Whoever sees a success saw the code of a kill on close.
@@ -164,7 +164,7 @@ fn whoever_is_killed_from_outside_loses_nothing_and_leaves_nobody() {
     if !outside::is_there("a kill without a word") {
         return;
     }
-    let wanted = if std::env::var_os("HEARBACK_TEST_FULL").is_some() { 1000 } else { 24 };
+    let wanted = if is_full() { 1000 } else { 24 };
     let mut chance = Chance::new("kill points");
     let seeds: Vec<_> = (0..WORKERS).map(|_| chance.below(u64::MAX)).collect();
     let (hits, rounds) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -9,13 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hearback_tests::{
-    KillOnDrop, Snapshot, World, alive, bin, eventually, is_real_windows, killat, lines, run, scaled, skipped,
+    KillOnDrop, Snapshot, World, alive, args, bin, eventually, is_real_windows, killat, lines, run, scaled,
+    skipped,
 };
 use serde_json::Value;
-
-macro_rules! args {
-    ($($arg:expr),* $(,)?) => { [$(AsRef::<OsStr>::as_ref(&$arg).to_owned()),*] };
-}
 
 /// A fact of a job as it stands on disk.
 #[track_caller]

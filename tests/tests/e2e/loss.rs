@@ -1,14 +1,9 @@
 //! Whoever is killed or in the way, the truth is recorded: lost is said to be lost, and never a success.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
-use hearback_tests::{World, alive, bin, eventually, kill_hard, lines};
+use hearback_tests::{World, alive, args, bin, eventually, kill_hard, lines};
 use serde_json::json;
-
-macro_rules! args {
-    ($($arg:expr),* $(,)?) => { [$(AsRef::<OsStr>::as_ref(&$arg).to_owned()),*] };
-}
 
 /// A job of seven processes, each of which tries to escape, and their pids.
 #[track_caller]

@@ -2,12 +2,11 @@
 //!
 //! By default a flood has 1 GiB; with `HEARBACK_TEST_FULL=1` it has ten.
 
-
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
 use fs_err as fs;
-use hearback_tests::{KillOnDrop, World, bin, eventually};
+use hearback_tests::{KillOnDrop, World, bin, eventually, is_full};
 #[cfg(any(target_os = "linux", windows))]
 use hearback_tests::{is_real_windows, is_wine, scaled};
 use serde_json::Value;
@@ -46,7 +45,7 @@ fn check_stream(stream: impl Read) -> (u64, u64) {
 #[cfg(any(target_os = "linux", windows))]
 #[test]
 fn a_flood_stays_within_its_cap_and_every_byte_is_accounted_for() {
-    let full = std::env::var_os("HEARBACK_TEST_FULL").is_some();
+    let full = is_full();
     let flood = if full { 10_240 } else { scaled(1024, 128) } * MIB / LINE * LINE;
     let world = World::new();
     let bytes = flood.to_string();

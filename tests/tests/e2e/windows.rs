@@ -6,13 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hearback_tests::{
-    KillOnDrop, Ran, World, alive, bin, carrying, eventually, is_real_windows, lines, outside, run,
+    KillOnDrop, Ran, World, alive, args, bin, carrying, eventually, is_real_windows, lines, outside, run,
 };
 use serde_json::{Value, json};
-
-macro_rules! args {
-    ($($arg:expr),* $(,)?) => { [$(AsRef::<OsStr>::as_ref(&$arg).to_owned()),*] };
-}
 
 fn exited(code: u32) -> Value {
     json!({"kind": "exited", "code": code})

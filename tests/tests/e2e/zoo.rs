@@ -5,10 +5,11 @@
 #![cfg(any(target_os = "linux", windows))]
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hearback_tests::{World, bin, carrying, eventually, kill_hard, lines, scaled, start_ticks};
+use hearback_tests::{
+    World, bin, carrying, eventually, is_full, kill_hard, lines, rounds, scaled, start_ticks,
+};
 use serde_json::json;
 
 /// A storm is over by itself after this long, on Linux. So long it is watched when it should be over: each link of it
@@ -24,8 +25,9 @@ enum Way {
     Orphan,
 }
 
-fn rounds() -> usize {
-    if std::env::var_os("HEARBACK_TEST_FULL").is_some() { 50 } else { scaled(5, 1) }
+/// How often each animal is ended in each way.
+fn times() -> usize {
+    if is_full() { 50 } else { scaled(5, 1) }
 }
 
 /// Those of a witness that are there, each by its pid and its start.
@@ -86,22 +88,8 @@ fn round(world: &World, kind: &str, grown: usize, way: Way, n: usize) -> (PathBu
 /// Ends the animal in these ways, as often as is wanted, some at once.
 fn ended_by(kind: &str, grown: usize, ways: &[Way]) {
     let world = World::new();
-    let wanted = rounds() * ways.len();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let n = next.fetch_add(1, Ordering::Relaxed);
-            if n >= wanted {
-                return done;
-            }
-            done.push(round(&world, kind, grown, ways[n % ways.len()], n));
-        }
-    };
-    let done: Vec<_> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("a round failed")).collect()
-    });
+    let wanted = times() * ways.len();
+    let done = rounds(wanted, AT_ONCE, |n| round(&world, kind, grown, ways[n % ways.len()], n));
     assert_eq!(done.len(), wanted);
     if kind.starts_with("storm") {
         // One that was missed would have gone on.

@@ -9,6 +9,7 @@
 mod args;
 mod campaign;
 mod chance;
+mod job;
 pub mod killat;
 mod link;
 #[cfg(target_os = "linux")]
@@ -34,6 +35,7 @@ mod world;
 
 pub use campaign::{is_full, rounds};
 pub use chance::Chance;
+pub use job::Job;
 pub use link::{link_file, link_folder};
 pub use look::{eventually, lines, witness};
 #[cfg(any(target_os = "linux", windows))]

@@ -9,7 +9,7 @@ use fs_err as fs;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Ran, alive, bin, eventually, run};
+use crate::{Job, Ran, alive, bin, eventually, run};
 
 /// Variables through which the tests' own surroundings could choose a session or change what is printed.
 const STRAY_VARIABLES: [&str; 9] = [
@@ -108,8 +108,8 @@ impl World {
 
     /// What `show JOB --json` says.
     #[track_caller]
-    pub fn show(&self, id: &str) -> Value {
-        self.json(["show", id, "--json"])
+    pub fn show(&self, id: &str) -> Job {
+        Job::new(self.json(["show", id, "--json"]))
     }
 
     /// The job's folder, wherever it is now.

@@ -56,6 +56,18 @@ fn ids(outbox: &Outbox, args: &[&str]) -> Vec<String> {
     told(outbox, args).into_iter().map(|(id, _)| id).collect()
 }
 
+/// An answer in words, and where they come from: the `file` for it, the last `message`, or all `output`.
+fn answer(text: &str, source: &str) -> Value {
+    json!({"kind": "text", "text": text, "source": source})
+}
+
+/// Expects that an answer is a failure, for a reason that begins so.
+#[track_caller]
+fn has_failed(answer: &Value, reason: &str) {
+    assert_eq!(answer["kind"], "failed", "{answer}");
+    assert!(answer["reason"].as_str().unwrap().starts_with(reason), "{answer}");
+}
+
 fn store(world: &World) -> Store<Native> {
     Store::open(Native::default(), world.home()).unwrap()
 }
@@ -80,9 +92,7 @@ fn scenario_43_asking_for_what_still_runs_gives_nothing_and_takes_nothing() {
         assert_eq!(document["results"], json!([]), "{args:?}");
         assert_eq!(document["running"], json!([id]), "{args:?}");
     }
-    let job = outbox.world.show(&id);
-    assert_eq!((&job["id"], &job["state"]), (&json!(id), &json!("running")));
-    assert!(job.get("answer").is_none(), "{job}");
+    outbox.world.show(&id).has("/id", id).state_is("running").lacks("/answer");
 }
 
 #[test]
@@ -90,14 +100,13 @@ fn scenario_44_acknowledging_what_has_ended_leaves_what_runs_alone() {
     let outbox = Outbox::pull();
     let running = ask(&outbox, &[], &["hold", &outbox.gate("go"), "print", "second"]);
     let ended = ask(&outbox, &[], &["print", "first"]);
-    let words = json!({"kind": "text", "text": "first", "source": "output"});
+    let words = answer("first", "output");
     assert_eq!(told(&outbox, &["--wait", "20s"]), [(ended.clone(), words.clone())]);
     assert!(!is_settled(&outbox, &ended), "reading takes nothing away");
     assert_eq!(told(&outbox, &["--ack"]), [(ended.clone(), words)]);
-    assert_eq!(outbox.world.show(&ended)["follow_up"]["state"], "read");
+    outbox.world.show(&ended).follow_up_is("read");
     eventually("the one that was read is settled", || is_settled(&outbox, &ended).then_some(()));
-    assert_eq!(outbox.world.show(&running)["state"], "running");
-    assert_eq!(outbox.world.show(&running)["follow_up"]["state"], "waiting");
+    outbox.world.show(&running).state_is("running").follow_up_is("waiting");
     outbox.release("go");
     assert_eq!(ids(&outbox, &["--wait", "20s", "--ack"]), [running]);
     assert_eq!(ids(&outbox, &[]), Vec::<String>::new());
@@ -115,7 +124,7 @@ fn scenario_45_what_was_asked_for_too_early_is_there_the_next_time() {
     let heard = waiting.wait_with_output().unwrap();
     let heard: Value = serde_json::from_slice(&heard.stdout).unwrap();
     assert_eq!(heard["results"][0]["id"], json!(id));
-    assert_eq!(heard["results"][0]["answer"], json!({"kind": "text", "text": "ready", "source": "file"}));
+    assert_eq!(heard["results"][0]["answer"], answer("ready", "file"));
 }
 
 #[test]
@@ -190,7 +199,7 @@ fn scenario_49_a_worker_that_fails_is_a_typed_failure_with_a_reason() {
     outbox.world.run(["kill", "--all-sessions", "--force", "--reason", "enough", &killed]).ok();
     let missing = text(&outbox.world.scratch("no-such-agent"));
     let unstarted = outbox.world.run(["ask", "--session", "p", "--", &missing]);
-    assert_eq!(unstarted.code, Some(127), "{unstarted:?}");
+    unstarted.exits(127);
     let unstarted = unstarted.stdout.trim().to_owned();
     for (id, reason) in [
         (&failing, "failed: exit code 3"),
@@ -199,14 +208,12 @@ fn scenario_49_a_worker_that_fails_is_a_typed_failure_with_a_reason() {
     ] {
         let told = told(&outbox, &["--wait", "20s", id]);
         let (_, answer) = told.first().unwrap_or_else(|| panic!("{id} is over"));
-        assert_eq!(answer["kind"], "failed", "{answer}");
-        assert!(answer["reason"].as_str().unwrap().starts_with(reason), "{answer}");
+        has_failed(answer, reason);
     }
     // Whoever asked was told of this one at once.
     let answer = &outbox.world.show(&unstarted)["answer"];
-    assert_eq!(answer["kind"], "failed", "{answer}");
-    assert!(answer["reason"].as_str().unwrap().starts_with("failed to start: "), "{answer}");
-    assert_eq!(outbox.world.show(&failing)["answer"]["text"], "so far so good", "what it said is kept");
+    has_failed(answer, "failed to start: ");
+    outbox.world.show(&failing).because("what it said is kept").has("/answer/text", "so far so good");
 }
 
 #[test]
@@ -215,12 +222,11 @@ fn scenario_50_a_worker_without_an_answer_is_a_typed_absence() {
     let id = ask(&outbox, &[], &["answer", "  \n"]);
     let none = json!({"kind": "no_answer", "reason": "it printed nothing"});
     assert_eq!(told(&outbox, &["--wait", "20s"]), [(id.clone(), none.clone())]);
-    assert_eq!(outbox.world.show(&id)["state"], "done");
+    outbox.world.show(&id).state_is("done");
     let ran = results(&outbox, &["--ack"]);
-    assert!(ran.stdout.contains("\nno answer: it printed nothing\n"), "{ran:?}");
+    ran.prints("\nno answer: it printed nothing\n");
     let waited = outbox.world.run(["ask", "--session", "p", "--wait", "--", &text(&bin("act"))]);
-    assert_eq!((waited.code, waited.stdout.as_str()), (Some(1), ""), "{waited:?}");
-    assert!(waited.stderr.contains("no answer: it printed nothing"), "{waited:?}");
+    waited.refuses(1).says("no answer: it printed nothing");
 }
 
 #[test]
@@ -241,11 +247,11 @@ fn scenario_51_the_answer_is_the_last_usable_text_and_no_error_row() {
     for (rows, source) in [(&claude[..], "message"), (&codex, "message"), (&gemini, "message")] {
         let steps: Vec<_> = rows.iter().flat_map(|row| ["print", row]).collect();
         let id = ask(&outbox, &[], &steps);
-        let words = json!({"kind": "text", "text": "It is Paris.", "source": source});
+        let words = answer("It is Paris.", source);
         assert_eq!(told(&outbox, &["--wait", "20s", "--ack", &id]), [(id, words)]);
     }
     let id = ask(&outbox, &[], &["print", "Just Paris.", "print", "Really."]);
-    let words = json!({"kind": "text", "text": "Just Paris.\nReally.", "source": "output"});
+    let words = answer("Just Paris.\nReally.", "output");
     assert_eq!(told(&outbox, &["--wait", "20s", &id]), [(id, words)]);
 }
 
@@ -262,8 +268,7 @@ fn scenario_52_a_task_whose_worker_is_gone_is_over_with_a_reason() {
     let (_, answer) = told(&outbox, &["--wait", "20s"]).remove(0);
     assert_eq!(answer["kind"], "failed");
     assert_eq!(answer["reason"], "lost: its supervisor died and the job was ended; its exit code is unknown");
-    let job = outbox.world.show(&id);
-    assert_eq!((&job["state"], &job["outcome"]["kind"]), (&json!("failed"), &json!("lost")));
+    outbox.world.show(&id).state_is("failed").ended_as("lost");
     assert!(outbox.world.job_dir(&id).join("answer.json").exists(), "it is on disk");
 }
 
@@ -281,16 +286,15 @@ fn scenario_53_what_is_acknowledged_twice_or_unknown_changes_nothing_and_is_said
     for reader in [&[][..], &["--reader", "bob"]] {
         let args = [&["--ack", &id], reader].concat();
         let again = results(&outbox, &args);
-        assert_eq!((again.code, again.stdout.as_str()), (Some(1), ""), "{again:?}");
-        assert!(again.stderr.contains("nothing to do: it was acknowledged before"), "{again:?}");
+        again.refuses(1).says("nothing to do: it was acknowledged before");
         let document = document(&outbox, &args);
-        assert_eq!((&document["results"], &document["read"]), (&json!([]), &json!([id])));
+        assert_eq!(document["results"], json!([]));
+        assert_eq!(document["read"], json!([id]));
     }
     let unknown = results(&outbox, &["--ack", "zzzz0000zzzz0000"]);
-    assert_eq!(unknown.code, Some(1), "{unknown:?}");
-    assert!(unknown.stderr.contains("no job `zzzz0000zzzz0000`"), "{unknown:?}");
+    unknown.exits(1).says("no job `zzzz0000zzzz0000`");
     // Another parent's is unknown, too.
-    assert_eq!(outbox.world.run(["results", "--session", "q", "--ack", &id]).code, Some(1));
+    outbox.world.run(["results", "--session", "q", "--ack", &id]).exits(1);
     assert_eq!(before.changes(&Snapshot::of(outbox.world.home())), Vec::<&Path>::new());
 }
 
@@ -310,8 +314,7 @@ fn scenario_54_a_start_without_prompt_agent_or_parent_is_a_specific_error_and_cr
         (&["--session", "p", "--prompt", "why?", "--", &act], "nothing is known here of a session `p`"),
     ] {
         let ran = outbox.world.run([&["ask"], args].concat());
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{args:?}: {ran:?}");
-        assert!(ran.stderr.contains(what) && ran.stderr.contains("\ntip: "), "{args:?}: {ran:?}");
+        ran.refuses(2).says(what).says("\ntip: ");
     }
     assert_eq!(results(&outbox, &[]).code, Some(1));
     assert_eq!(outbox.world.run(["results"]).code, Some(2), "nobody asks");
@@ -330,7 +333,7 @@ fn scenario_55_what_is_spent_goes_when_a_task_is_settled_or_with_a_later_sweep()
     assert!(raw(&id).exists(), "as long as it is not settled");
     assert_eq!(ids(&outbox, &["--ack"]), [id.as_str()]);
     eventually("what is spent is gone", || (!raw(&id).exists()).then_some(()));
-    assert_eq!(outbox.world.show(&id)["answer"]["text"], "42", "the answer is not");
+    outbox.world.show(&id).because("the answer is not").has("/answer/text", "42");
 
     // Where somebody keeps the folder, nothing of it can go yet.
     let (witness, go, hold) = (outbox.gate("witness"), outbox.gate("go"), text(&bin("hold")));
@@ -346,7 +349,7 @@ fn scenario_55_what_is_spent_goes_when_a_task_is_settled_or_with_a_later_sweep()
         outbox.world.run(["reconcile"]).ok();
         (!raw(&id).exists()).then_some(())
     });
-    assert_eq!(outbox.world.show(&id)["answer"]["text"], "43");
+    outbox.world.show(&id).has("/answer/text", "43");
 }
 
 /// What each reader was told of each job.
@@ -417,12 +420,12 @@ fn a_prompt_is_put_where_it_belongs_and_the_answer_is_all_that_is_printed() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "--why $HOME?\n"), "{ran:?}");
     let ran = ask(&["--prompt", "why?", "--", &act, "print", "<{prompt}>", "print", "{prompt}"]);
     assert_eq!(ran.stdout, "<why?>\nwhy?\n");
-    assert!(ran.stderr.contains("asked as job "), "{ran:?}");
+    ran.says("asked as job ");
     // Somebody who has asked, waited and read is not told again.
     assert_eq!(ids(&outbox, &[]), Vec::<String>::new());
     let ran = ask(&["--quiet", "--json", "--prompt", "x", "--", &act, "print"]);
     let job: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(job["answer"], json!({"kind": "text", "text": "x", "source": "output"}));
+    assert_eq!(job["answer"], answer("x", "output"));
     let mut from_input =
         outbox.world.command(["ask", "--session", "p", "-w", "-q", "-p", "-", "--", &act, "print"]);
     let input = outbox.world.scratch("prompt");
@@ -491,7 +494,7 @@ fn an_answer_is_not_read_through_a_link_or_a_pipe() {
             _ => fs::create_dir(&answer).unwrap(),
         }
         outbox.release(kind);
-        let words = json!({"kind": "text", "text": "harmless", "source": "output"});
+        let words = self::answer("harmless", "output");
         assert_eq!(told(&outbox, &["--wait", "20s", "--ack", &id]), [(id.clone(), words)]);
         eventually("what is spent is gone", || {
             fs::symlink_metadata(outbox.world.job_dir(&id).join("answer")).err()
@@ -536,10 +539,7 @@ fn the_place_for_an_answer_is_lent_to_nobody() {
     let launch =
         ["run", &inner, &hearback, "launch", "--", &show_env, "HEARBACK_ANSWER", ";", "answer", "mine"];
     let outer = ask(&outbox, &[], &launch);
-    assert_eq!(
-        told(&outbox, &["--wait", "20s"]),
-        [(outer, json!({"kind": "text", "text": "mine", "source": "file"}))]
-    );
+    assert_eq!(told(&outbox, &["--wait", "20s"]), [(outer, answer("mine", "file"))]);
     let inner = fs::read_to_string(&inner).unwrap();
     outbox.world.run(["wait", inner.trim()]).ok();
     let said = outbox.world.run(["logs", inner.trim()]).ok();
@@ -555,12 +555,8 @@ fn what_was_launched_and_not_asked_has_no_answer() {
     outbox.world.run(["wait", "--peek", &id]).ok();
     assert_eq!(document(&outbox, &[]), json!({"format": 1, "results": [], "running": []}));
     let refused = results(&outbox, &[&id]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(
-        refused.stderr.contains("has no answer to give") && refused.stderr.contains("tip: hearback show"),
-        "{refused:?}"
-    );
-    assert!(outbox.world.show(&id).get("answer").is_none());
+    refused.exits(1).says("has no answer to give").says("tip: hearback show");
+    outbox.world.show(&id).lacks("/answer");
 }
 
 #[test]
@@ -571,14 +567,9 @@ fn an_answer_that_cannot_be_read_costs_only_itself() {
         outbox.world.leave_alone(&id);
         fs::write(outbox.world.job_dir(&id).join("answer.json"), damage).unwrap();
         let (_, answer) = told(&outbox, &[]).remove(0);
-        assert_eq!(answer["kind"], "failed", "{answer}");
-        assert!(
-            answer["reason"].as_str().unwrap().starts_with("the record of its answer cannot be used"),
-            "{answer}"
-        );
+        has_failed(&answer, "the record of its answer cannot be used");
         assert_eq!(ids(&outbox, &["--ack"]), [id.as_str()]);
-        let job = outbox.world.show(&id);
-        assert_eq!((&job["state"], &job["follow_up"]["state"]), (&json!("done"), &json!("read")));
+        outbox.world.show(&id).state_is("done").follow_up_is("read");
         eventually("it is settled all the same", || is_settled(&outbox, &id).then_some(()));
     }
 }
@@ -601,7 +592,7 @@ fn who_may_not_ask_or_acknowledge_is_refused() {
     ] {
         let ran = denied(deny, args);
         assert_eq!(ran.code, Some(2), "{deny}: {ran:?}");
-        assert!(ran.stderr.contains("HEARBACK_DENY"), "{ran:?}");
+        ran.says("HEARBACK_DENY");
     }
     assert_eq!(denied("ack,launch", &["results", "--session", "p"]).code, Some(0), "reading is allowed");
     assert_eq!(denied("notify", &["ask", "--session", "p", "--notify", "never", "--", &act]).code, Some(0));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use hearback_tests::{Snapshot, World, alive, bin, eventually, forbid_reading, give_away};
+use hearback_tests::{Job, Snapshot, World, alive, bin, eventually, forbid_reading, give_away};
 use serde_json::{Value, json};
 
 /// What a program would believe, were it not for how the file came to be there.
@@ -100,15 +100,11 @@ fn scenario_66_an_unreadable_end_is_never_a_success() {
     }
     let before = Snapshot::of(world.home());
     for (id, damage) in jobs.iter().zip(Damage::ALL) {
-        let job = world.show(id);
-        assert_eq!(job["state"], "failed", "{damage:?}: {job}");
-        assert_eq!(job["outcome"], json!({"kind": "lost", "reason": "unreadable"}), "{damage:?}");
-        assert!(job.get("ended_at").is_none(), "nobody knows when: {job}");
-        assert!(notes(&job).contains("end cannot be read"), "{damage:?}: {job}");
-        let waited = world.run(["wait", id]);
-        assert_eq!(waited.code, Some(125), "{damage:?}: {waited:?}");
-        assert!(waited.stdout.contains("cannot be read"), "{waited:?}");
-        assert_eq!(job["follow_up"]["state"], "pending", "its owner is told that nobody knows");
+        let job = world.show(id).in_case(format!("{damage:?}"));
+        job.state_is("failed").is_lost("unreadable").notes("end cannot be read");
+        // When it ended is not known either, and its owner is told so.
+        job.lacks("/ended_at").follow_up_is("pending");
+        world.run(["wait", id]).exits(125).prints("cannot be read");
     }
     for _ in 0..2 {
         assert_eq!(steps(&world), [""; 0]);
@@ -144,16 +140,13 @@ fn scenario_78_an_unreadable_fact_costs_its_own_job_alone() {
     assert!(listed.get("problems").is_none(), "{listed}");
     let jobs = listed["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), damaged.len() + 2, "every job is listed");
-    let find = |id: &String| jobs.iter().find(|job| job["id"] == **id).unwrap();
-    assert_eq!(find(&runs)["state"], "running");
-    assert_eq!(
-        (&find(&healthy)["state"], &find(&healthy)["follow_up"]["state"]),
-        (&json!("done"), &json!("pending"))
-    );
+    let find = |id: &str| find(&listed, id);
+    find(&runs).state_is("running");
+    find(&healthy).state_is("done").follow_up_is("pending");
     for (fact, damage, id) in &damaged {
-        let job = find(id);
-        let case = format!("{fact} {damage:?}: {job}");
-        assert!(notes(job).contains(fact.strip_suffix(".json").unwrap()), "{case}");
+        let case = format!("{fact} {damage:?}");
+        let job = find(id).in_case(&case);
+        job.notes(fact.strip_suffix(".json").unwrap());
         let (state, follow_up) = match *fact {
             // Without a spec the owner is unknown: a thing for people.
             "spec.json" => ("done", "dead_letter"),
@@ -162,15 +155,11 @@ fn scenario_78_an_unreadable_fact_costs_its_own_job_alone() {
             "receipt.json" => ("done", "dead_letter"),
             _ => ("done", "pending"),
         };
-        assert_eq!(
-            (job["state"].as_str(), job["follow_up"]["state"].as_str()),
-            (Some(state), Some(follow_up)),
-            "{case}"
-        );
-        assert_eq!(job.get("command").is_none(), *fact == "spec.json", "{case}");
+        job.state_is(state).follow_up_is(follow_up);
+        assert_eq!(job.get("command").is_none(), *fact == "spec.json", "{job}");
         // One of each is looked at with every other command as well; they all see through the same eyes.
         if matches!(damage, Damage::Garbage) {
-            assert_eq!(*job, world.show(id), "{case}");
+            assert_eq!(job, world.show(id));
             let code = world.run(["wait", id]).code;
             assert_eq!(code, Some(if *fact == "end.json" { 125 } else { 0 }), "{case}");
             world.run(["logs", id]).ok();
@@ -210,11 +199,13 @@ fn scenario_78_a_running_job_with_an_unreadable_fact_still_tells_its_code() {
     let listed = world.json(["list", "--json"]);
     assert!(listed.get("problems").is_none(), "{listed}");
     for (fact, id, pid) in &cases {
-        let job = listed["jobs"].as_array().unwrap().iter().find(|job| job["id"] == **id).unwrap();
-        assert_eq!(job["state"], "running", "{fact}: {job}");
-        assert_eq!(job.get("pid").and_then(Value::as_u64), (*fact != "target.json").then_some(*pid), "{job}");
+        let job = find(&listed, id).in_case(fact);
+        job.state_is("running").follow_up_is("waiting");
+        match *fact {
+            "target.json" => job.lacks("/pid"),
+            _ => job.has("/pid", *pid),
+        };
         assert!(alive(*pid as u32), "{fact}");
-        assert_eq!(job["follow_up"]["state"], "waiting", "{fact}");
     }
     unchanged(&world, &before);
 
@@ -222,10 +213,9 @@ fn scenario_78_a_running_job_with_an_unreadable_fact_still_tells_its_code() {
     for (fact, id, pid) in &cases {
         let waited = world.run(["wait", id, "--json"]);
         assert_eq!(waited.code, Some(5), "{fact}: {waited:?}");
-        let job = world.show(id);
-        assert_eq!(job["outcome"], json!({"kind": "exited", "code": 5}), "{fact}: {job}");
         let dead_letter = matches!(*fact, "spec.json" | "receipt.json");
-        assert_eq!(job["follow_up"]["state"], if dead_letter { "dead_letter" } else { "pending" }, "{fact}");
+        let follow_up = if dead_letter { "dead_letter" } else { "pending" };
+        world.show(id).in_case(fact).exited(5).follow_up_is(follow_up);
         assert!(!alive(*pid as u32), "{fact}");
         // What was there is there, as it was.
         let path = world.job_dir(id).join(fact);
@@ -243,13 +233,13 @@ fn an_end_that_was_planted_is_not_believed_and_does_not_end_the_job() {
     let pid = world.show(&id)["pid"].as_u64().unwrap() as u32;
     Damage::Garbage.inflict(&world.job_dir(&id).join("end.json"));
     let before = Snapshot::of(world.home());
-    assert_eq!(world.show(&id)["outcome"]["reason"], "unreadable");
+    world.show(&id).has("/outcome/reason", "unreadable");
     assert_eq!(steps(&world), [""; 0]);
     unchanged(&world, &before);
     assert!(alive(pid), "only its supervisor ends a job");
     fs::write(go, "").unwrap();
     eventually("the job has ended by itself", || (!alive(pid)).then_some(()));
-    assert_eq!(world.show(&id)["outcome"]["reason"], "unreadable", "facts are not replaced");
+    world.show(&id).because("facts are not replaced").has("/outcome/reason", "unreadable");
 }
 
 #[test]
@@ -265,9 +255,7 @@ fn a_settled_job_whose_record_is_damaged_is_folded_from_what_is_left() {
     let listed = world.json(["list", "--all", "--json"]);
     assert_eq!(listed["jobs"].as_array().unwrap().len(), damages.len(), "{listed}");
     for (id, damage) in jobs.iter().zip(damages) {
-        let job = world.show(id);
-        assert_eq!(job["outcome"], json!({"kind": "exited", "code": 4}), "{damage:?}: {job}");
-        assert!(notes(&job).contains("settled cannot be read"), "{damage:?}: {job}");
+        world.show(id).in_case(format!("{damage:?}")).exited(4).notes("settled cannot be read");
         assert_eq!(world.run(["wait", id]).code, Some(4), "{damage:?}");
     }
     assert_eq!(steps(&world), [""; 0]);
@@ -315,8 +303,7 @@ fn what_a_newer_hearback_wrote_is_shown_and_left_alone() {
     let listed = world.json(["list", "--all", "--json"]);
     assert!(listed.get("problems").is_none(), "{listed}");
     for id in &jobs {
-        let job = listed["jobs"].as_array().unwrap().iter().find(|job| job["id"] == **id).unwrap();
-        assert!(notes(job).contains("has format 2"), "{job}");
+        find(&listed, id).notes("has format 2");
         world.run(["show", id]).ok();
     }
     for id in [&newer_end, &orphan, &unclaimed] {
@@ -348,16 +335,10 @@ fn a_job_of_another_machine_is_shown_and_left_alone() {
     }
     let before = Snapshot::of(world.home());
     for id in [&orphan, &unclaimed] {
-        let job = world.show(id);
-        assert!(notes(&job).contains("another machine"), "{job}");
-        assert!(job.get("outcome").is_none(), "its locks say nothing here, so neither do we: {job}");
+        // Its locks say nothing here, so neither do we.
+        world.show(id).notes("another machine").lacks("/outcome");
         for args in [&["wait", id][..], &["wait", id, "--timeout", "20s"]] {
-            let waited = world.run(args);
-            assert_eq!(waited.code, Some(125), "{waited:?}");
-            assert!(
-                waited.stderr.contains("another machine") && waited.stderr.contains("tip:"),
-                "{waited:?}"
-            );
+            world.run(args).exits(125).says("another machine").says("tip:");
         }
     }
     assert_eq!(world.run(["wait", &over]).code, Some(0), "an end is an end wherever it was seen");
@@ -378,7 +359,7 @@ fn what_a_newer_minor_version_added_survives_into_the_settled_record() {
     fs::write(go, "").unwrap();
     let settled = read(&settled(&world, &id).join("settled.json"));
     assert_eq!(settled["facts"]["spec"]["present"], spec);
-    assert_eq!(world.show(&id)["outcome"]["code"], 2);
+    world.show(&id).has("/outcome/code", 2);
 }
 
 #[test]
@@ -392,15 +373,14 @@ fn scenario_10_a_spec_from_before_there_was_a_choice_wants_no_follow_up() {
         let mut spec = read(&path);
         spec.as_object_mut().unwrap().remove("notify").unwrap();
         fs::write(path, spec.to_string()).unwrap();
-        let job = world.show(id);
-        assert_eq!(job["follow_up"], json!({"policy": "never", "state": "not_wanted"}), "{job}");
-        assert!(job.get("notes").is_none(), "no error: {job}");
+        let no_follow_up = json!({"policy": "never", "state": "not_wanted"});
+        world.show(id).has("/follow_up", no_follow_up).lacks("/notes");
     }
-    assert_eq!(world.show(&id)["state"], "running");
+    world.show(&id).state_is("running");
     fs::write(go, "").unwrap();
     for id in [&id, &ended] {
         settled(&world, id);
-        assert_eq!(world.show(id)["state"], "done");
+        world.show(id).state_is("done");
     }
 }
 
@@ -417,13 +397,11 @@ fn a_job_whose_spec_is_gone_is_not_taken_for_a_launch_that_never_was() {
     world.run(["prune", "--older-than", "0s", "--max-jobs", "0"]).ok();
     assert_eq!(steps(&world), [""; 0]);
     unchanged(&world, &before);
-    assert_eq!(
-        (world.show(&runs)["state"].as_str(), world.show(&ended)["state"].as_str()),
-        (Some("running"), Some("done"))
-    );
+    world.show(&runs).state_is("running");
+    world.show(&ended).state_is("done");
     fs::write(go, "").unwrap();
-    assert_eq!(world.run(["wait", &runs]).code, Some(5));
-    assert_eq!(world.show(&runs)["follow_up"]["state"], "dead_letter", "nobody knows whom to tell");
+    world.run(["wait", &runs]).exits(5);
+    world.show(&runs).because("nobody knows whom to tell").follow_up_is("dead_letter");
 }
 
 #[test]
@@ -452,7 +430,7 @@ fn strangers_among_the_folders_disturb_nobody() {
     let ids: Vec<_> = listed["jobs"].as_array().unwrap().iter().map(|job| &job["id"]).collect();
     assert_eq!(ids, [&json!(owed), &json!(past)], "{listed}");
     assert_eq!(world.run(["logs", &past[9..]]).ok(), "hello", "also by a part of its id");
-    assert_eq!(world.run(["show", named_like_a_job]).code, Some(1));
+    world.run(["show", named_like_a_job]).exits(1);
     assert_eq!(steps(&world), [""; 0]);
     world.run(["prune"]).ok();
     unchanged(&world, &before);
@@ -487,9 +465,7 @@ fn a_lock_that_is_none_costs_its_own_job_alone() {
     assert_eq!(ids("problems"), problems, "nobody can tell whether they live: {listed}");
     assert_eq!(ids("jobs"), [runs.clone(), past.clone()], "{listed}");
     for id in &damaged {
-        let ran = world.run(["show", id]);
-        assert_eq!(ran.code, Some(125), "{ran:?}");
-        assert!(ran.stderr.contains(".lock") && ran.stderr.contains("not a regular file"), "{ran:?}");
+        world.run(["show", id]).exits(125).says(".lock").says("not a regular file");
     }
     let reconciled = world.run(["reconcile"]);
     assert_eq!(reconciled.code, Some(125), "what was not done is not said to be: {reconciled:?}");
@@ -497,7 +473,7 @@ fn a_lock_that_is_none_costs_its_own_job_alone() {
     unchanged(&world, &before);
     assert_eq!(world.run(["prune", "--max-jobs", "0"]).ok(), past, "and what should go goes");
     fs::write(go, "").unwrap();
-    assert_eq!(world.run(["wait", &runs]).code, Some(5));
+    world.run(["wait", &runs]).exits(5);
 }
 
 #[test]
@@ -524,10 +500,9 @@ fn facts_that_may_not_be_read() {
     let listed: Value = serde_json::from_str(&user.run(&["list", "--json"]).ok()).unwrap();
     assert!(listed.get("problems").is_none(), "{listed}");
     for (fact, id) in FACTS.iter().zip(&jobs) {
-        let job = listed["jobs"].as_array().unwrap().iter().find(|job| job["id"] == **id).unwrap();
         let name = fact.strip_suffix(".json").unwrap();
-        assert!(notes(job).contains(&format!("{name} cannot be read: ")), "{fact}: {job}");
-        assert_eq!(job["state"], if *fact == "end.json" { "failed" } else { "done" }, "{fact}: {job}");
+        let state = if *fact == "end.json" { "failed" } else { "done" };
+        find(&listed, id).in_case(fact).state_is(state).notes(&format!("{name} cannot be read: "));
     }
     user.run(&["reconcile"]).ok();
     for (fact, id) in FACTS.iter().zip(&jobs) {
@@ -559,19 +534,14 @@ fn a_fact_that_somebody_else_owns_is_not_believed() {
     }
     let before = Snapshot::of(world.home());
     for (fact, id) in FACTS.iter().zip(&jobs) {
-        let job = world.show(id);
         let name = fact.strip_suffix(".json").unwrap();
-        assert!(notes(&job).contains(&format!("{name} cannot be read: owned by user {other}")), "{job}");
         let (state, follow_up) = match *fact {
             "spec.json" | "receipt.json" => ("done", "dead_letter"),
             "end.json" => ("failed", "pending"),
             _ => ("done", "pending"),
         };
-        assert_eq!(
-            (job["state"].as_str(), job["follow_up"]["state"].as_str()),
-            (Some(state), Some(follow_up)),
-            "{job}"
-        );
+        let note = format!("{name} cannot be read: owned by user {other}");
+        world.show(id).in_case(fact).notes(&note).state_is(state).follow_up_is(follow_up);
     }
     assert_eq!(steps(&world), [""; 0]);
     unchanged(&world, &before);
@@ -674,9 +644,11 @@ fn unchanged(world: &World, before: &Snapshot) {
     assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
 }
 
-fn notes(job: &Value) -> String {
-    let notes = job["notes"].as_array().map(Vec::as_slice).unwrap_or_default();
-    notes.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
+/// One job of what `list --json` says.
+#[track_caller]
+fn find(listed: &Value, id: &str) -> Job {
+    let found = listed["jobs"].as_array().unwrap().iter().find(|job| job["id"] == id);
+    Job::new(found.unwrap_or_else(|| panic!("no job `{id}` in {listed}")).clone())
 }
 
 fn program(name: &str) -> String {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fs_err as fs;
-use hearback_tests::{KillOnDrop, Outbox, Snapshot, bin, eventually, lines, run, scaled};
+use hearback_tests::{Job, KillOnDrop, Outbox, Snapshot, bin, eventually, lines, run, scaled};
 use serde_json::{Value, json};
 
 fn text(path: &Path) -> String {
@@ -16,8 +16,9 @@ fn ids(jobs: &[String]) -> Vec<String> {
     ids
 }
 
-fn state(outbox: &Outbox, id: &str) -> Value {
-    outbox.world.show(id)["follow_up"]["state"].clone()
+#[track_caller]
+fn is_in_state(outbox: &Outbox, id: &str, state: &str) {
+    outbox.world.show(id).follow_up_is(state);
 }
 
 #[test]
@@ -25,16 +26,16 @@ fn scenario_1_a_launch_that_says_nothing_gets_the_default() {
     let outbox = Outbox::pull();
     let never = outbox.gate("never");
     let owned = outbox.launch(&[], "hold", &[&never]);
-    assert_eq!(outbox.world.show(&owned)["follow_up"]["policy"], "auto");
-    assert_eq!(state(&outbox, &owned), "waiting");
+    outbox.world.show(&owned).has("/follow_up/policy", "auto");
+    is_in_state(&outbox, &owned, "waiting");
     let nobodys = outbox.world.launch(["--", &text(&bin("hold")), &never]);
-    assert_eq!(outbox.world.show(&nobodys)["follow_up"], json!({"policy": "auto", "state": "not_wanted"}));
+    outbox.world.show(&nobodys).has("/follow_up", json!({"policy": "auto", "state": "not_wanted"}));
     // Who asks for JSON is told in the answer itself.
     let hold = text(&bin("hold"));
     let answer = outbox.world.json(["launch", "--session", "s", "--json", "--", &hold, &never]);
-    assert_eq!(answer["follow_up"]["state"], "waiting", "{answer}");
+    Job::new(answer).follow_up_is("waiting");
     let answer = outbox.world.json(["launch", "--json", "--", &hold, &never]);
-    assert_eq!(answer["follow_up"]["state"], "not_wanted", "{answer}");
+    Job::new(answer).follow_up_is("not_wanted");
 }
 
 #[cfg(any(target_os = "linux", windows))]
@@ -48,7 +49,7 @@ fn scenario_1_a_person_is_told_in_plain_words_whether_a_follow_up_will_come() {
     ] {
         let launch = world.command(["launch", option, "--", &exit, "0"]);
         let shown = hearback_tests::Terminal::run(&launch).finish();
-        assert!(shown.stdout.contains(words), "{shown:?}");
+        shown.prints(words);
     }
 }
 
@@ -59,12 +60,12 @@ fn scenario_2_the_choice_is_recorded_and_every_reader_sees_it() {
         let id = outbox.launch(&["--notify", policy], "hold", &[&outbox.gate(policy)]);
         let spec = fs::read(outbox.world.job_dir(&id).join("spec.json")).unwrap();
         assert_eq!(serde_json::from_slice::<Value>(&spec).unwrap()["notify"], policy);
-        assert_eq!(outbox.world.show(&id)["follow_up"]["policy"], policy);
+        outbox.world.show(&id).has("/follow_up/policy", policy);
         outbox.release(policy);
         outbox.world.run(["wait", &id]).ok();
-        assert_eq!(outbox.world.show(&id)["follow_up"]["policy"], policy, "after the end as well");
+        outbox.world.show(&id).because("after the end as well").has("/follow_up/policy", policy);
         let wanted = ["auto", "always", "success"].contains(&policy);
-        assert_eq!(state(&outbox, &id), if wanted { "pending" } else { "not_wanted" }, "{policy}");
+        is_in_state(&outbox, &id, if wanted { "pending" } else { "not_wanted" });
     }
 }
 
@@ -74,8 +75,8 @@ fn scenario_3_a_fresh_store_owes_nothing_and_asking_changes_nothing() {
     assert_eq!(outbox.owed("s"), ids(&[]));
     let before = Snapshot::of(outbox.world.home());
     assert_eq!(outbox.owed("s"), ids(&[]));
-    assert_eq!(outbox.world.run(["followups"]).code, Some(0));
-    assert_eq!(outbox.world.run(["followups", "next"]).code, Some(1));
+    outbox.world.run(["followups"]).exits(0);
+    outbox.world.run(["followups", "next"]).exits(1);
     assert_eq!(before.changes(&Snapshot::of(outbox.world.home())), Vec::<&Path>::new());
 }
 
@@ -83,12 +84,12 @@ fn scenario_3_a_fresh_store_owes_nothing_and_asking_changes_nothing() {
 fn scenario_4_a_job_without_notice_leaves_output_and_code_and_no_follow_up() {
     let outbox = Outbox::new(&[]);
     let id = outbox.launch(&["--notify", "never"], "exit-with", &["0", "--print", "quietly"]);
-    assert_eq!(outbox.world.run(["wait", &id]).code, Some(0));
+    outbox.world.run(["wait", &id]).exits(0);
     let told = outbox.launch(&[], "exit-with", &["0"]);
     outbox.receipt(&told);
     assert_eq!(outbox.calls().len(), 1, "only the other one is told of");
     assert_eq!(outbox.owed("s"), ids(&[]));
-    assert_eq!(outbox.world.show(&id)["state"], "done");
+    outbox.world.show(&id).state_is("done");
     assert_eq!(outbox.world.run(["logs", &id]).ok(), "quietly");
 }
 
@@ -100,10 +101,13 @@ fn scenario_5_a_success_is_told_once_with_everything_about_it() {
     assert_eq!(outbox.calls_of(&id).len(), 1);
     let event = outbox.sent(&id, 1);
     assert_eq!(event["specversion"], "1.0");
-    assert_eq!((&event["id"], &event["subject"]), (&json!(format!("{id}.end")), &json!(id)));
+    assert_eq!(event["id"], format!("{id}.end"));
+    assert_eq!(event["subject"], id);
     let data = &event["data"];
-    assert_eq!((&data["session"], &data["attempt"], &data["late"]), (&json!("s"), &json!(1), &json!(false)));
-    assert_eq!(data["job"]["outcome"], json!({"kind": "exited", "code": 0}));
+    assert_eq!(data["session"], "s");
+    assert_eq!(data["attempt"], 1);
+    assert_eq!(data["late"], false);
+    Job::new(data["job"].clone()).exited(0);
     assert_eq!(
         data["job"]["command"],
         json!([text(&bin("exit-with")), "0", "--print", "all 42 checks fine"])
@@ -119,7 +123,7 @@ fn scenario_6_a_failure_says_so_with_its_code_and_what_it_printed() {
     let outbox = Outbox::new(&[]);
     let id = outbox.launch(&[], "exit-with", &["1", "--eprint", "no such table"]);
     let data = &outbox.sent(&id, 1)["data"];
-    assert_eq!((&data["job"]["state"], &data["job"]["outcome"]["code"]), (&json!("failed"), &json!(1)));
+    Job::new(data["job"].clone()).state_is("failed").has("/outcome/code", 1);
     let words = data["text"].as_str().unwrap();
     assert!(words.starts_with("failed: exit code 1\n") && words.contains("| no such table"), "{words}");
 }
@@ -199,11 +203,8 @@ fn scenario_108_no_log_shows_a_secret_wherever_it_is_cut() {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
     let whole = &document(&["--json"])[0];
-    assert_eq!(
-        (&whole["end"], &whole["text"]),
-        (&json!(200_000), &json!(masked)),
-        "offsets count what was printed"
-    );
+    assert_eq!(whole["end"], 200_000, "offsets count what was printed");
+    assert_eq!(whole["text"], masked);
     // One document a piece, and every byte is in one.
     let pieces = document(&["--json", "--follow"]);
     let mut end = 0;
@@ -263,9 +264,7 @@ fn scenario_9_the_record_of_a_running_job_says_whether_a_notice_is_wanted() {
     for (options, wanted) in [(&[][..], true), (&["--notify", "never"][..], false)] {
         let id = outbox.launch(options, "hold", &[&never]);
         let job = outbox.world.show(&id);
-        assert_eq!(job["state"], "running");
-        let expected = if wanted { "waiting" } else { "not_wanted" };
-        assert_eq!(job["follow_up"]["state"], expected);
+        job.state_is("running").follow_up_is(if wanted { "waiting" } else { "not_wanted" });
         assert_eq!(job["follow_up"].get("delivery").is_some(), wanted, "{job}");
     }
 }
@@ -280,7 +279,8 @@ fn scenario_11_a_new_monitor_adopts_what_runs_and_its_choice() {
     let _monitor = outbox.monitor();
     let listed = outbox.world.json(["list", "--session", "s", "--state", "running", "--json"]);
     let running = listed["jobs"].as_array().unwrap();
-    assert_eq!((running.len(), &running[0]["follow_up"]["policy"]), (1, &json!("success")), "{listed}");
+    assert_eq!(running.len(), 1, "{listed}");
+    Job::new(running[0].clone()).has("/follow_up/policy", "success");
     outbox.release("go");
     outbox.receipt(&id);
     assert_eq!(outbox.calls().len(), 1);
@@ -330,14 +330,14 @@ fn scenario_14_a_restricted_caller_is_refused_and_told_so() {
     }
     // A word that nobody knows may be meant to deny anything.
     let ran = denied("lauch", &launch);
-    assert!(ran.code == Some(2) && ran.stderr.contains("`lauch`"), "{ran:?}");
+    ran.exits(2).says("`lauch`");
     // What is left is what was not denied.
     let quiet = denied("notify,kill", &["launch", "--notify", "never", "--", &exit_with, "0"]).ok();
-    assert_eq!(state(&outbox, &quiet), "not_wanted");
+    is_in_state(&outbox, &quiet, "not_wanted");
     denied("all", &["list"]).ok();
     denied("all", &["followups"]).ok();
     assert_eq!(outbox.world.json(["list", "--all", "--json"])["jobs"].as_array().unwrap().len(), 2);
-    assert_eq!(outbox.world.show(&running)["state"], "running");
+    outbox.world.show(&running).state_is("running");
     assert_eq!(outbox.calls(), []);
 }
 
@@ -368,16 +368,16 @@ fn scenario_15_who_cannot_be_told_learns_how_to_ask_and_nothing_is_owed_for_ever
     let outbox = Outbox::pull();
     let id = outbox.world.launch(["--", &text(&bin("exit-with")), "0", "--print", "here"]);
     outbox.world.run(["wait", &id]).ok();
-    assert_eq!(state(&outbox, &id), "not_wanted");
+    is_in_state(&outbox, &id, "not_wanted");
     assert_eq!(outbox.world.run(["logs", &id]).ok(), "here");
 
     // A session that never asks is not owed for ever, and it shows.
     let id = outbox.launch(&[], "exit-with", &["0"]);
     outbox.world.run(["wait", &id]).ok();
-    assert_eq!(state(&outbox, &id), "pending");
+    is_in_state(&outbox, &id, "pending");
     outbox.write_settings("expire_after = \"1ms\"\n");
     outbox.world.run(["monitor", "run", "--once"]).ok();
-    assert_eq!(state(&outbox, &id), "expired");
+    is_in_state(&outbox, &id, "expired");
     assert_eq!(outbox.owed("s"), ids(&[]));
 }
 
@@ -387,7 +387,7 @@ fn scenario_17_who_waited_or_read_to_the_end_has_heard_of_it_and_a_glance_takes_
     let job = || {
         let id = outbox.launch(&[], "exit-with", &["0", "--print", "one\ntwo\nthree"]);
         outbox.world.run(["wait", &id]).ok();
-        assert_eq!(state(&outbox, &id), "pending", "nobody in particular has waited");
+        outbox.world.show(&id).because("nobody in particular has waited").follow_up_is("pending");
         id
     };
     let id = job();
@@ -405,24 +405,24 @@ fn scenario_17_who_waited_or_read_to_the_end_has_heard_of_it_and_a_glance_takes_
         &["logs", "--max-bytes", "3", &id],
     ] {
         outbox.run_as("s", glance).ok();
-        assert_eq!(state(&outbox, &id), "pending", "{glance:?}");
+        outbox.world.show(&id).in_case(format!("{glance:?}")).follow_up_is("pending");
     }
     for stranger in [&["wait", &id][..], &["logs", &id]] {
         outbox.world.run(stranger).ok();
         let words = [stranger, &["--all-sessions"]].concat();
         outbox.run_as("other", &words).ok();
-        assert_eq!(state(&outbox, &id), "pending", "{stranger:?} by somebody else");
+        outbox.world.show(&id).in_case(format!("{stranger:?} by somebody else")).follow_up_is("pending");
     }
     assert_eq!(outbox.run_as("s", &["logs", &id]).ok(), "one\ntwo\nthree");
-    assert_eq!(state(&outbox, &id), "read");
+    is_in_state(&outbox, &id, "read");
     for seen in [&["wait"][..], &["logs", "--follow"], &["logs", "--json"]] {
         let id = job();
         outbox.run_as("s", &[seen, &[id.as_str()]].concat()).ok();
-        assert_eq!(state(&outbox, &id), "read", "{seen:?}");
+        outbox.world.show(&id).in_case(format!("{seen:?}")).follow_up_is("read");
     }
     let id = job();
     outbox.world.run(["wait", "--session", "s", &id]).ok();
-    assert_eq!(state(&outbox, &id), "read", "a session can be named as well");
+    outbox.world.show(&id).because("a session can be named as well").follow_up_is("read");
 }
 
 #[test]
@@ -474,9 +474,9 @@ fn scenario_22_a_kill_by_the_owner_wakes_it_only_if_it_wants_to_hear_everything(
     outbox.world.run(["kill", &others]).ok();
     for id in [&always, &others] {
         assert_eq!(outbox.receipt(id)["how"], "delivered");
-        assert_eq!(outbox.sent(id, 1)["data"]["job"]["outcome"]["kind"], "killed");
+        Job::new(outbox.sent(id, 1)["data"]["job"].clone()).ended_as("killed");
     }
-    assert_eq!(state(&outbox, &own), "not_wanted");
+    is_in_state(&outbox, &own, "not_wanted");
     assert_eq!(outbox.calls_of(&own), []);
 }
 
@@ -486,7 +486,7 @@ fn scenario_77_a_finished_job_that_is_killed_again_wakes_nobody() {
     let id = outbox.launch(&[], "hold", &[&outbox.gate("never")]);
     outbox.run_as("s", &["kill", &id]).ok();
     outbox.run_as("s", &["kill", &id]).ok();
-    assert_eq!(outbox.run_as("s", &["kill", "zzzzzzzz"]).code, Some(1));
+    outbox.run_as("s", &["kill", "zzzzzzzz"]).exits(1);
     let other = outbox.launch(&[], "exit-with", &["0"]);
     outbox.receipt(&other);
     outbox.world.run(["kill", &other]).ok();
@@ -511,7 +511,7 @@ fn scenario_32_the_route_is_fixed_at_the_launch() {
     assert_eq!(outbox.receipt(&id)["how"], "delivered", "the second sink never would have");
     assert!(outbox.calls().iter().all(|call| call.session == "s"));
     let unknown = outbox.world.run(["launch", "--sink", "nowhere", "--", "true"]);
-    assert!(unknown.code == Some(2) && unknown.stderr.contains("nowhere"), "{unknown:?}");
+    unknown.exits(2).says("nowhere");
 }
 
 #[test]
@@ -542,9 +542,9 @@ fn scenario_35_nothing_reaches_another_conversation() {
     outbox.tell("69:deleted");
     let id = outbox.run_as("a", &["launch", "--", &hold, &go]).ok();
     let job = outbox.until(&id, &["dead_letter"]);
-    assert_eq!(job["follow_up"]["error"], "deleted");
+    job.has("/follow_up/error", "deleted");
     assert_eq!(outbox.owed("b"), ids(&[]));
-    assert_eq!(outbox.run_as("b", &["followups", "next"]).code, Some(1));
+    outbox.run_as("b", &["followups", "next"]).exits(1);
     assert_eq!(outbox.run_as("b", &["followups", "ack", &id]).code, Some(1), "and cannot be acknowledged");
 }
 
@@ -599,8 +599,8 @@ fn scenario_59_who_refuses_for_good_is_asked_ever_less_often_and_resumes_when_it
     let id = outbox.launch(&[], "exit-with", &["0"]);
     let calls = outbox.called(4);
     let job = outbox.until(&id, &["dead_letter"]);
-    assert_eq!(job["follow_up"]["error"], "the sink failed: exit code 1: no credentials");
-    assert_eq!(job["follow_up"]["attempts"], 4);
+    job.has("/follow_up/error", "the sink failed: exit code 1: no credentials");
+    job.has("/follow_up/attempts", 4);
     let gaps: Vec<_> = calls.windows(2).map(|pair| (pair[1].at - pair[0].at) / 1_000_000).collect();
     // 100 ms, 200 ms, 400 ms, each a quarter more or less.
     for (gap, least) in gaps.iter().zip([75, 150, 300]) {
@@ -627,7 +627,8 @@ fn scenario_60_late_news_is_marked_as_late() {
     assert_eq!(outbox.sent(&id, 1)["data"]["late"], false);
     outbox.receipt(&id);
     let second = &outbox.sent(&id, 2)["data"];
-    assert_eq!((&second["late"], &second["id"]), (&json!(true), &json!(format!("{id}.end"))));
+    assert_eq!(second["late"], true);
+    assert_eq!(second["id"], format!("{id}.end"));
     assert!(second["text"].as_str().unwrap().starts_with("(late: "), "{second}");
 }
 
@@ -637,8 +638,7 @@ fn scenario_67_a_job_over_its_limit_is_told_of_with_the_limit() {
     let never = outbox.gate("never");
     let id = outbox.launch(&["--timeout", "200ms", "--grace", "0s"], "hold", &[&never]);
     let data = &outbox.sent(&id, 1)["data"];
-    assert_eq!(data["job"]["outcome"]["kind"], "timed_out");
-    assert_eq!(data["job"]["outcome"]["limit_ms"], 200);
+    Job::new(data["job"].clone()).ended_as("timed_out").has("/outcome/limit_ms", 200);
     let words = data["text"].as_str().unwrap();
     assert!(words.starts_with("timed out: over its limit of 200 ms"), "{words}");
 }
@@ -652,7 +652,7 @@ fn scenario_72_what_nobody_took_is_never_pruned() {
     prune();
     assert_eq!(outbox.owed("s"), ids(std::slice::from_ref(&dead)));
     outbox.run_as("s", &["followups", "discard", &dead]).ok();
-    assert_eq!(state(&outbox, &dead), "discarded");
+    is_in_state(&outbox, &dead, "discarded");
     prune();
     assert_eq!(outbox.world.run(["show", &dead]).code, Some(1), "what is settled goes");
 }
@@ -662,7 +662,7 @@ fn scenario_73_what_fails_is_tried_again_then_a_dead_letter_that_can_be_sent_by_
     let outbox = Outbox::with("attempts = 3\nretry_first = \"20ms\"", "", &["1", "2", "3"]);
     let id = outbox.launch(&[], "exit-with", &["0"]);
     let job = outbox.until(&id, &["dead_letter"]);
-    assert_eq!(job["follow_up"]["error"], "the sink failed: exit code 3");
+    job.has("/follow_up/error", "the sink failed: exit code 3");
     assert_eq!(outbox.calls().iter().map(|call| call.attempt).collect::<Vec<_>>(), [1, 2, 3]);
     outbox.world.run(["monitor", "run", "--once"]).ok();
     assert_eq!(outbox.calls().len(), 3, "it is left to people");
@@ -690,7 +690,7 @@ fn scenario_74_what_was_delivered_is_never_offered_again() {
     {
         assert!(outbox.run_as("s", args).ok().contains("nothing to do"));
     }
-    assert_eq!(outbox.run_as("s", &["followups", "next"]).code, Some(1));
+    outbox.run_as("s", &["followups", "next"]).exits(1);
     let other = outbox.launch(&[], "exit-with", &["0"]);
     outbox.receipt(&other);
     assert_eq!(outbox.calls_of(&id).len(), 1);
@@ -702,7 +702,7 @@ fn scenario_75_an_owner_that_is_gone_costs_no_retries() {
     let outbox = Outbox::new(&["69:no such conversation"]);
     let id = outbox.launch(&[], "exit-with", &["0", "--print", "still here"]);
     let job = outbox.until(&id, &["dead_letter"]);
-    assert_eq!(job["follow_up"]["error"], "no such conversation");
+    job.has("/follow_up/error", "no such conversation");
     outbox.world.run(["monitor", "run", "--once"]).ok();
     assert_eq!(outbox.calls().len(), 1);
     assert_eq!(outbox.world.run(["logs", &id]).ok(), "still here");
@@ -717,7 +717,8 @@ fn scenario_75_an_owner_that_is_gone_costs_no_retries() {
     let id = outbox.launch(&["--sink", "gone", "--sink", "file"], "exit-with", &["0"]);
     outbox.receipt(&id);
     let line: Value = serde_json::from_str(&lines(&file)[0]).unwrap();
-    assert_eq!((&line["id"], &line["data"]["session"]), (&json!(format!("{id}.end")), &json!("s")));
+    assert_eq!(line["id"], format!("{id}.end"));
+    assert_eq!(line["data"]["session"], "s");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use hearback_tests::{
-    KillOnDrop, Ran, Snapshot, World, alive, args, asked, bin, eventually, forced, go_on, is_full,
+    Job, KillOnDrop, Ran, Snapshot, World, alive, args, asked, bin, eventually, forced, go_on, is_full,
     is_real_windows, is_wine, lines, rounds, run, scaled, skipped, stop,
 };
 use serde_json::{Value, json};
@@ -128,17 +128,16 @@ fn scenario_21_a_killed_job_names_who_did_it_and_what_was_seen_of_it() {
     let id = held(&world, &[]);
     let told = world.run(["kill", &id, "--reason", "too slow"]).ok();
     assert_eq!(told, format!("{id} killed: by a person, too slow (then {})", shown(&asked())));
-    let expected = json!({"kind": "killed", "by": "person", "reason": "too slow", "exit": asked()});
-    let job = world.show(&id);
-    assert_eq!((&job["outcome"], &job["state"]), (&expected, &json!("failed")));
-    assert_eq!(world.run(["wait", &id]).code, Some(143));
+    let killed = json!({"kind": "killed", "by": "person", "reason": "too slow", "exit": asked()});
+    world.show(&id).state_is("failed").outcome_is(killed);
+    world.run(["wait", &id]).exits(143);
 
     let id = held(&world, &["--session", "a"]);
     let killed = run_as(&world, "a", &["kill", &id, "--force", "--json"]).ok();
     let killed: Value = serde_json::from_str(&killed).unwrap();
     let expected = json!({"kind": "killed", "by": {"session": "a"}, "exit": forced()});
     assert_eq!(killed, json!({"format": 1, "id": id, "was_over": false, "outcome": expected}));
-    assert_eq!(world.show(&id)["outcome"], expected);
+    world.show(&id).outcome_is(expected);
     assert_eq!(world.run(["wait", &id]).code, code(&forced()));
 }
 
@@ -154,10 +153,10 @@ fn scenario_21_a_killed_job_is_no_success_whatever_it_returns() {
         let id = world.launch(hold.into_iter().chain(args!["--witness", witness]));
         holder(&witness);
         world.run(["kill", &id]).ok();
-        let job = world.show(&id);
-        let expected = json!({"kind": "killed", "by": "person", "exit": {"kind": "exited", "code": code}});
-        assert_eq!((&job["outcome"], &job["state"]), (&expected, &json!("failed")));
-        assert_eq!(world.run(["wait", &id]).code, Some(143));
+        let exit = json!({"kind": "exited", "code": code});
+        let killed = json!({"kind": "killed", "by": "person", "exit": exit});
+        world.show(&id).state_is("failed").outcome_is(killed);
+        world.run(["wait", &id]).exits(143);
     }
 }
 
@@ -167,11 +166,12 @@ fn several_jobs_are_killed_by_one_command() {
     let (one, two) = (held(&world, &[]), held(&world, &[]));
     let killed = world.run(["kill", "--json", &one, &two]).ok();
     let outcomes: Vec<Value> = killed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((&outcomes[0]["id"], &outcomes[1]["id"]), (&json!(one), &json!(two)));
+    let ids: Vec<_> = outcomes.iter().map(|outcome| outcome["id"].as_str()).collect();
+    assert_eq!(ids, [Some(&*one), Some(&*two)]);
     // One that is not found is found out before anybody is harmed.
     let three = held(&world, &[]);
-    assert_eq!(world.run(["kill", &three, "zzzzzzzz"]).code, Some(1));
-    assert_eq!(world.show(&three)["state"], "running");
+    world.run(["kill", &three, "zzzzzzzz"]).exits(1);
+    world.show(&three).state_is("running");
 }
 
 #[test]
@@ -181,10 +181,8 @@ fn scenario_23_a_tree_that_ignores_the_request_is_dead_after_the_grace() {
         let (id, pids) = stubborn(&world, &[], 2, detach);
         let killed = world.json(["kill", "--grace", "200ms", "--json", &id]);
         all_dead(&id, &pids, detach);
-        assert_eq!((killed.get("survivors"), &killed["was_over"]), (None, &json!(false)), "{detach}");
-        let job = world.show(&id);
-        assert_eq!(job.get("survivors"), None, "{detach}: {job}");
-        assert_eq!(job["outcome"]["exit"], forced(), "{detach}: {job}");
+        Job::new(killed).in_case(detach).lacks("/survivors").has("/was_over", false);
+        world.show(&id).in_case(detach).lacks("/survivors").has("/outcome/exit", forced());
     }
 }
 
@@ -225,18 +223,15 @@ fn scenario_31_a_supervisor_that_does_not_answer_is_an_error_and_can_be_forced()
     let supervisor = world.supervisor(&id);
     stop(supervisor);
     let refused = world.run(["kill", "--grace", "100ms", &id]);
-    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
-    assert!(refused.stderr.contains("does not answer"), "{refused:?}");
-    assert!(refused.stderr.contains("\ntip: ") && refused.stderr.contains("--force"), "{refused:?}");
+    refused.refuses(1).says("does not answer").says("\ntip: ").says("--force");
     let listed = world.json(["list", "--state", "running", "--json"]);
     assert_eq!(listed["jobs"][0]["id"], id.as_str(), "{listed}");
     assert!(tree.iter().all(|pid| alive(*pid)));
 
     world.run(["kill", "--force", &id]).ok();
     all_dead(&id, &[&tree[..], &[supervisor]].concat(), "forced");
-    let job = world.show(&id);
-    assert_eq!(job["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}));
-    assert_eq!(world.run(["wait", &id]).code, Some(125));
+    world.show(&id).is_lost("supervisor_died");
+    world.run(["wait", &id]).exits(125);
 }
 
 /// How a job that is stopped may end when it is to. The thread that hears a request on Windows is a new one, which
@@ -274,7 +269,7 @@ fn a_stopped_job_is_shown_as_one_and_can_be_continued_or_killed() {
     all_dead(&id, &[target], "stopped");
     let job = world.show(&id);
     assert!(ends_of_a_stopped_job().contains(&job["outcome"]["exit"]), "{job}");
-    assert_eq!(job.get("paused"), None, "{job}");
+    job.lacks("/paused");
 }
 
 #[test]
@@ -286,7 +281,7 @@ fn the_limit_of_a_stopped_job_counts_on() {
     let id = world.launch(limits.into_iter().chain(hold));
     let target = holder(&witness);
     stop(target);
-    assert_eq!(world.run(["wait", &id]).code, Some(124));
+    world.run(["wait", &id]).exits(124);
     all_dead(&id, &[target], "stopped");
     let job = world.show(&id);
     assert!(ends_of_a_stopped_job().contains(&job["outcome"]["exit"]), "{job}");
@@ -305,22 +300,22 @@ fn race(world: &World, n: usize) -> bool {
     let id = world.launch(exits);
     let killed = world.json(["kill", "--json", &id]);
     let waited = world.run(["wait", &id]).code;
-    let job = world.show(&id);
-    assert_eq!(job["outcome"], killed["outcome"], "{n}: told otherwise before: {job}");
-    assert_eq!(job["state"], "failed", "{n}: {job}");
+    let job = world.show(&id).in_case(n);
+    assert_eq!(job["outcome"], killed["outcome"], "told otherwise before: {job}");
     // One message is owed, however it ended: nobody of the session has asked for the end.
-    assert_eq!(job["follow_up"]["state"], "pending", "{n}: {job}");
+    job.state_is("failed").follow_up_is("pending");
     match job["outcome"]["kind"].as_str() {
         Some("exited") => {
-            assert_eq!((&job["outcome"]["code"], waited), (&json!(7), Some(7)), "{n}: {job}");
+            job.has("/outcome/code", 7);
+            assert_eq!(waited, Some(7), "{job}");
             false
         }
         Some("killed") => {
-            assert_eq!(killed["was_over"], false, "{n}: {job}");
-            assert_eq!(waited, code(&job["outcome"]["exit"]), "{n}: {job}");
+            assert_eq!(killed["was_over"], false, "{job}");
+            assert_eq!(waited, code(&job["outcome"]["exit"]), "{job}");
             true
         }
-        other => panic!("{n}: {other:?} in {job}"),
+        other => panic!("{other:?} in {job}"),
     }
 }
 
@@ -347,13 +342,12 @@ fn scenario_67_a_tree_over_its_time_limit_is_stopped_whole() {
             .chain(tree)
             .chain(args!["--witness", witness]),
     );
-    assert_eq!(world.run(["wait", &id]).code, Some(124));
+    world.run(["wait", &id]).exits(124);
     all_dead(&id, &first_words(&witness), "over its limit");
     let job = world.show(&id);
-    assert_eq!(job["outcome"], json!({"kind": "timed_out", "limit_ms": 300, "exit": forced()}), "{job}");
-    assert_eq!((&job["timeout_ms"], job.get("survivors")), (&json!(300), None), "{job}");
+    job.outcome_is(json!({"kind": "timed_out", "limit_ms": 300, "exit": forced()}));
+    job.has("/timeout_ms", 300).lacks("/survivors").follow_up_is("pending");
     assert!(job["ran_ms"].as_u64().unwrap() >= 300, "not early: {job}");
-    assert_eq!(job["follow_up"]["state"], "pending", "{job}");
     assert!(world.run(["show", &id]).ok().contains("timed out: over its limit of 300 ms"));
 }
 
@@ -361,8 +355,8 @@ fn scenario_67_a_tree_over_its_time_limit_is_stopped_whole() {
 fn scenario_67_a_job_that_ends_in_time_is_not_timed_out() {
     let world = World::new();
     let id = world.launch(args!["--timeout", "20s", "--", bin("exit-with"), "4"]);
-    assert_eq!(world.run(["wait", &id]).code, Some(4));
-    assert_eq!(world.show(&id)["outcome"], json!({"kind": "exited", "code": 4}));
+    world.run(["wait", &id]).exits(4);
+    world.show(&id).exited(4);
 }
 
 #[test]
@@ -378,16 +372,14 @@ fn scenario_111_only_silence_is_ended_by_an_idle_limit() {
     let silent = args![bin("hold"), world.scratch("never"), "--print", "once"].into_iter();
     let silent = world.launch(limits.into_iter().chain(silent));
 
-    assert_eq!(world.run(["wait", &silent]).code, Some(124));
+    world.run(["wait", &silent]).exits(124);
     let job = world.show(&silent);
-    let expected = json!({"kind": "idle_timed_out", "limit_ms": limit, "exit": asked()});
-    assert_eq!(job["outcome"], expected, "{job}");
-    assert_eq!((job.get("timeout_ms"), &job["idle_timeout_ms"]), (None, &json!(limit)), "{job}");
-    assert_eq!(job["output"]["bytes"], 5, "{job}");
+    job.outcome_is(json!({"kind": "idle_timed_out", "limit_ms": limit, "exit": asked()}));
+    job.lacks("/timeout_ms").has("/idle_timeout_ms", limit).has("/output/bytes", 5);
 
     world.run(["wait", &printing]).ok();
     let job = world.show(&printing);
-    assert_eq!((&job["outcome"]["kind"], &job["output"]["bytes"]), (&json!("exited"), &json!(4000)));
+    job.ended_as("exited").has("/output/bytes", 4000);
     assert!(job["ran_ms"].as_u64().unwrap() > limit, "it lived longer than the limit: {job}");
 }
 
@@ -399,11 +391,10 @@ fn scenario_36_a_grandchild_that_keeps_the_output_open_delays_nothing() {
     let act = args!["--leftovers", "kill", "--", bin("act"), "detach"].into_iter().chain(hold);
     let began = Instant::now();
     let id = world.launch(act.chain(args!["until", "1", witness, "print", "main", "exit", "5"]));
-    assert_eq!(world.run(["wait", &id]).code, Some(5));
+    world.run(["wait", &id]).exits(5);
     assert!(began.elapsed() < PROMPTLY);
     all_dead(&id, &[holder(&witness)], "left behind");
-    let job = world.show(&id);
-    assert_eq!((&job["outcome"], job.get("survivors")), (&json!({"kind": "exited", "code": 5}), None));
+    world.show(&id).exited(5).lacks("/survivors");
     assert_eq!(printed(&world, &id), ["grandchild", "main"]);
 }
 
@@ -415,9 +406,9 @@ fn a_leftover_that_ignores_the_request_is_forced_and_the_code_is_kept() {
         args![bin("tree"), "--depth", "0", "--breadth", "0", "--ignore-term", "--witness", witness, ";"];
     let act = args!["--grace", "200ms", "--", bin("act"), "detach"].into_iter().chain(tree);
     let id = world.launch(act.chain(args!["until", "1", witness, "exit", "6"]));
-    assert_eq!(world.run(["wait", &id]).code, Some(6));
+    world.run(["wait", &id]).exits(6);
     all_dead(&id, &first_words(&witness), "left behind");
-    assert_eq!(world.show(&id)["outcome"], json!({"kind": "exited", "code": 6}));
+    world.show(&id).exited(6);
 }
 
 #[test]
@@ -428,10 +419,10 @@ fn scenario_37_a_job_that_closes_its_output_is_still_running() {
         args!["--", bin("act"), "print", "before", "close", "witness", witness, "hold", go, "exit", "6"];
     let id = world.launch(act);
     holder(&witness);
-    assert_eq!(world.run(["wait", "--timeout", "300ms", &id]).code, Some(75));
-    assert_eq!(world.show(&id)["state"], "running");
+    world.run(["wait", "--timeout", "300ms", &id]).exits(75);
+    world.show(&id).state_is("running");
     fs_err::write(&go, "").unwrap();
-    assert_eq!(world.run(["wait", &id]).code, Some(6));
+    world.run(["wait", &id]).exits(6);
     assert_eq!(world.run(["logs", &id]).ok(), "before");
 }
 
@@ -447,7 +438,7 @@ fn scenario_76_another_sessions_job_is_not_found_and_not_touched() {
         for force in [&[][..], &["--force"]] {
             let words = [&["kill", name][..], force].concat();
             let refused = run_as(&world, "other", &words);
-            assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
+            refused.refuses(1);
             assert!(refused.stderr.starts_with(&format!("error: no job `{name}`")), "{refused:?}");
             assert_eq!(world.run([&words[..], &["--session", "other"]].concat()).code, Some(1));
         }
@@ -457,9 +448,7 @@ fn scenario_76_another_sessions_job_is_not_found_and_not_touched() {
 
     // Who says that all are meant may, and is named; the owner has not asked for it and is told.
     run_as(&world, "other", &["kill", &id, "--all-sessions"]).ok();
-    let job = world.show(&id);
-    assert_eq!(job["outcome"]["by"], json!({"session": "other"}));
-    assert_eq!(job["follow_up"]["state"], "pending", "{job}");
+    world.show(&id).has("/outcome/by", json!({"session": "other"})).follow_up_is("pending");
 }
 
 #[test]
@@ -467,16 +456,14 @@ fn scenario_77_a_kill_by_the_owner_wakes_nobody() {
     let world = World::new();
     let id = held(&world, &["--session", "mine"]);
     run_as(&world, "mine", &["kill", &id]).ok();
-    let job = world.show(&id);
-    assert_eq!(job["outcome"]["by"], json!({"session": "mine"}));
-    assert_eq!(job["follow_up"]["state"], "not_wanted", "{job}");
+    world.show(&id).has("/outcome/by", json!({"session": "mine"})).follow_up_is("not_wanted");
     is_settled(&world, &id);
 
     world.settle_down();
     let before = Snapshot::of(world.home());
     for session in ["mine", "other"] {
         let unknown = run_as(&world, session, &["kill", "zzzzzzzz"]);
-        assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(1), ""), "{unknown:?}");
+        unknown.refuses(1);
         assert!(unknown.stderr.starts_with("error: no job `zzzzzzzz`\ntip: "), "{unknown:?}");
     }
     assert!(run_as(&world, "mine", &["kill", &id]).ok().contains("was already over: killed"));
@@ -484,7 +471,7 @@ fn scenario_77_a_kill_by_the_owner_wakes_nobody() {
 
     let always = held(&world, &["--session", "mine", "--notify", "always"]);
     run_as(&world, "mine", &["kill", &always]).ok();
-    assert_eq!(world.show(&always)["follow_up"]["state"], "pending");
+    world.show(&always).follow_up_is("pending");
 }
 
 // Not on Windows: a console without a window, as a supervisor has it, is told to close by nothing but logging off.
@@ -497,8 +484,8 @@ fn a_supervisor_that_is_told_to_end_ends_its_job() {
         signal(world.supervisor(&id), nix::sys::signal::Signal::SIGTERM);
         assert_eq!(world.run(["wait", &id]).code, Some(137), "{detach}");
         all_dead(&id, &pids, detach);
-        let job = world.show(&id);
-        assert_eq!(job["outcome"], json!({"kind": "killed", "by": "system", "exit": forced()}), "{detach}");
+        let killed = json!({"kind": "killed", "by": "system", "exit": forced()});
+        world.show(&id).in_case(detach).outcome_is(killed);
     }
 }
 
@@ -521,7 +508,7 @@ fn leftovers_that_are_kept_live_on_and_are_heard() {
     let world = World::new();
     let (id, leftover) = kept(&world);
     let job = world.show(&id);
-    assert_eq!(job["state"], "done", "{job}");
+    job.state_is("done");
     let named = job["survivors"].as_array().unwrap();
     assert!(alive(leftover) && named.contains(&json!(leftover)), "{job}");
     assert_eq!(printed(&world, &id), ["main"]);
@@ -534,7 +521,7 @@ fn leftovers_that_are_kept_live_on_and_are_heard() {
     fs_err::write(world.scratch("end"), "").unwrap();
     is_settled(&world, &id);
     assert_eq!(printed(&world, &id), ["main", "late", "last"], "to the last byte");
-    assert_eq!(world.show(&id)["outcome"], json!({"kind": "exited", "code": 0}));
+    world.show(&id).exited(0);
 }
 
 #[test]
@@ -546,7 +533,7 @@ fn leftovers_that_were_kept_can_be_killed() {
     assert_eq!(killed, json!({"format": 1, "id": id, "was_over": true, "outcome": outcome}));
     all_dead(&id, &[leftover], "kept");
     is_settled(&world, &id);
-    assert_eq!(world.show(&id)["state"], "done");
+    world.show(&id).state_is("done");
 }
 
 #[test]
@@ -564,10 +551,11 @@ fn a_job_that_was_launched_by_a_job_survives_it() {
         if limits.is_empty() {
             world.run(["kill", &outer]).ok();
         } else {
-            assert_eq!(world.run(["wait", &outer]).code, Some(124));
+            world.run(["wait", &outer]).exits(124);
         }
-        assert!(world.show(&outer)["state"] == "failed" && alive(target), "{limits:?}");
-        assert_eq!(world.show(&inner)["state"], "running", "{limits:?}");
+        world.show(&outer).in_case(format!("{limits:?}")).state_is("failed");
+        assert!(alive(target), "{limits:?}");
+        world.show(&inner).in_case(format!("{limits:?}")).state_is("running");
         nobody_carries(&outer, "outer");
         world.run(["kill", "--grace", "500ms", &inner]).ok();
         all_dead(&inner, &[target], "inner");
@@ -583,14 +571,13 @@ fn a_second_kill_is_more_urgent_and_the_first_names_the_cause() {
     let mut first = KillOnDrop(first.stdout(Stdio::null()).spawn().unwrap());
     let asked = world.job_dir(&id).join("kill.1.json");
     eventually("the first has asked", || asked.exists().then_some(()));
-    assert_eq!(world.run(["kill", "--grace", "60s", "--reason", "lost", "zzzzzzzz"]).code, Some(1));
+    world.run(["kill", "--grace", "60s", "--reason", "lost", "zzzzzzzz"]).exits(1);
     assert!(alive(pids[0]));
     world.run(["kill", "--grace", "0s", "--reason", "second", &id]).ok();
     all_dead(&id, &pids, "urgent");
     assert!(began.elapsed() < PROMPTLY);
     assert_eq!(first.0.wait().unwrap().code(), Some(0));
-    let job = world.show(&id);
-    assert_eq!((&job["outcome"]["reason"], &job["outcome"]["exit"]), (&json!("first"), &forced()));
+    world.show(&id).has("/outcome/reason", "first").has("/outcome/exit", forced());
 }
 
 #[test]
@@ -607,13 +594,11 @@ fn limits_that_make_no_sense_are_refused_and_nothing_runs() {
         (&["--leftovers", "maybe"], "kill, keep"),
     ] {
         let ran = world.run(["launch"].iter().chain(words).chain(&["--", "true"]));
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
-        assert!(ran.stderr.contains(words[0]) && ran.stderr.contains(helpful), "{ran:?}");
+        ran.refuses(2).says(words[0]).says(helpful);
     }
     for words in [&["--grace", "-1"][..], &["--grace", "soon"], &["--grace", "1s", "--force"]] {
         let ran = world.run(["kill", "zzzzzzzz"].iter().chain(words));
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
-        assert!(ran.stderr.contains("--grace"), "{ran:?}");
+        ran.refuses(2).says("--grace");
     }
     assert_eq!(world.json(["list", "--all", "--json"])["jobs"], json!([]));
 }
@@ -631,8 +616,10 @@ fn a_job_has_an_hour_unless_it_is_told_otherwise() {
         let id = world.launch(words.chain(args!["--", bin("exit-with"), "0"]));
         world.run(["wait", &id]).ok();
         let job = world.show(&id);
-        assert_eq!(job.get("timeout_ms").and_then(Value::as_u64), expected, "{job}");
-        assert_eq!(job.get("timeout_ms").is_some(), expected.is_some(), "{job}");
-        assert_eq!(job.get("idle_timeout_ms"), None, "{job}");
+        match expected {
+            Some(limit) => job.has("/timeout_ms", limit),
+            None => job.lacks("/timeout_ms"),
+        };
+        job.lacks("/idle_timeout_ms");
     }
 }

@@ -10,7 +10,8 @@ use hearback_platform::Native;
 #[cfg(windows)]
 use hearback_tests::outside;
 use hearback_tests::{
-    KillOnDrop, Snapshot, World, bin, eventually, forced, give_away, is_real_windows, lines, me, take_back,
+    Job, KillOnDrop, Snapshot, World, bin, eventually, forced, give_away, is_real_windows, lines, me,
+    take_back,
 };
 use serde_json::{Value, json};
 
@@ -40,11 +41,10 @@ fn scenario_29_a_stranger_with_the_pid_of_a_lost_job_is_left_alone() {
     }
     for (case, forged) in cases {
         let id = orphan(&world, &forged);
-        let job = world.show(&id);
-        assert_eq!(job["state"], "failed", "{case}: {job}");
-        assert_eq!(job["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}), "{case}");
-        assert_eq!(job["follow_up"]["state"], "pending", "its owner hears of it: {case}");
-        assert!(job.get("survivors").is_none(), "somebody else is no survivor of ours: {job}");
+        let job = world.show(&id).in_case(case);
+        job.state_is("failed").is_lost("supervisor_died").follow_up_is("pending");
+        // Another process is no survivor of ours.
+        job.lacks("/survivors");
         assert_eq!(read(&world.job_dir(&id).join("end.json"))["author"], "reconciler", "{case}");
         assert!(stranger.0.try_wait().unwrap().is_none(), "{case}: the stranger lives");
     }
@@ -65,12 +65,12 @@ fn what_a_record_names_exactly_is_ended_and_nothing_but_that() {
     command.arg(&go).args(["--code", "7"]).stdin(Stdio::null());
     let mut other = KillOnDrop(command.spawn().unwrap());
     let id = orphan(&world, &identity(leader.0.id()));
-    assert_eq!(world.show(&id)["outcome"]["kind"], "lost");
+    world.show(&id).ended_as("lost");
     assert_eq!(exit_of(leader.0.wait().unwrap()), forced(), "the sweep takes it for the target");
 
     if cfg!(unix) {
         let id = orphan(&world, &identity(other.0.id()));
-        assert_eq!(world.show(&id)["outcome"]["kind"], "lost");
+        world.show(&id).ended_as("lost");
     }
     assert!(other.0.try_wait().unwrap().is_none());
     fs::write(go, "").unwrap();
@@ -116,8 +116,7 @@ fn scenario_83_looking_at_a_job_never_disturbs_it() {
 
     assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
     assert_eq!(identity(world.supervisor(&id)), supervisor, "the same process supervises");
-    let job = world.show(&id);
-    assert_eq!((job["state"].as_str(), job["pid"].as_u64()), (Some("running"), Some(target)));
+    world.show(&id).state_is("running").has("/pid", target);
     let lock = fs::File::options().read(true).write(true).open(folder.join("alive.lock")).unwrap();
     let free = lock.file().try_lock();
     assert!(matches!(free, Err(std::fs::TryLockError::WouldBlock)), "its lock is its own: {free:?}");
@@ -215,9 +214,9 @@ fn a_name_that_is_no_id_reads_nothing() {
 
 #[track_caller]
 fn refused(ran: &hearback_tests::Ran, why: &str) {
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(125), ""), "{ran:?}");
+    ran.refuses(125);
     assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(why), "not because it {why}: {ran:?}");
-    assert!(ran.stderr.contains("\ntip: ") && ran.stderr.contains("HEARBACK_HOME"), "{ran:?}");
+    ran.says("\ntip: ").says("HEARBACK_HOME");
 }
 
 /// Whatever is asked of a store that others may write is refused, and nothing is made in there.
@@ -268,7 +267,7 @@ fn it_is_enough_that_some_others_may_write_a_store() {
     }
     // That others may look at its name is no danger: what is inside is closed to them.
     let id = world.launch(["--", &program("exit-with"), "0"]);
-    assert_eq!(world.run(["wait", &id]).code, Some(0));
+    world.run(["wait", &id]).exits(0);
 }
 
 #[test]
@@ -288,7 +287,7 @@ fn a_link_to_the_store_is_followed_if_it_is_ours() {
     let shown = through(&text(&link), &["show", &id, "--json"]).ok();
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), world.show(&id), "by its real name");
     let launched = through(&text(&link), &["launch", "--", &program("exit-with"), "4"]).ok();
-    assert_eq!(world.run(["wait", &launched]).code, Some(4));
+    world.run(["wait", &launched]).exits(4);
     settled(world.home(), &launched);
 
     let Some(other) = give_away(&link) else { return };
@@ -310,7 +309,7 @@ fn a_link_to_the_store_is_followed_if_it_is_ours() {
 fn the_store_of_another_user_is_refused() {
     let world = World::new();
     let id = world.launch(["--", &program("exit-with"), "0"]);
-    assert_eq!(world.run(["wait", &id]).code, Some(0));
+    world.run(["wait", &id]).exits(0);
     settled(world.home(), &id);
 
     // Root in a user's store would leave files behind that the user can never change.
@@ -324,7 +323,7 @@ fn the_store_of_another_user_is_refused() {
     }
     assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
     take_back(world.home());
-    assert_eq!(world.show(&id)["state"], "done", "it is only about whose it is");
+    world.show(&id).because("it is only about whose it is").state_is("done");
 
     // And a user in root's. Elsewhere it takes that user's password to be another.
     #[cfg(unix)]
@@ -347,7 +346,7 @@ fn the_store_of_another_user_is_refused() {
         refused(&as_user(&["launch", "--", "/bin/true"]), "belongs to user 0");
         set_mode(world.home().parent().unwrap(), 0o700);
         refused(&as_user(&["list"]), "Permission denied");
-        assert_eq!(world.show(&id)["state"], "done", "its owner is not disturbed");
+        world.show(&id).because("its owner is not disturbed").state_is("done");
     }
 }
 
@@ -361,7 +360,7 @@ fn settings_that_somebody_else_wrote_are_ignored() {
     settled(world.home(), &id);
     let Some(other) = give_away(&config) else { return };
     let pruned = world.run(["prune"]);
-    assert_eq!((pruned.code, pruned.stdout.as_str()), (Some(0), ""), "{pruned:?}");
+    pruned.refuses(0);
     let why = format!("config.toml` was ignored: owned by user {other}");
     assert!(pruned.stderr.contains(&why), "{pruned:?}");
     take_back(&config);
@@ -516,7 +515,7 @@ fn a_secret_reaches_the_target_and_nobody_else() {
     };
     nowhere(&world);
     fs::write(go, "").unwrap();
-    assert_eq!(world.run(["wait", &id]).code, Some(0));
+    world.run(["wait", &id]).exits(0);
     nowhere(&world);
 
     // Neither does a start that fails tell.
@@ -682,14 +681,14 @@ mod full_and_read_only {
             assert!(left.is_empty(), "{case}: {left:?}");
         } else {
             assert_eq!(jobs.len(), 1, "{case}: {listed}");
-            assert_eq!(jobs[0]["id"], id, "{case}");
-            let wanted = if launched.code == Some(0) {
-                json!({"kind": "exited", "code": 3})
+            let job = Job::new(jobs[0].clone()).in_case(&case);
+            job.has("/id", id);
+            if launched.code == Some(0) {
+                job.exited(3);
             } else {
                 // Everything was ready but the log: the job is recorded, and says why it did not run.
-                json!({"kind": "failed_to_start", "error": jobs[0]["outcome"]["error"]})
-            };
-            assert_eq!(jobs[0]["outcome"], wanted, "{case}: {listed}");
+                job.outcome_is(json!({"kind": "failed_to_start", "error": job["outcome"]["error"]}));
+            }
         }
         let unfinished: Vec<_> = Snapshot::of(world.home())
             .paths()
@@ -741,16 +740,16 @@ mod full_and_read_only {
             fill(world);
 
             world.end_supervisor(&orphaned);
-            assert_eq!(world.run(["wait", &orphaned]).code, Some(125));
+            world.run(["wait", &orphaned]).exits(125);
             assert_eq!(read(&world.job_dir(&orphaned).join("end.json"))["outcome"]["kind"], "lost");
 
             fs::write(&go, "").unwrap();
             for (id, code) in [(&owed, 7), (&unowned, 8)] {
-                assert_eq!(world.run(["wait", id]).code, Some(code));
+                world.run(["wait", id]).exits(code);
                 let outcome = json!({"kind": "exited", "code": code});
                 assert_eq!(read(&world.job_dir(id).join("end.json"))["outcome"], outcome);
                 // The disk is as full as ever, and whoever asks is told.
-                assert_eq!(world.show(id)["outcome"], outcome);
+                world.show(id).outcome_is(outcome);
             }
             let listed = world.json(["list", "--json"]);
             assert!(listed.get("problems").is_none(), "{listed}");
@@ -758,11 +757,7 @@ mod full_and_read_only {
             world.run(["list"]).ok();
             world.run(["logs", &owed]).ok();
             let refused = world.run(["launch", "--", &program("exit-with"), "0"]);
-            assert_eq!((refused.code, refused.stdout.as_str()), (Some(125), ""), "{refused:?}");
-            assert!(
-                refused.stderr.contains(FULL) && refused.stderr.contains("tip: make room"),
-                "{refused:?}"
-            );
+            refused.refuses(125).says(FULL).says("tip: make room");
 
             empty(world);
             world.run(["reconcile"]).ok();
@@ -801,7 +796,7 @@ mod full_and_read_only {
             fill(world);
             empty(world);
             fs::write(go, "").unwrap();
-            assert_eq!(world.run(["wait", &id]).code, Some(0));
+            world.run(["wait", &id]).exits(0);
             assert_eq!(world.run(["logs", &id]).ok(), "after");
         });
     }
@@ -825,7 +820,7 @@ mod full_and_read_only {
             eventually("it has printed", || (!hearback_tests::lines(&waiting).is_empty()).then_some(()));
             empty(world);
             fs::write(more, "").unwrap();
-            assert_eq!(world.run(["wait", &id]).code, Some(0));
+            world.run(["wait", &id]).exits(0);
             let output = world.show(&id)["output"].clone();
             assert_eq!(output["bytes"], if cfg!(windows) { 640_007 } else { 640_006 }, "{output}");
             assert!(output["dropped"].as_u64().unwrap() > 300_000, "{output}");
@@ -869,16 +864,14 @@ mod full_and_read_only {
                 [&past, &owed, &runs, &orphaned].map(find)
             };
             assert_eq!(states(&world), ["failed", "failed", "running", "failed"]);
-            assert_eq!(world.show(&orphaned)["outcome"]["reason"], "supervisor_died");
+            world.show(&orphaned).has("/outcome/reason", "supervisor_died");
             assert_eq!(world.run(["logs", &past]).ok(), "hello");
             for (id, code) in [(&past, 3), (&owed, 4), (&orphaned, 125)] {
                 world.run(["show", id]).ok();
-                assert_eq!(world.run(["wait", id]).code, Some(code));
+                world.run(["wait", id]).exits(code);
             }
             let refused = world.run(["launch", "--", &exit_with, "0"]);
-            assert_eq!((refused.code, refused.stdout.as_str()), (Some(125), ""), "{refused:?}");
-            assert!(refused.stderr.contains(READ_ONLY), "{refused:?}");
-            assert!(refused.stderr.contains("tip: point HEARBACK_HOME"), "{refused:?}");
+            refused.refuses(125).says(READ_ONLY).says("tip: point HEARBACK_HOME");
             for args in [&["reconcile"][..], &["prune", "--max-jobs", "0"]] {
                 let ran = world.run(args);
                 assert_eq!(ran.code, Some(125), "what cannot be done is not said to be: {ran:?}");
@@ -890,7 +883,7 @@ mod full_and_read_only {
             assert_eq!(states(&world)[2], "running", "nobody but its supervisor may say how");
             assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
             mount.change("bind,rw");
-            assert_eq!(world.run(["wait", &runs]).code, Some(5));
+            world.run(["wait", &runs]).exits(5);
             assert_eq!(states(&world), ["failed"; 4]);
             assert_eq!(
                 read(&world.job_dir(&orphaned).join("end.json"))["outcome"]["reason"],

@@ -45,7 +45,7 @@ pub use owner::{Forbidden, forbid_reading, give_away, me, take_back};
 pub use process::{alive, go_on, kill_hard, kill_if_there, stop};
 #[cfg(any(target_os = "linux", windows))]
 pub use process::{carrying, start_ticks};
-pub use run::{KillOnDrop, Ran, bin, run};
+pub use run::{KillOnDrop, Ran, bin, copy_program, run};
 pub use skip::skipped;
 pub use snapshot::Snapshot;
 #[cfg(windows)]

@@ -141,3 +141,19 @@ pub fn bin(name: &str) -> PathBuf {
     assert!(path.is_file(), "build the programs too: cargo test --workspace");
     path
 }
+
+/// Copies hearback or a fixture program, so that the copy can be started at once.
+///
+/// On Unix another process does it. No program can be started that somebody has open for writing, and a child that
+/// another thread starts meanwhile has what we have open, until it becomes its program.
+#[track_caller]
+pub fn copy_program(name: &str, to: impl AsRef<Path>) {
+    #[cfg(unix)]
+    {
+        let mut copy = Command::new("cp");
+        copy.arg(bin(name)).arg(to.as_ref()).stdin(Stdio::null());
+        run(copy).ok();
+    }
+    #[cfg(windows)]
+    fs_err::copy(bin(name), to).unwrap();
+}

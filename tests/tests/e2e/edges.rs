@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use hearback_tests::{World, alive, args, bin, eventually, lines, run};
+use hearback_tests::{World, alive, args, bin, copy_program, eventually, lines, run};
 
 /// Copies a store, without the bells of its supervisors.
 fn copy(from: &Path, to: &Path) {
@@ -50,7 +50,7 @@ fn a_leftover_whose_name_is_cut_inside_a_character_is_ended_too() {
     let world = World::new();
     let (sleeper, witness) = (world.scratch("программа_сон"), world.scratch("witness"));
     let sleeper = sleeper.with_extension(std::env::consts::EXE_EXTENSION);
-    fs_err::copy(bin("hold"), &sleeper).unwrap();
+    copy_program("hold", &sleeper);
     let hold = args!["--", bin("act"), "detach", sleeper, world.scratch("never"), "--witness", witness, ";"];
     let id = world.launch(hold.into_iter().chain(args!["until", "1", witness, "exit", "3"]));
     assert_eq!(world.run(["wait", &id]).code, Some(3));

@@ -94,7 +94,7 @@ fn a_line_that_was_cut_short_spoils_no_other() {
 #[cfg(any(target_os = "linux", windows))]
 fn upgrade(program: &Path) -> Option<PathBuf> {
     let (old, new) = (program.with_extension("old"), program.with_extension("new"));
-    fs::copy(bin("hearback"), &new).unwrap();
+    hearback_tests::copy_program("hearback", &new);
     if cfg!(windows) {
         fs::rename(program, &old).unwrap();
     }
@@ -106,7 +106,7 @@ fn upgrade(program: &Path) -> Option<PathBuf> {
 #[cfg(any(target_os = "linux", windows))]
 fn installed(outbox: &Outbox) -> PathBuf {
     let program = outbox.world.scratch(format!("hearback{}", std::env::consts::EXE_SUFFIX));
-    fs::copy(bin("hearback"), &program).unwrap();
+    hearback_tests::copy_program("hearback", &program);
     program
 }
 

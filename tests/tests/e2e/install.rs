@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fs_err as fs;
-use hearback_tests::{Ran, World, bin, lines, run};
+use hearback_tests::{Ran, World, bin, copy_program, lines, run};
 use serde_json::{Value, json};
 
 /// A user of their own, with a service manager that writes down what it is told.
@@ -20,7 +20,7 @@ impl User {
         fs::create_dir_all(user.world.scratch("bin")).unwrap();
         for manager in ["systemctl", "launchctl", "schtasks"] {
             let named = user.world.scratch("bin").join(format!("{manager}{}", env::consts::EXE_SUFFIX));
-            fs::copy(bin("record"), named).unwrap();
+            copy_program("record", named);
         }
         user
     }

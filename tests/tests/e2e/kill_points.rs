@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fs_err as fs;
-use hearback_tests::{Chance, Outbox, bin, carrying, eventually, is_full, lines, outside};
+use hearback_tests::{Chance, Outbox, bin, carrying, copy_program, eventually, is_full, lines, outside};
 use serde_json::json;
 
 /// What a target returns. Whoever sees a success saw the code of a kill on close.
@@ -61,7 +61,7 @@ impl Scene {
         let settings = "retry_first = \"10ms\"\nretry_most = \"50ms\"\nattempts = 20";
         let outbox = Outbox::with(settings, "", &["0"]);
         let (hearback, kills) = (outbox.world.scratch("victim.exe"), outbox.world.scratch("kills"));
-        fs::copy(bin("hearback"), &hearback).unwrap();
+        copy_program("hearback", &hearback);
         fs::create_dir(&kills).unwrap();
         let script = outbox.world.scratch("killer.sh");
         fs::write(&script, KILLER).unwrap();

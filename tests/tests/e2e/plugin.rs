@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fs_err as fs;
-use hearback_tests::{World, bin};
+use hearback_tests::{World, copy_program};
 use serde_json::Value;
 
 const HELLO: &str = r#"say {"hearback_sink":{"versions":[1]}}"#;
@@ -11,7 +11,7 @@ const HELLO: &str = r#"say {"hearback_sink":{"versions":[1]}}"#;
 /// A plugin that takes these steps.
 fn plugin(world: &World, steps: &str) -> PathBuf {
     let path = world.scratch(format!("plugin{}", std::env::consts::EXE_SUFFIX));
-    fs::copy(bin("plugin"), &path).unwrap();
+    copy_program("plugin", &path);
     let mut beside = path.clone().into_os_string();
     beside.push(".steps");
     fs::write(PathBuf::from(beside), steps).unwrap();

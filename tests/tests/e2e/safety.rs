@@ -335,7 +335,7 @@ fn the_store_of_another_user_is_refused() {
             set_mode(path, 0o755);
         }
         let copy = elsewhere.home().with_file_name("hearback");
-        fs::copy(bin("hearback"), &copy).unwrap();
+        hearback_tests::copy_program("hearback", &copy);
         let as_user = |args: &[&str]| {
             let mut command = Command::new(&copy);
             world.settle(&mut command);

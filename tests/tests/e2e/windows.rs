@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hearback_tests::{
-    KillOnDrop, Ran, World, alive, args, bin, carrying, eventually, is_real_windows, lines, outside, run,
+    KillOnDrop, Ran, World, alive, args, bin, carrying, copy_program, eventually, is_real_windows, lines,
+    outside, run,
 };
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ fn a_plugin_can_be_a_batch_file_in_front_of_another_program() {
     let world = World::new();
     let (folder, program) = (world.scratch("plugins"), world.scratch("speaker.exe"));
     fs_err::create_dir(&folder).unwrap();
-    fs_err::copy(bin("plugin"), &program).unwrap();
+    copy_program("plugin", &program);
     let steps = "say {\"hearback_sink\":{\"versions\":[1]}}\nanswer rightly";
     fs_err::write(world.scratch("speaker.exe.steps"), steps).unwrap();
     let batch = format!("@\"{}\" %*\r\n", program.display());

@@ -29,8 +29,8 @@ const STRAY_VARIABLES: [&str; 9] = [
 /// it.
 ///
 /// On Linux, dropping it kills whatever still carries this world's home, or the mark of one of its jobs, in
-/// its environment; on Windows the supervisors that its records name, and with them their trees. Elsewhere a
-/// test has to end its own jobs.
+/// its environment; on Windows the supervisors that its records name, and with them their trees, and whoever carries this
+/// home if the test has failed or the place cannot be removed. Elsewhere a test has to end its own jobs.
 #[derive(Debug)]
 pub struct World {
     home: PathBuf,
@@ -189,6 +189,14 @@ impl Drop for World {
         #[cfg(target_os = "linux")]
         crate::linux::end_processes_of(&self.home);
         #[cfg(windows)]
-        crate::windows::end_processes_of(&self.home);
+        {
+            crate::windows::end_recorded(&self.home);
+            // To look at every process there is takes long under Wine. Who still works in a folder mostly keeps it
+            // from being removed, and after a failure anybody may be left.
+            let root = self.home.parent().expect("the home is in a folder of its own");
+            if std::thread::panicking() || fs::remove_dir_all(root).is_err() {
+                crate::windows::end_others(&self.home);
+            }
+        }
     }
 }

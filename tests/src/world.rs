@@ -29,8 +29,9 @@ const STRAY_VARIABLES: [&str; 9] = [
 /// it.
 ///
 /// On Linux, dropping it kills whatever still carries this world's home, or the mark of one of its jobs, in
-/// its environment; on Windows the supervisors that its records name, and with them their trees, and whoever carries this
-/// home if the test has failed or the place cannot be removed. Elsewhere a test has to end its own jobs.
+/// its environment; on Windows the supervisors that its records name, and with them their trees, and whoever
+/// carries this home if the test has failed or the place cannot be removed. Elsewhere a test has to end its own
+/// jobs.
 #[derive(Debug)]
 pub struct World {
     home: PathBuf,

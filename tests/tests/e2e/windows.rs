@@ -1,7 +1,6 @@
 //! What only Windows has: batch files, codes of 32 bits, Job Objects. And, under Wine, a kill from outside.
 #![cfg(windows)]
 
-use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 

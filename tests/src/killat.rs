@@ -79,8 +79,7 @@ pub fn count(world: &World, how: &[&str], args: &[impl AsRef<OsStr>]) -> usize {
 /// At which of these calls to kill: at all of them with `HEARBACK_TEST_FULL`, else at about as many as are wanted.
 /// Under Wine, where each takes seconds, it is a tenth of those, by chance.
 pub fn points(calls: RangeInclusive<usize>, wanted: usize) -> Vec<usize> {
-    let is_full = std::env::var_os("HEARBACK_TEST_FULL").is_some();
-    let wanted = if is_full { usize::MAX } else { wanted.div_ceil(scaled(1, 10)) };
+    let wanted = if crate::is_full() { usize::MAX } else { wanted.div_ceil(scaled(1, 10)) };
     let (stride, last) = (calls.clone().count().div_ceil(wanted), *calls.end());
     let mut points: Vec<_> = calls.step_by(stride).collect();
     if is_wine() && stride > 1 {

@@ -6,7 +6,10 @@
     reason = "the harness starts ordinary programs and waits by the real clock"
 )]
 
+mod args;
+mod campaign;
 mod chance;
+mod job;
 pub mod killat;
 mod link;
 #[cfg(target_os = "linux")]
@@ -30,7 +33,9 @@ mod terminal;
 mod windows;
 mod world;
 
+pub use campaign::{is_full, rounds};
 pub use chance::Chance;
+pub use job::Job;
 pub use link::{link_file, link_folder};
 pub use look::{eventually, lines, witness};
 #[cfg(any(target_os = "linux", windows))]
@@ -40,7 +45,7 @@ pub use owner::{Forbidden, forbid_reading, give_away, me, take_back};
 pub use process::{alive, go_on, kill_hard, kill_if_there, stop};
 #[cfg(any(target_os = "linux", windows))]
 pub use process::{carrying, start_ticks};
-pub use run::{KillOnDrop, Ran, bin, run};
+pub use run::{KillOnDrop, Ran, bin, copy_program, run};
 pub use skip::skipped;
 pub use snapshot::Snapshot;
 #[cfg(windows)]

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use fs_err as fs;
 use serde_json::Value;
 
-use crate::{KillOnDrop, Ran, World, bin, eventually, lines, run};
+use crate::{Job, KillOnDrop, Ran, World, bin, eventually, lines, run};
 
 /// A world whose settings send follow-ups to the fixture `sink`, which bears witness.
 #[derive(Debug)]
@@ -206,7 +206,7 @@ impl Outbox {
 
     /// Waits until the follow-up of a job is in one of these states, looking at it as anybody would. Returns the job.
     #[track_caller]
-    pub fn until(&self, id: &str, states: &[&str]) -> Value {
+    pub fn until(&self, id: &str, states: &[&str]) -> Job {
         eventually(&format!("{id} is {states:?}"), || {
             let job = self.world.show(id);
             states.contains(&job["follow_up"]["state"].as_str()?).then_some(job)

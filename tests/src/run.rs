@@ -1,6 +1,7 @@
 //! Running a program to its end.
 
 use std::env;
+use std::fmt::{self, Display, Formatter};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -27,8 +28,43 @@ impl Ran {
     /// Asserts that it succeeded, and returns its output without the surrounding white space.
     #[track_caller]
     pub fn ok(&self) -> String {
-        assert_eq!(self.code, Some(0), "\n--- stdout\n{}\n--- stderr\n{}", self.stdout, self.stderr);
+        self.exits(0);
         self.stdout.trim().to_owned()
+    }
+
+    /// Asserts that it ended with this exit code.
+    #[track_caller]
+    pub fn exits(&self, code: i32) -> &Ran {
+        assert_eq!(self.code, Some(code), "{self}");
+        self
+    }
+
+    /// Asserts that it refused: it ended with this exit code and printed nothing but diagnostics.
+    #[track_caller]
+    pub fn refuses(&self, code: i32) -> &Ran {
+        self.exits(code);
+        assert!(self.stdout.is_empty(), "it refused, and printed something: {self}");
+        self
+    }
+
+    /// Asserts that its diagnostics contain this.
+    #[track_caller]
+    pub fn says(&self, text: &str) -> &Ran {
+        assert!(self.stderr.contains(text), "it does not say `{text}`: {self}");
+        self
+    }
+
+    /// Asserts that its output contains this.
+    #[track_caller]
+    pub fn prints(&self, text: &str) -> &Ran {
+        assert!(self.stdout.contains(text), "it does not print `{text}`: {self}");
+        self
+    }
+}
+
+impl Display for Ran {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}\n--- stdout\n{}\n--- stderr\n{}", self.code, self.stdout, self.stderr)
     }
 }
 
@@ -104,4 +140,20 @@ pub fn bin(name: &str) -> PathBuf {
     let path = folder.join(format!("{name}{}", env::consts::EXE_SUFFIX));
     assert!(path.is_file(), "build the programs too: cargo test --workspace");
     path
+}
+
+/// Copies hearback or a fixture program, so that the copy can be started at once.
+///
+/// On Unix another process does it. No program can be started that somebody has open for writing, and a child that
+/// another thread starts meanwhile has what we have open, until it becomes its program.
+#[track_caller]
+pub fn copy_program(name: &str, to: impl AsRef<Path>) {
+    #[cfg(unix)]
+    {
+        let mut copy = Command::new("cp");
+        copy.arg(bin(name)).arg(to.as_ref()).stdin(Stdio::null());
+        run(copy).ok();
+    }
+    #[cfg(windows)]
+    fs_err::copy(bin(name), to).unwrap();
 }

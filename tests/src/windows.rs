@@ -8,11 +8,19 @@ use hearback_core::port::process::ProcessControl;
 use hearback_platform::Native;
 use serde_json::Value;
 
-/// Ends every supervisor, and with it its tree, what was kept of a tree, and whoever else works in this world.
-pub(crate) fn end_processes_of(home: &Path) {
+/// Ends every supervisor that a record names, and with it its tree, and what was kept of a tree.
+pub(crate) fn end_recorded(home: &Path) {
+    end(supervisors(home).into_iter().chain(named(home, "target.json", "/process")));
+}
+
+/// Ends whoever else works in this world. Takes a look at every process there is.
+pub(crate) fn end_others(home: &Path) {
+    end(carrying(&format!("HEARBACK_HOME={}", home.display())));
+}
+
+fn end(processes: impl IntoIterator<Item = ProcessIdentity>) {
     let native = Native::default();
-    let at_work = carrying(&format!("HEARBACK_HOME={}", home.display()));
-    for who in supervisors(home).into_iter().chain(named(home, "target.json", "/process")).chain(at_work) {
+    for who in processes {
         // Only what is still exactly the process that was recorded, or found.
         let _ = native.end_by_force(&who);
     }

@@ -9,7 +9,7 @@ use fs_err as fs;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Ran, alive, bin, eventually, run};
+use crate::{Job, Ran, alive, bin, eventually, run};
 
 /// Variables through which the tests' own surroundings could choose a session or change what is printed.
 const STRAY_VARIABLES: [&str; 9] = [
@@ -29,8 +29,9 @@ const STRAY_VARIABLES: [&str; 9] = [
 /// it.
 ///
 /// On Linux, dropping it kills whatever still carries this world's home, or the mark of one of its jobs, in
-/// its environment; on Windows the supervisors that its records name, and with them their trees. Elsewhere a
-/// test has to end its own jobs.
+/// its environment; on Windows the supervisors that its records name, and with them their trees, and whoever
+/// carries this home if the test has failed or the place cannot be removed. Elsewhere a test has to end its own
+/// jobs.
 #[derive(Debug)]
 pub struct World {
     home: PathBuf,
@@ -108,8 +109,8 @@ impl World {
 
     /// What `show JOB --json` says.
     #[track_caller]
-    pub fn show(&self, id: &str) -> Value {
-        self.json(["show", id, "--json"])
+    pub fn show(&self, id: &str) -> Job {
+        Job::new(self.json(["show", id, "--json"]))
     }
 
     /// The job's folder, wherever it is now.
@@ -189,6 +190,14 @@ impl Drop for World {
         #[cfg(target_os = "linux")]
         crate::linux::end_processes_of(&self.home);
         #[cfg(windows)]
-        crate::windows::end_processes_of(&self.home);
+        {
+            crate::windows::end_recorded(&self.home);
+            // To look at every process there is takes long under Wine. Who still works in a folder mostly keeps it
+            // from being removed, and after a failure anybody may be left.
+            let root = self.home.parent().expect("the home is in a folder of its own");
+            if std::thread::panicking() || fs::remove_dir_all(root).is_err() {
+                crate::windows::end_others(&self.home);
+            }
+        }
     }
 }

@@ -76,7 +76,7 @@ mod tests {
     fn tests_may_spell_names() {
         let text = "let a = \"end.json\";\n#[cfg(test)]\nmod tests { const A: &str = \"end.json\"; }\n";
         assert_eq!(check_at("crates/store/src/read.rs", text), [1]);
-        for path in ["crates/store/tests/a.rs", "crates/store/src/read/tests.rs", "tests/tests/kill.rs"] {
+        for path in ["crates/store/tests/a.rs", "crates/store/src/read/tests.rs", "tests/tests/e2e/kill.rs"] {
             assert_eq!(check_at(path, text), [0; 0], "{path}");
         }
     }

@@ -117,11 +117,11 @@ fn there_too() {}
 
     #[test]
     fn a_test_that_windows_lacks_is_found_with_its_reason() {
-        let found = absent("tests/tests/kill.rs", TESTS);
+        let found = absent("tests/tests/e2e/kill.rs", TESTS);
         let shown: Vec<_> = found.iter().map(|test| (test.name.as_str(), test.reason.as_deref())).collect();
         assert_eq!(shown, [("by_signal", Some("signals.")), ("unexplained", None)]);
         assert_eq!(absent("crates/platform/src/unix/bell.rs", TESTS), []);
-        let findings = check("tests/tests/kill.rs", TESTS);
+        let findings = check("tests/tests/e2e/kill.rs", TESTS);
         assert_eq!(super::super::finding::lines_of(&findings), [14]);
     }
 
@@ -129,9 +129,9 @@ fn there_too() {}
     fn a_file_can_have_one_reason_for_all() {
         let text =
             "//! Doc.\n// Not on Windows: ptrace.\n#![cfg(target_os = \"linux\")]\n\n#[test]\nfn a() {}\n";
-        let found = absent("tests/tests/killat.rs", text);
+        let found = absent("tests/tests/e2e/killat.rs", text);
         assert_eq!(found, [Absent { name: "a".into(), line: 6, reason: Some("ptrace.".into()) }]);
-        assert_eq!(absent("tests/tests/killat.rs", &text.replace("// Not on", "// On"))[0].reason, None);
+        assert_eq!(absent("tests/tests/e2e/killat.rs", &text.replace("// Not on", "// On"))[0].reason, None);
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod unix {
 fn c() {}
 ";
         let shown: Vec<_> =
-            absent("tests/tests/a.rs", text).into_iter().map(|test| (test.name, test.reason)).collect();
+            absent("tests/tests/e2e/a.rs", text).into_iter().map(|test| (test.name, test.reason)).collect();
         let expected = [("a", "ptys."), ("b", "umask.")];
         assert_eq!(shown, expected.map(|(name, reason)| (name.to_owned(), Some(reason.to_owned()))));
     }

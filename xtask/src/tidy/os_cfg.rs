@@ -73,7 +73,7 @@ mod tests {
         ] {
             assert_eq!(check_at("crates/store/src/a.rs", line), [1], "{line}");
             assert_eq!(check_at("crates/platform/src/a.rs", line), [0; 0], "{line}");
-            assert_eq!(check_at("tests/tests/a.rs", line), [0; 0], "{line}");
+            assert_eq!(check_at("tests/tests/e2e/a.rs", line), [0; 0], "{line}");
         }
     }
 

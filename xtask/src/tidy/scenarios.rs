@@ -150,7 +150,7 @@ mod tests {
     const HEAD: &str = "| # | status | what happens | tests |\n| --- | --- | --- | --- |\n";
 
     fn check_table(rows: &str, code: &str) -> Vec<String> {
-        let functions = functions(&RustFile::new("tests/tests/a.rs", code));
+        let functions = functions(&RustFile::new("tests/tests/e2e/a.rs", code));
         let findings = check(Some(&format!("{HEAD}{rows}\n")), &functions);
         findings.iter().map(Finding::to_string).collect()
     }
@@ -188,14 +188,14 @@ mod tests {
     #[test]
     fn a_test_needs_its_row() {
         let code = "\nfn scenario_2_a() {}\n";
-        assert_one(&check_table("", code), "tests/tests/a.rs:2: ", "has no row 2");
-        assert_one(&check_table("| 2 | planned | a | |", code), "tests/tests/a.rs:2: ", "planned");
+        assert_one(&check_table("", code), "tests/tests/e2e/a.rs:2: ", "has no row 2");
+        assert_one(&check_table("| 2 | planned | a | |", code), "tests/tests/e2e/a.rs:2: ", "planned");
         let unlisted =
             check_table("| 2 | done | a | `scenario_2_b` |", "fn scenario_2_b() {}\nfn scenario_2_a() {}");
-        assert_one(&unlisted, "tests/tests/a.rs:2: ", "does not list `scenario_2_a`");
+        assert_one(&unlisted, "tests/tests/e2e/a.rs:2: ", "does not list `scenario_2_a`");
         assert_one(
             &check_table("", "fn scenario_two() {}"),
-            "tests/tests/a.rs:1: ",
+            "tests/tests/e2e/a.rs:1: ",
             "is not `scenario_<number>_",
         );
     }

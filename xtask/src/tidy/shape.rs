@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_file_of_ours_needs_a_header() {
-        assert_eq!(lines_of(&header("tests/tests/kill.rs", "use std::fs;\n//! Late.\n")), [1]);
+        assert_eq!(lines_of(&header("tests/tests/e2e/kill.rs", "use std::fs;\n//! Late.\n")), [1]);
         assert_eq!(lines_of(&header("crates/core/src/job.rs", "// Not a doc comment.\n")), [1]);
         assert_eq!(header("crates/core/src/job.rs", "//! Jobs.\n"), []);
         assert_eq!(header("examples/demo.rs", "fn main() {}\n"), []);

@@ -308,7 +308,9 @@ mod tests {
     use super::super::job::{EXIT_FORCED, LETS_GO};
     use super::*;
     use hearback_core::port::executor::BOUND_TO_CALLER;
-    use hearback_core::port::process::{Heard, Presence, ProcessControl, SupervisorRequest, SweepReport};
+    use hearback_core::port::process::{
+        Presence, ProcessControl, SupervisorReply, SupervisorRequest, SweepReport,
+    };
     use hearback_core::testing::{sample, suite};
     use hearback_core::{CommandLine, OsText};
     use windows_sys::Win32::System::JobObjects::JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
@@ -539,7 +541,7 @@ mod tests {
             env: vec![("TOLD".into(), Some(told))],
         };
         let mut link = detach::spawn_supervisor(&request).unwrap();
-        assert_eq!(link.hear(LONG), Heard::Gone);
+        assert_eq!(link.hear(LONG), SupervisorReply::Gone);
     }
 
     /// What a supervisor survives whose launcher is in a Job Object with these limits.

@@ -2,19 +2,13 @@
 
 use std::io;
 
-use super::Process;
+use super::{Process, Stat};
 use crate::SUPERVISE_COMMAND;
 use crate::mark::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
 
-/// What hearback reads of a process's stat file.
+/// What a process's stat file tells of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stat {
-    pub(crate) pid: u32,
-    pub(crate) parent: u32,
-    pub(crate) group: u32,
-    pub(crate) session: u32,
-    /// Clock ticks between boot and start.
-    pub(crate) started: u64,
+pub(super) struct Life {
     state: u8,
     flags: u64,
     threads: u64,
@@ -50,26 +44,29 @@ impl Stat {
             group: small(5)?,
             session: small(6)?,
             started: number(22)?,
-            state: *fields.first()?.as_bytes().first()?,
-            flags: number(9)?,
-            threads: number(20)?,
+            life: Life {
+                state: *fields.first()?.as_bytes().first()?,
+                flags: number(9)?,
+                threads: number(20)?,
+            },
         })
-    }
-
-    /// A process that is ending, or has ended and only waits to be reaped, is none.
-    pub(crate) fn is_dead(&self) -> bool {
-        // The state is that of the first thread, which may end while others run on.
-        self.threads <= 1 && (matches!(self.state, b'Z' | b'X' | b'x') || self.flags & PF_EXITING != 0)
     }
 
     /// By a signal; one that a debugger holds is none of those.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.state == b'T'
+        self.life.state == b'T'
     }
 
     #[cfg(test)]
     pub(crate) fn ended(self) -> Self {
-        Self { state: b'Z', ..self }
+        Self { life: Life { state: b'Z', ..self.life }, ..self }
+    }
+}
+
+impl Life {
+    pub(super) fn is_dead(self) -> bool {
+        // The state is that of the first thread, which may end while others run on.
+        self.threads <= 1 && (matches!(self.state, b'Z' | b'X' | b'x') || self.flags & PF_EXITING != 0)
     }
 }
 

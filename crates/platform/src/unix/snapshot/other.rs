@@ -4,23 +4,15 @@ use std::io;
 
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 
-use super::Process;
+use super::{Process, Stat};
 use crate::mark::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
 
-/// What hearback needs to know of a process.
+/// Only living processes are shown, so there is nothing to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stat {
-    pub(crate) pid: u32,
-    pub(crate) parent: u32,
-    pub(crate) group: u32,
-    pub(crate) session: u32,
-    /// The kernel's own start time; sysinfo's is whole seconds and no identity.
-    pub(crate) started: u64,
-}
+pub(super) struct Life;
 
-impl Stat {
-    /// Only the living are shown.
-    pub(crate) fn is_dead(&self) -> bool {
+impl Life {
+    pub(super) fn is_dead(self) -> bool {
         false
     }
 }
@@ -47,7 +39,9 @@ pub(crate) fn each(mut visit: impl FnMut(Process)) -> io::Result<()> {
             parent: process.parent().map_or(0, |parent| parent.as_u32()),
             group: number(nix::unistd::getpgid(Some(raw))),
             session: number(nix::unistd::getsid(Some(raw))),
+            // sysinfo's start time is whole seconds, and no identity.
             started: who.started,
+            life: Life,
         };
         visit(Process {
             stat,

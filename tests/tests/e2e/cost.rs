@@ -1,0 +1,128 @@
+//! What hearback costs: an idle supervisor sleeps, and a launch does not mind how many jobs there are.
+#![cfg(any(target_os = "linux", windows))]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hearback_core::JobId;
+use hearback_tests::{World, bin, eventually, is_full, killat};
+
+/// What the kernel tells of the supervisor of a job: of each of its threads.
+fn threads(world: &World, id: &str) -> Vec<PathBuf> {
+    #[cfg(windows)]
+    let tasks = {
+        let of_the_host = hearback_tests::outside::find(&format!("__supervise {id}"));
+        assert_eq!(of_the_host.len(), 1, "{of_the_host:?}");
+        assert!(hearback_tests::alive(world.supervisor(id)));
+        format!(r"Z:\proc\{}\task", of_the_host[0])
+    };
+    #[cfg(not(windows))]
+    let tasks = format!("/proc/{}/task", world.supervisor(id));
+    fs_err::read_dir(tasks).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// How often a thread has been given a processor, as the kernel counts it.
+#[cfg(not(windows))]
+fn activity(thread: &Path) -> u64 {
+    let status = fs_err::read_to_string(thread.join("status")).unwrap();
+    let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+    counts.map(|line| line.rsplit('\t').next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+/// How much a thread has read and written. Wine stops everybody for a moment into whom somebody looks, and other tests
+/// do; but nobody who wakes there by itself does anything without asking Wine's server.
+#[cfg(windows)]
+fn activity(thread: &Path) -> u64 {
+    let io = fs_err::read_to_string(thread.join("io")).unwrap();
+    let counts = io.lines().filter(|line| line.starts_with("rchar") || line.starts_with("wchar"));
+    counts.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+fn state(thread: &Path) -> char {
+    let stat = fs_err::read_to_string(thread.join("stat")).unwrap();
+    stat.rsplit(") ").next().unwrap().chars().next().unwrap()
+}
+
+#[test]
+fn an_idle_supervisor_never_wakes_up() {
+    #[cfg(windows)]
+    if !hearback_tests::outside::is_there("how often somebody wakes") {
+        return;
+    }
+    let world = World::new();
+    let ids: Vec<_> =
+        (0..5).map(|_| world.launch(["--".into(), bin("hold"), world.scratch("never")])).collect();
+    let threads: Vec<_> = ids.iter().flat_map(|id| threads(&world, id)).collect();
+    for thread in &threads {
+        eventually("the supervisor sleeps", || (state(thread) == 'S').then_some(()));
+    }
+    let count = || -> Vec<_> { threads.iter().map(|thread| activity(thread)).collect() };
+    let before = count();
+    // That nothing happens can only be seen by watching for a while.
+    let full = is_full();
+    std::thread::sleep(Duration::from_secs(if full { 20 } else { 4 }));
+    assert_eq!(before, count());
+}
+
+/// Fills a store with jobs, half of them open and half of them in history.
+fn fill(world: &World, template: &Path, from: u64, to: u64) {
+    let folders: Vec<_> = (from..to)
+        .map(|n| {
+            let id = JobId::mint(1_763_000_000_000 + n * 10_000, n);
+            if n % 2 == 0 {
+                world.home().join("jobs").join(id.as_str())
+            } else {
+                world.home().join("history").join(id.era()).join(id.as_str())
+            }
+        })
+        .collect();
+    // One fact makes a folder a job; a launch must not look at any of them.
+    copy_into(&folders, &template.join("spec.json"), world);
+}
+
+#[cfg(not(windows))]
+fn copy_into(folders: &[PathBuf], fact: &Path, _world: &World) {
+    for folder in folders {
+        fs_err::create_dir_all(folder).unwrap();
+        fs_err::hard_link(fact, folder.join(fact.file_name().unwrap())).unwrap();
+    }
+}
+
+/// The host is done with thousands of folders before Wine has made a hundred.
+#[cfg(windows)]
+fn copy_into(folders: &[PathBuf], fact: &Path, world: &World) {
+    use hearback_tests::outside::{run, unix};
+    let list = world.scratch("folders");
+    let paths: String = folders.iter().map(|folder| unix(folder) + "\n").collect();
+    fs_err::write(&list, paths).unwrap();
+    let script = r#"
+        xargs mkdir -p <"$1" &&
+        sed 's|$|/spec.json|' "$1" | xargs -n 500 sh -c 'tee "$@" <"$0" >/dev/null' "$2"
+    "#;
+    run("sh", &["-c", script, "sh", &unix(&list), &unix(fact)]).ok();
+}
+
+/// System calls of one launch, the launcher's own. Under Wine what it asks and writes.
+fn calls_of_a_launch(world: &World) -> usize {
+    let program = bin("exit-with").display().to_string();
+    killat::count(world, &["--only", "launcher"], &["launch", "--", &program, "0"])
+}
+
+#[test]
+fn a_launch_costs_the_same_with_10_and_with_10000_jobs() {
+    if !killat::is_there() {
+        return;
+    }
+    let world = World::new();
+    let id = world.launch(["--session".into(), "s".into(), "--".into(), bin("exit-with"), "0".into()]);
+    world.run(["wait", &id]).ok();
+    let template = world.job_dir(&id);
+    fill(&world, &template, 0, 10);
+    let few = calls_of_a_launch(&world);
+    fill(&world, &template, 10, 10_000);
+    let many = calls_of_a_launch(&world);
+    // A launcher that has to wait for its answer makes a call or two more than one that does not.
+    #[cfg(windows)]
+    hearback_tests::outside::run("rm", &["-rf", &hearback_tests::outside::unix(world.home())]).ok();
+    assert!(many.abs_diff(few) <= 4, "{few} system calls with 10 jobs, {many} with 10,000");
+}

@@ -1,0 +1,160 @@
+//! Programs that embed hearback: their jobs outlive them, and nothing of a job is left with them.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use hearback_tests::{KillOnDrop, World, args, bin, lines, run};
+use serde_json::json;
+
+fn embedder(world: &World, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(bin("embedder"));
+    world.settle(&mut command);
+    command.args(args);
+    command
+}
+
+#[test]
+fn a_program_that_embeds_hearback_hears_how_its_job_ended() {
+    let world = World::new();
+    let ran = run(embedder(&world, args!["--wait", "60000", "--", bin("exit-with"), "3", "--print", "hi"]));
+    let printed = ran.ok();
+    let (id, outcome) = printed.split_once('\n').unwrap();
+    assert_eq!(outcome, "failed: exit code 3");
+    assert_eq!(world.run(["wait", id]).code, Some(3));
+    assert_eq!(world.run(["logs", id]).ok(), "hi");
+    assert_eq!(world.show(id)["command"], json!([bin("exit-with"), "3", "--print", "hi"]));
+}
+
+#[test]
+fn a_job_outlives_the_program_that_launched_it() {
+    let world = World::new();
+    let go = world.scratch("go");
+    let ran = run(embedder(&world, args!["--wait", "50", "--", bin("hold"), go, "--code", "4"]));
+    let printed = ran.ok();
+    let (id, outcome) = printed.split_once('\n').unwrap();
+    assert_eq!(outcome, "still running");
+    assert_eq!(world.show(id)["state"], "running");
+    fs_err::write(&go, "").unwrap();
+    assert_eq!(world.run(["wait", id]).code, Some(4));
+}
+
+#[test]
+fn a_job_outlives_the_violent_end_of_the_program_that_launched_it() {
+    let world = World::new();
+    let go = world.scratch("go");
+    let mut command = embedder(&world, args!["--stay", world.scratch("never"), "--", bin("hold"), go]);
+    let mut child = KillOnDrop(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut id = String::new();
+    BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut id).unwrap();
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
+    assert_eq!(world.show(id.trim())["state"], "running");
+    fs_err::write(&go, "").unwrap();
+    world.run(["wait", id.trim()]).ok();
+}
+
+#[test]
+fn a_program_that_forgot_to_supervise_is_told_so_and_runs_nothing() {
+    let world = World::new();
+    let witness = world.scratch("witness");
+    let job = args!["--", bin("exit-with"), "0", "--witness", witness];
+    let ran = run(embedder(&world, [&args!["--forget"][..], &job].concat()));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.stderr.contains("nothing was run") && ran.stderr.contains("supervise_if_asked"), "{ran:?}");
+    assert!(lines(&witness).is_empty());
+    assert_eq!(fs_err::read_dir(world.home().join("jobs")).unwrap().count(), 0);
+
+    // Unless it names another program that does.
+    let named = args!["--forget", "--supervisor", bin("hearback"), "--wait", "60000"];
+    assert!(run(embedder(&world, [&named[..], &job].concat())).ok().ends_with("done: exit code 0"));
+    assert_eq!(lines(&witness).len(), 2);
+}
+
+#[test]
+fn a_program_that_embeds_hearback_finds_out_what_its_jobs_survive() {
+    let world = World::new();
+    let survives = ["survives_parent", "survives_terminal", "survives_process_group"];
+    let found = run(embedder(&world, args!["--doctor"])).ok();
+    for name in survives {
+        assert!(found.contains(&format!("Ok {name}: ")), "{found}");
+    }
+    let found = run(embedder(&world, args!["--forget", "--doctor"])).ok();
+    for name in survives {
+        assert!(found.contains(&format!("Fail {name}: ")), "{found}");
+    }
+    assert!(found.contains("supervise_if_asked"), "{found}");
+    let found = run(embedder(&world, args!["--forget", "--supervisor", bin("hearback"), "--doctor"])).ok();
+    assert!(found.contains("Ok survives_parent: "), "{found}");
+    assert!(!world.home().exists(), "it is only looked at");
+}
+
+#[test]
+fn a_supervisor_that_is_no_program_is_an_error_and_leaves_nothing() {
+    let world = World::new();
+    let missing = world.scratch("missing");
+    let ran = run(embedder(&world, args!["--supervisor", missing, "--", bin("exit-with"), "0"]));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.stderr.contains("the supervisor could not be started, so nothing was run"), "{ran:?}");
+    assert_eq!(fs_err::read_dir(world.home().join("jobs")).unwrap().count(), 0);
+}
+
+/// Through the command line no such command can be given: it has to fit into hearback's own arguments first.
+#[test]
+fn a_command_longer_than_the_system_allows_cannot_be_started_and_is_said_so() {
+    let world = World::new();
+    // One argument, and all together; each far beyond what any system takes.
+    for (size, bytes) in [(["--long", "2000000"], 2_000_000), (["--many", "7000"], 7_000_000)] {
+        let ran = run(embedder(
+            &world,
+            size.iter().map(OsStr::new).chain(["--".as_ref(), bin("exit-with").as_ref()]),
+        ));
+        assert_eq!(ran.code, Some(1), "{:?}", ran.stderr.get(..500));
+        let id = ran.stderr.split('`').nth(1).unwrap();
+        assert!(ran.stderr.starts_with(&format!("embedder: job `{id}` could not be started\n")), "{id}");
+        let job = world.show(id);
+        assert_eq!(job["outcome"]["kind"], "failed_to_start");
+        assert_eq!(job["outcome"]["error"]["kind"], "other");
+        let message = job["outcome"]["error"]["message"].as_str().unwrap();
+        assert!(message.len() < 1000, "it does not repeat what was too long: {} bytes", message.len());
+        let argv = job["command"].as_array().unwrap();
+        assert!(argv.iter().map(|word| word.as_str().unwrap().len()).sum::<usize>() > bytes);
+        assert_eq!(world.run(["wait", id]).code, Some(125));
+    }
+}
+
+// Not on Windows: nobody is reaped there. What has ended is gone with the last handle to it, and its parent needs none.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_launches_has_no_children_to_reap() {
+    let world = World::new();
+    let done = world.scratch("done");
+    let launch = args!["--wait", "60000", "--stay", done, "--", bin("exit-with"), "0"];
+    let mut child = KillOnDrop(embedder(&world, launch).stdout(Stdio::piped()).spawn().unwrap());
+    let mut printed = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let id = printed.next().unwrap().unwrap();
+    // While the job runs, when it has ended, and when its supervisor is gone.
+    assert_eq!(children(child.0.id()), [""; 0]);
+    assert_eq!(printed.next().unwrap().unwrap(), "done: exit code 0");
+    hearback_tests::eventually("the supervisor is gone", || {
+        hearback_tests::carrying(&format!("HEARBACK_SUPERVISOR={id}")).is_empty().then_some(())
+    });
+    assert_eq!(children(child.0.id()), [""; 0]);
+    fs_err::write(&done, "").unwrap();
+    assert!(child.0.wait().unwrap().success());
+}
+
+/// The children of a process, those that are not reaped among them, as `/proc` shows them.
+#[cfg(target_os = "linux")]
+fn children(parent: u32) -> Vec<String> {
+    let stats = fs_err::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        entry.file_name().to_str()?.parse::<u32>().ok()?;
+        // A process may end while it is looked at.
+        std::fs::read_to_string(entry.path().join("stat")).ok()
+    });
+    let is_child = |stat: &String| {
+        let field = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
+        field == Some(parent)
+    };
+    stats.filter(is_child).collect()
+}

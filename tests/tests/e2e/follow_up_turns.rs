@@ -1,0 +1,221 @@
+//! Turns of a session, follow-ups that are fetched, and what nobody is to see.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use hearback_tests::{KillOnDrop, Outbox, Snapshot, bin, eventually, is_full, lines, rounds, run, scaled};
+use serde_json::Value;
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("paths of the tests are text").to_owned()
+}
+
+/// A turn that lasts until it is released, once it has begun.
+#[track_caller]
+fn turn(outbox: &Outbox, session: &str, name: &str, code: &str) -> KillOnDrop {
+    let (hold, leave) = (text(&bin("hold")), outbox.gate(&format!("leave-{name}")));
+    let witness = outbox.gate(&format!("in-{name}"));
+    let words = ["turn", "--", &hold, &leave, "--witness", &witness, "--code", code];
+    let turn = KillOnDrop(outbox.command_as(session, &words).stderr(Stdio::null()).spawn().unwrap());
+    eventually("the turn has begun", || lines(&witness).pop());
+    turn
+}
+
+#[test]
+fn a_session_has_one_turn_at_a_time() {
+    let outbox = Outbox::pull();
+    let mut first = turn(&outbox, "s", "first", "7");
+    let exit_with = text(&bin("exit-with"));
+    let busy = outbox.run_as("s", &["turn", "--no-wait", "--", &exit_with, "0"]);
+    assert_eq!(busy.code, Some(75), "{busy:?}");
+    // Another session is not in it.
+    outbox.run_as("t", &["turn", "--no-wait", "--", &exit_with, "0"]).ok();
+    let witness = outbox.gate("second");
+    let mut second = outbox.command_as("s", &["turn", "--", &exit_with, "3", "--witness", &witness]);
+    let mut second = KillOnDrop(second.spawn().unwrap());
+    assert_eq!(lines(&witness).len(), 0, "it waits for the first");
+    outbox.release("leave-first");
+    assert_eq!(first.0.wait().unwrap().code(), Some(7), "a turn tells the agent's code");
+    assert_eq!(second.0.wait().unwrap().code(), Some(3));
+    let nameless = outbox.world.run(["turn", "--", &exit_with, "0"]);
+    assert!(nameless.code == Some(2) && nameless.stderr.contains("--session"), "{nameless:?}");
+}
+
+#[test]
+fn a_turn_that_is_killed_lets_go_and_nothing_is_lost() {
+    let outbox = Outbox::with("", "turn = true", &[]);
+    let mut killed = turn(&outbox, "s", "one", "0");
+    let id = outbox.launch(&[], "exit-with", &["0"]);
+    outbox.world.run(["wait", &id]).ok();
+    killed.0.kill().unwrap();
+    killed.0.wait().unwrap();
+    // Its supervisor has slept until the session was free.
+    assert_eq!(outbox.receipt(&id)["how"], "delivered");
+    assert_eq!(outbox.calls().len(), 1);
+}
+
+#[test]
+fn what_became_due_in_a_turn_is_delivered_before_it_is_let_go() {
+    let outbox = Outbox::with("", "turn = true", &[]);
+    let mut one = turn(&outbox, "s", "one", "4");
+    let jobs: Vec<_> = (0..3).map(|_| outbox.launch(&[], "exit-with", &["0"])).collect();
+    for id in &jobs {
+        outbox.world.run(["wait", id]).ok();
+    }
+    outbox.release("leave-one");
+    assert_eq!(one.0.wait().unwrap().code(), Some(4), "the code of the agent, whatever was delivered");
+    assert_eq!(outbox.calls().len(), 3, "all of it before the turn has ended");
+    for id in &jobs {
+        assert_eq!(outbox.receipt(id)["how"], "delivered");
+    }
+}
+
+#[test]
+fn nothing_is_lost_between_letting_go_and_looking_again() {
+    let outbox = Outbox::with("", "turn = true", &[]);
+    let count = if is_full() { 200 } else { scaled(20, 8) };
+    let (hold, exit_with) = (text(&bin("hold")), text(&bin("exit-with")));
+    // Ends and turns that meet, again and again.
+    rounds(count, 4, |n| {
+        let session = format!("s{}", n % 3);
+        let go = outbox.gate(&format!("go{n}"));
+        let id = outbox.run_as(&session, &["launch", "--", &hold, &go]).ok();
+        std::thread::scope(|scope| {
+            scope.spawn(|| outbox.run_as(&session, &["turn", "--", &exit_with, "0"]).ok());
+            fs::write(&go, "").unwrap();
+        });
+        assert_eq!(outbox.receipt(&id)["how"], "delivered");
+    });
+    assert_eq!(outbox.calls().len(), count, "each once");
+    outbox.check_order();
+}
+
+#[test]
+fn next_peeks_and_ack_settles() {
+    let outbox = Outbox::pull();
+    let first = outbox.launch(&[], "exit-with", &["1", "--print", "one"]);
+    outbox.world.run(["wait", &first]);
+    let second = outbox.launch(&[], "exit-with", &["0"]);
+    outbox.world.run(["wait", &second]);
+    let next = || {
+        let next = outbox.run_as("s", &["followups", "next", "--json"]);
+        (next.code == Some(0)).then(|| serde_json::from_str::<Value>(&next.stdout).unwrap())
+    };
+    let event = next().unwrap();
+    assert_eq!(event["id"], format!("{first}.end"), "the oldest end comes first");
+    assert_eq!(next().unwrap(), event, "reading takes nothing away");
+    let words = outbox.run_as("s", &["followups", "next"]).ok();
+    assert!(words.starts_with("failed: exit code 1\n") && words.contains("| one"), "{words}");
+    outbox.run_as("s", &["followups", "ack", event["id"].as_str().unwrap()]).ok();
+    assert_eq!(next().unwrap()["subject"], second);
+    // Said twice is said once.
+    let again = outbox.run_as("s", &["followups", "ack", &first, "--json"]).ok();
+    let again: Value = serde_json::from_str(&again).unwrap();
+    assert_eq!((&again["changed"], &again["delivery"]), (&Value::Bool(false), &event["id"]));
+    outbox.run_as("s", &["followups", "discard", &second]).ok();
+    assert_eq!(next(), None);
+    assert_eq!(outbox.world.show(&first)["follow_up"]["state"], "delivered");
+    assert_eq!(outbox.world.show(&second)["follow_up"]["state"], "discarded");
+    let running = outbox.launch(&[], "hold", &[&outbox.gate("never")]);
+    assert_eq!(outbox.run_as("s", &["followups", "ack", &running]).code, Some(1), "it is not over");
+}
+
+/// How often a process gave up the processor, of itself or not; nothing where `/proc` does not tell.
+fn switches(pid: u32) -> u64 {
+    if !cfg!(target_os = "linux") {
+        return 0;
+    }
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+    counts.map(|line| line.rsplit(char::is_whitespace).next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn next_waits_asleep_until_there_is_something() {
+    let outbox = Outbox::pull();
+    for held in [false, true] {
+        let go = outbox.gate("go");
+        let early = held.then(|| outbox.launch(&[], "hold", &[&go]));
+        let mut next = outbox.command_as("s", &["followups", "next", "--wait", "60s", "--json"]);
+        let next = next.stdout(Stdio::piped()).spawn().unwrap();
+        let pid = next.id();
+        // Once it has settled down, three seconds of sleep are looked at; there is no other way to see that nothing
+        // happens.
+        std::thread::sleep(Duration::from_millis(500));
+        let before = switches(pid);
+        std::thread::sleep(Duration::from_secs(3));
+        let during = switches(pid) - before;
+        assert!(during <= 60, "{during} switches in three seconds, held: {held}");
+        let began = Instant::now();
+        let id = match early {
+            Some(id) => {
+                outbox.release("go");
+                id
+            }
+            None => outbox.launch(&[], "exit-with", &["0"]),
+        };
+        let next = next.wait_with_output().unwrap();
+        assert!(began.elapsed() < Duration::from_secs(scaled(5, 15)), "{:?}", began.elapsed());
+        let event: Value = serde_json::from_slice(&next.stdout).unwrap();
+        assert_eq!(event["subject"], id);
+        outbox.run_as("s", &["followups", "ack", &id]).ok();
+    }
+    let began = Instant::now();
+    assert_eq!(outbox.run_as("s", &["followups", "next", "--wait", "200ms"]).code, Some(1));
+    assert!(began.elapsed() >= Duration::from_millis(200));
+}
+
+#[test]
+fn scenario_108_secrets_are_stored_nowhere_shown_nowhere_and_not_inherited() {
+    const SECRET: &str = "hush-4711-hush";
+    let outbox = Outbox::with("secrets = [\"API_TOKEN\"]", "", &[]);
+    let with_secret = |args: &[&str]| {
+        let mut command = outbox.command_as("s", args);
+        command.env("API_TOKEN", SECRET).env("OTHER", "plain");
+        run(command)
+    };
+    let id = with_secret(&["launch", "--", &text(&bin("show-env")), "API_TOKEN", "OTHER"]).ok();
+    outbox.receipt(&id);
+    let printed = with_secret(&["logs", &id]).ok();
+    assert!(printed.starts_with("API_TOKEN unset\nOTHER=plain\n"), "{printed}");
+    assert_eq!(Snapshot::of(outbox.world.home()).holding(SECRET.as_bytes()), Vec::<&Path>::new());
+
+    // A job that has it from elsewhere can print it, and its command can name it: neither is shown or sent.
+    let prints = ["--", &text(&bin("exit-with")), "0", "--print", SECRET];
+    let id = with_secret(&[&["launch", "--label", SECRET][..], &prints].concat()).ok();
+    outbox.receipt(&id);
+    let sent = outbox.sent(&id, 1).to_string();
+    assert!(!sent.contains(SECRET) && sent.contains("[API_TOKEN]"), "{sent}");
+    for args in
+        [&["show", &id][..], &["show", &id, "--json"], &["list", "--all"], &["list", "--all", "--json"]]
+    {
+        let shown = with_secret(args);
+        assert!(!(shown.stdout + &shown.stderr).contains(SECRET), "{args:?}");
+    }
+    outbox.write_settings("secrets = [\"API_TOKEN\"]");
+    let id = with_secret(&[&["launch"][..], &prints].concat()).ok();
+    outbox.world.run(["wait", &id]).ok();
+    for args in [&["followups"][..], &["followups", "next"], &["followups", "next", "--json"]] {
+        let shown = with_secret(args);
+        assert!(!(shown.stdout + &shown.stderr).contains(SECRET), "{args:?}");
+    }
+}
+
+#[test]
+fn a_sink_can_be_tried_and_nothing_is_recorded() {
+    let outbox = Outbox::new(&["0"]);
+    outbox.world.run(["list"]).ok();
+    let before = Snapshot::of(outbox.world.home());
+    let said = outbox.run_as("s", &["sink", "test", "fixture"]).ok();
+    assert!(said.contains("fixture: delivered"), "{said}");
+    for (answer, words) in [("75", "busy"), ("69:deleted", "deleted"), ("1:no way", "no way")] {
+        outbox.tell(answer);
+        let ran = outbox.run_as("s", &["sink", "test", "fixture"]);
+        assert!(ran.code == Some(1) && ran.stdout.contains(words), "{ran:?}");
+    }
+    assert_eq!(outbox.run_as("s", &["sink", "test", "nowhere"]).code, Some(2));
+    assert_eq!(before.changes(&Snapshot::of(outbox.world.home())), Vec::<&Path>::new());
+    assert!(outbox.calls().iter().all(|call| call.session == "s"));
+}

@@ -1,0 +1,65 @@
+//! What is in force, and who said so.
+
+use fs_err as fs;
+use hearback_tests::{World, run};
+use serde_json::{Value, json};
+
+/// What `settings --json` says with these variables.
+fn settings(world: &World, variables: &[(&str, &str)]) -> Value {
+    let mut command = world.command(["settings", "--json"]);
+    command.envs(variables.iter().copied());
+    serde_json::from_str(&run(command).ok()).unwrap()
+}
+
+/// One of them.
+fn one(settings: &Value, name: &str) -> Value {
+    let all = settings["settings"].as_array().unwrap();
+    all.iter().find(|setting| setting["name"] == name).unwrap().clone()
+}
+
+#[test]
+fn scenario_89_each_setting_says_where_it_comes_from_and_a_bad_one_is_named() {
+    let world = World::new();
+    let nothing = settings(&world, &[]);
+    let drain = json!({ "name": "drain_timeout", "value": "1m", "source": "default",
+        "variable": "HEARBACK_DRAIN_TIMEOUT" });
+    assert_eq!(one(&nothing, "drain_timeout"), drain);
+    assert_eq!(one(&nothing, "busy")["value"], "queue");
+    assert!(one(&nothing, "notice_sink").get("value").is_none(), "none is absent");
+    assert!(nothing.get("warnings").is_none());
+
+    fs::write(world.home().join("config.toml"), "busy = 'interrupt'\ndrain_timeout = '5s'\n").unwrap();
+    let file = settings(&world, &[]);
+    let named = fs::canonicalize(file["file"].as_str().unwrap()).unwrap();
+    assert_eq!(named, fs::canonicalize(world.home().join("config.toml")).unwrap());
+    assert_eq!(
+        (&one(&file, "busy")["value"], &one(&file, "busy")["source"]),
+        (&"interrupt".into(), &"file".into())
+    );
+    assert_eq!(one(&file, "drain_timeout")["value"], "5s");
+
+    let both = settings(&world, &[("HEARBACK_BUSY", "queue"), ("HEARBACK_DRAIN_TIMEOUT", "0")]);
+    assert_eq!(one(&both, "busy")["source"], "environment");
+    assert_eq!(one(&both, "drain_timeout")["value"], "0s");
+
+    let bad = settings(&world, &[("HEARBACK_BUSY", "panic"), ("HEARBACK_DRAIN_TIMEOUT", "-3s")]);
+    assert_eq!(one(&bad, "busy")["value"], "interrupt", "what would hold without it does");
+    assert_eq!(one(&bad, "drain_timeout")["value"], "0s", "less than zero is zero");
+    let warnings = bad["warnings"].as_array().unwrap();
+    for (warning, name) in warnings.iter().zip(["HEARBACK_BUSY", "HEARBACK_DRAIN_TIMEOUT"]) {
+        assert!(warning.as_str().unwrap().contains(name), "{warnings:?}");
+    }
+    assert_eq!(warnings.len(), 2);
+
+    let mut person = world.command(["settings"]);
+    person.env("HEARBACK_BUSY", "panic").env("HEARBACK_RESUME_WINDOW", "2h");
+    let person = run(person);
+    let line = |name: &str| {
+        let line = person.stdout.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("busy"), "busy interrupt file");
+    assert_eq!(line("resume_window"), "resume_window 2h environment HEARBACK_RESUME_WINDOW");
+    assert_eq!(line("default_sink"), "default_sink none default");
+    assert!(person.stderr.contains("HEARBACK_BUSY"), "{}", person.stderr);
+}

@@ -26,7 +26,8 @@ pub(crate) fn check(page: Option<&str>, files: &BTreeSet<String>) -> Vec<Finding
             findings.push(Finding::new(PAGE, line, message));
         }
         if !is_there(&path, files) {
-            let message = format!("the code map names `{path}`, which does not exist: a newcomer would search for it");
+            let message =
+                format!("the code map names `{path}`, which does not exist: a newcomer would search for it");
             findings.push(Finding::new(PAGE, line, message));
         }
         if let Some(path) = named.replace(path) {
@@ -99,8 +100,12 @@ mod tests {
                        \x20       and its short form\nport/  what others fill in\n```\n\n### `tests`\n\n```text\n\
                        src/world.rs  World\ntests/  a file a theme\n```\n\n## Ports\n\n```text\nno.rs  no entry\n```\n";
 
-    const TREE: [&str; 4] =
-        ["crates/core/src/id.rs", "crates/core/src/port/disk.rs", "tests/src/world.rs", "tests/tests/kill.rs"];
+    const TREE: [&str; 4] = [
+        "crates/core/src/id.rs",
+        "crates/core/src/port/disk.rs",
+        "tests/src/world.rs",
+        "tests/tests/kill.rs",
+    ];
 
     #[test]
     fn files_and_folders_that_are_there_are_fine() {
@@ -118,7 +123,8 @@ mod tests {
 
     #[test]
     fn what_only_declares_and_what_is_no_source_need_no_line() {
-        let more = ["crates/core/src/lib.rs", "crates/core/src/port/mod.rs", "crates/cli/build.rs", "docs/a.md"];
+        let more =
+            ["crates/core/src/lib.rs", "crates/core/src/port/mod.rs", "crates/cli/build.rs", "docs/a.md"];
         assert_eq!(check_map(MAP, &[&TREE[..], &more].concat()), [""; 0]);
     }
 

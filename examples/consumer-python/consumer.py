@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""An agent in miniature: launches jobs, sleeps, and hears of each of them once, however often it is killed.
+"""An agent in miniature: launches jobs, sleeps, and handles the end of each once, however often it is killed.
 
     consumer.py --session me --state DIR [--nap 30s] TASKS
 
-TASKS is a file with a line of shell text for each job. DIR/heard.jsonl is what the agent did: one line a job. Three
-things make that hold, and none of them is a process that has to stay alive:
+TASKS is a file with a line of shell text for each job. DIR/heard.jsonl is what the agent did: one line for each job.
+Three things make this work, and none of them is a process that has to stay alive:
 
-  * Each launch has a key, so that a consumer that starts over finds the jobs that it launched before.
-  * A follow-up is offered until it is acknowledged, by whoever asks and whenever that is.
-  * Its identity never changes. What was done is written down under it *before* it is acknowledged, so that what is
-    offered again is recognised and done no second time.
+  * Each launch has a key, so a consumer that starts over finds the jobs that it launched before.
+  * A follow-up is offered until it is acknowledged, whenever the consumer asks.
+  * Its identity never changes. The consumer records what it did under that identity *before* it acknowledges, so it
+    recognises a repeat and does nothing a second time.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 HEARBACK = os.environ.get("HEARBACK", "hearback")
-NOTHING_OWED = 1
+NOTHING_PENDING = 1
 
 
 def hearback(*arguments, may_be=(0,)):
@@ -30,7 +30,7 @@ def hearback(*arguments, may_be=(0,)):
 
 
 class Heard:
-    """What was done, by the identity of what it was done for."""
+    """What was done, by the identity of the follow-up."""
 
     def __init__(self, folder):
         os.makedirs(folder, exist_ok=True)
@@ -39,7 +39,7 @@ class Heard:
         try:
             with open(self.path, "rb+") as file:
                 lines = file.read().splitlines(keepends=True)
-                # A line without an end was being written when somebody died: it was not done.
+                # A line without an end was being written when the consumer died: it was not done.
                 if lines and not lines[-1].endswith(b"\n"):
                     file.truncate(sum(map(len, lines[:-1])))
                     lines.pop()
@@ -49,7 +49,7 @@ class Heard:
             self.jobs[line["delivery"]] = line["job"]
 
     def take(self, event):
-        """Does what there is to do about a follow-up, unless it was done."""
+        """Handles a follow-up, unless that was done before."""
         delivery, job = event["id"], event["data"]["job"]
         if delivery in self.jobs:
             return
@@ -64,7 +64,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--session", required=True)
     parser.add_argument("--state", required=True)
-    # How long one call sleeps. It is asked again afterwards, so this is no deadline of anything.
+    # How long one call sleeps. The loop asks again afterwards, so this is not a deadline.
     parser.add_argument("--nap", default="30s")
     parser.add_argument("tasks")
     options = parser.parse_args()
@@ -80,7 +80,7 @@ def main():
 
     heard = Heard(options.state)
     while not launched <= set(heard.jobs.values()):
-        event = hearback("followups", "next", *session, "--wait", options.nap, "--json", may_be=(0, NOTHING_OWED))
+        event = hearback("followups", "next", *session, "--wait", options.nap, "--json", may_be=(0, NOTHING_PENDING))
         if event.strip():
             event = json.loads(event)
             heard.take(event)

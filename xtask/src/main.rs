@@ -6,6 +6,7 @@
     reason = "the platform crate and its Clock are under test here, so xtask starts cargo and times it directly"
 )]
 
+mod deny;
 mod features;
 mod layers;
 mod measure;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
-use crate::{features, layers, reuse, targets, test, tidy, windows};
+use crate::{deny, features, layers, reuse, targets, test, tidy, windows};
 
 /// One check, which is also a task of its own.
 pub(crate) struct Step {
@@ -27,6 +27,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "layers",
         about: "dependencies between crates point inward",
         run: |workspace, _| layers::run(workspace),
+    },
+    Step {
+        name: "deny",
+        about: "licences, advisories and bans of dependencies hold (where cargo-deny is installed)",
+        run: |workspace, _| deny::run(workspace),
     },
     Step {
         name: "clippy",

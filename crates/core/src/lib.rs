@@ -73,3 +73,8 @@ pub use view::{DOCUMENT_FORMAT, FollowUpView, JobView, OutputView, StateWord};
 
 /// Fields that a newer build wrote and this one does not know: kept, so that what is copied loses nothing.
 pub type Extra = std::collections::BTreeMap<String, serde_json::Value>;
+
+/// The example of the README, which has to run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -78,3 +78,8 @@ pub use wait::Reading;
 pub fn survive_size_limits() {
     hearback_platform::Native::default().survive_size_limits();
 }
+
+/// The example of the README, which has to run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

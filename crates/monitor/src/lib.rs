@@ -38,3 +38,8 @@ pub mod supervise;
 pub mod wait;
 
 pub use ports::Ports;
+
+/// The example of the README, which has to run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -42,3 +42,8 @@ pub use sys::service::service_place;
 pub use sys::testing;
 pub use sys::text::{TERMINALS_TAKE_BYTES, from_os, split_variable, to_os};
 pub use wire::StdioWire;
+
+/// The example of the README, which has to run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,8 +2,9 @@
 //!
 //! Each rule is a pure function from a file's path and text to findings, so that it can be tested on a few
 //! lines; only `run` touches git and the disk. `rust_file` tells code from comments and literals, which is
-//! why the rules do not context over their own tests.
+//! why the rules do not stumble over their own tests.
 
+mod code_map;
 mod fact_names;
 mod finding;
 mod leftovers;

@@ -6,7 +6,8 @@ use anyhow::{Context, Result, bail};
 
 use super::finding::Finding;
 use super::rust_file::RustFile;
-use super::{fact_names, leftovers, links, not_on_windows as absences, os_cfg, scenarios, shape, unsafety};
+use super::{code_map, fact_names, leftovers, links, not_on_windows as absences};
+use super::{os_cfg, scenarios, shape, unsafety};
 use crate::workspace::Workspace;
 
 /// Prints every finding, and fails if there is one.
@@ -69,6 +70,7 @@ fn check(files: &BTreeSet<String>, texts: &BTreeMap<String, String>) -> Vec<Find
         findings.extend(leftovers::check(&file));
         functions.extend(scenarios::functions(&file));
     }
+    findings.extend(code_map::check(texts.get(code_map::PAGE).map(String::as_str), files));
     findings.extend(scenarios::check(texts.get(scenarios::TABLE).map(String::as_str), &functions));
     findings.sort();
     findings
@@ -87,6 +89,7 @@ mod tests {
     #[test]
     fn a_clean_tree_has_no_findings() {
         let tree = [
+            ("ARCHITECTURE.md", "## Code map\n### `crates/core/src`\n```text\njob.rs  jobs\n```\n"),
             ("crates/core/src/job.rs", "//! Jobs.\n"),
             ("docs/behaviour.md", "[jobs](../crates/core/src/job.rs)\n| 1 | planned | a | |\n"),
         ];
@@ -104,6 +107,7 @@ mod tests {
         ];
         let findings = check_tree(&tree);
         for expected in [
+            "ARCHITECTURE.md:1: the file is missing",
             "crates/core/src/bad.rs:1: the file does not begin",
             "crates/core/src/bad.rs:1: the line ends in whitespace",
             "crates/core/src/bad.rs:2: `unsafe` outside",
@@ -120,6 +124,6 @@ mod tests {
                 "{expected}\n{findings:#?}"
             );
         }
-        assert_eq!(findings.len(), 10, "{findings:#?}");
+        assert_eq!(findings.len(), 11, "{findings:#?}");
     }
 }

@@ -26,7 +26,7 @@ use crate::doctor::{Diagnosis, DoctorError};
 use crate::lookup::{self, FindError};
 use crate::permissions::{Capability, Denied, Guarded, Permissions, UnknownCapability};
 use crate::settings::Settings;
-use crate::sinks::Registry;
+use crate::sinks::{Registry, SinksInCode};
 use crate::{doctor, home, supervisor};
 
 const FOLLOW_BLOCK: usize = 64 * 1024;
@@ -297,6 +297,7 @@ impl Hearback {
         let registry = Registry {
             native,
             store: Some(store.clone()),
+            in_code: SinksInCode::default(),
             configured: settings.sinks.clone(),
             secrets: settings.secrets_here(),
             program: options.supervisor.clone(),
@@ -512,7 +513,7 @@ impl Hearback {
             view.notes
                 .push("its supervisor works in another store, of which this is a copy: left alone".into());
         }
-        let view = self.registry.masked_view(view);
+        let view = self.secrets().masked_view(view);
         Some(Job { view, seen })
     }
 

@@ -26,6 +26,7 @@ mod front;
 pub mod home;
 mod lookup;
 mod mask;
+mod masked;
 mod monitor;
 mod permissions;
 mod rehearsal;
@@ -33,6 +34,7 @@ mod service;
 pub mod session;
 mod sessions;
 mod settings;
+mod settings_file;
 mod sinks;
 mod supervisor;
 
@@ -62,7 +64,9 @@ pub use service::{FailedOrder, InstallError, MonitorService};
 pub use session::{SessionError, current_session};
 pub use sessions::{MAX_MESSAGE_BYTES, OutgoingMessage, SeenSession, SendError, Sent, TurnRequest};
 pub use settings::{EffectiveSetting, SettingSource, Settings, parse_size};
-pub use sinks::{Input, PluginCheck, Route, SinkSettings};
+pub use sinks::{
+    CommandSink, FileSink, Input, PluginCheck, PluginSink, Route, SinkSettings, SinksInCode, WebhookSink,
+};
 pub use supervisor::supervise_if_asked;
 
 /// Lets a write over the limit on file sizes fail instead of ending this process. Programs that print or launch should

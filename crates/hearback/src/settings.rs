@@ -1,6 +1,6 @@
 //! Settings: environment over file over default. A bad value is named and passed over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
@@ -12,13 +12,26 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::mask::Secrets;
-use crate::sinks::{SinkSettings, route};
+use crate::settings_file::{Problem, Scalar, SpannedTable, position, suggestion};
+use crate::sinks::SinkSettings;
 
 /// What can be set.
 ///
 /// Zero has one meaning for every time: a time to wait is not waited, and an age that is not to be exceeded is
 /// unlimited, which these fields say as [`Duration::MAX`]. Less than zero is taken for zero, with a warning.
+///
+/// A program that embeds hearback can make its own, without a file:
+///
+/// ```
+/// use hearback::{FileSink, Settings, SinkSettings};
+///
+/// let mut settings = Settings::default();
+/// settings.max_depth = 2;
+/// settings.sinks.insert("journal".into(), SinkSettings::new(FileSink::new("/var/log/follow-ups.jsonl")));
+/// settings.default_sink = Some("journal".into());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settings {
     /// What has to survive a power cut (`durability`, `HEARBACK_DURABILITY`): `power` or `process`.
     pub durability: Durability,
@@ -207,6 +220,19 @@ impl Kind {
         }
     }
 
+    /// What it has to be, for the end of a sentence.
+    fn expected(self) -> String {
+        match self {
+            Self::Durability => "`power` or `process`".into(),
+            Self::Busy => "`queue` or `interrupt`".into(),
+            Self::NoticeBytes => "a size such as `8KiB`, 1 MiB at most".into(),
+            Self::Few { least, .. } => format!("a number of at least {least}"),
+            Self::Count(_) => "a number of at least 0".into(),
+            Self::Name(_) => "a name".into(),
+            Self::Wait(_) | Self::Age(_) => "a time such as `90s` or `30days`".into(),
+        }
+    }
+
     fn show(self, settings: &mut Settings) -> Option<String> {
         let time = |time: &Duration| {
             let time = if *time == Duration::MAX { Duration::ZERO } else { *time };
@@ -251,39 +277,52 @@ impl Settings {
     /// Merges the text of the settings file with the environment.
     pub(crate) fn merge(path: &Path, file: &str, env: impl Fn(&str) -> Option<String>) -> Self {
         let mut settings = Self::default();
-        let table = file.parse::<toml::Table>().unwrap_or_else(|error| {
-            let reason = error.message();
-            settings
-                .warnings
-                .push(format!("`{}` is not valid TOML and was ignored: {reason}", path.display()));
-            toml::Table::new()
+        let place = |at: usize| {
+            let (line, column) = position(file, at);
+            format!("{}:{line}:{column}", path.display())
+        };
+        let table = SpannedTable::parse(file).unwrap_or_else(|problem| {
+            let place = place(problem.at.unwrap_or_default());
+            let reason = problem.message;
+            settings.warnings.push(format!("{place}: the file is not valid TOML and was ignored: {reason}"));
+            SpannedTable::default()
         });
-        let is_known =
-            |name: &str| [SINKS, SECRETS].contains(&name) || VALUES.iter().any(|(known, _)| *known == name);
-        for name in table.keys().filter(|name| !is_known(name)) {
-            settings.warnings.push(format!("{name} in {} is no setting, and was ignored", path.display()));
+        let known = || VALUES.iter().map(|(name, _)| *name).chain([SINKS, SECRETS]);
+        for name in table.keys().filter(|name| !known().any(|known| known == *name)) {
+            let what = format!("`{name}` is no setting and was ignored{}", suggestion(name, known()));
+            let Problem { at, message } = table.at(name, what);
+            settings.warnings.push(format!("{}: {message}", place(at.unwrap_or_default())));
         }
-        settings.merge_tables(&table);
+        settings.merge_tables(&table, &place);
         for (name, kind) in VALUES {
             let variable = variable(name);
-            let from_env = env(&variable).map(|value| (variable, value, SettingSource::Environment));
+            let from_env = env(&variable).map(|value| (variable, Ok(value), SettingSource::Environment));
             let from_file = table.get(name).map(|value| {
-                let text = match value {
-                    toml::Value::String(text) => text.clone(),
-                    toml::Value::Integer(number) => number.to_string(),
-                    toml::Value::Float(number) => number.to_string(),
-                    other => other.type_str().to_owned(),
-                };
-                (format!("{name} in {}", path.display()), text, SettingSource::File)
+                let place = format!("{}: {name}", place(value.at()));
+                let text = value.clone().read().map(|Scalar(text)| text);
+                (place, text.map_err(|problem| problem.message), SettingSource::File)
             });
             for (place, value, source) in [from_env, from_file].into_iter().flatten() {
-                let (taken, problem) = match kind.take(&mut settings, &value) {
-                    Taken::Yes => (true, None),
-                    Taken::AsZero => (true, Some("is less than zero, and was taken for 0")),
-                    Taken::No => (false, Some("makes no sense here, and was ignored")),
+                let taken = match &value {
+                    Ok(text) => kind.take(&mut settings, text),
+                    Err(_) => Taken::No,
                 };
-                settings.warnings.extend(problem.map(|why| format!("{place} is `{value}`, which {why}")));
-                if taken {
+                let problem = match (&taken, value) {
+                    (Taken::Yes, _) => None,
+                    (Taken::AsZero, value) => {
+                        let value = value.unwrap_or_default();
+                        Some(format!("{place} is `{value}`, which is less than zero and was taken for 0"))
+                    }
+                    (Taken::No, Ok(value)) => {
+                        let expected = kind.expected();
+                        Some(format!(
+                            "{place} is `{value}`, which is invalid and was ignored: expected {expected}"
+                        ))
+                    }
+                    (Taken::No, Err(reason)) => Some(format!("{place} is invalid and was ignored: {reason}")),
+                };
+                settings.warnings.extend(problem);
+                if !matches!(taken, Taken::No) {
                     settings.sources.insert(name, source);
                     break;
                 }
@@ -292,27 +331,49 @@ impl Settings {
         settings
     }
 
-    fn merge_tables(&mut self, table: &toml::Table) {
-        if let Some(sinks) = table.get(SINKS) {
-            match sinks.as_table() {
-                Some(sinks) => self.sinks = route::parse_all(sinks, |warning| self.warnings.push(warning)),
-                None => self.warnings.push("`sink` is no table, and was ignored".into()),
+    fn merge_tables(&mut self, table: &SpannedTable<'_>, place: &dyn Fn(usize) -> String) {
+        let (names, sinks) = (table.get(SECRETS).cloned(), table.get(SINKS).cloned());
+        let mut warn = |at: usize, what: String| self.warnings.push(format!("{}: {what}", place(at)));
+        if let Some(names) = names {
+            let at = names.at();
+            match names.read() {
+                Ok(names) => self.secrets = names,
+                Err(problem) => warn(
+                    problem.at.unwrap_or(at),
+                    "`secrets` is invalid and was ignored: expected a list of names".into(),
+                ),
             }
         }
-        if let Some(secrets) = table.get(SECRETS) {
-            let names = secrets.as_array().and_then(|names| names.iter().map(|name| name.as_str()).collect());
-            match names.map(|names: Vec<&str>| names.into_iter().map(str::to_owned).collect()) {
-                Some(names) => self.secrets = names,
-                None => self.warnings.push("`secrets` is no list of names, and was ignored".into()),
+        let Some(sinks) = sinks else { return self.note_secrets() };
+        match sinks.table() {
+            Err(problem) => {
+                warn(problem.at.unwrap_or_default(), format!("`sink` was ignored: {}", problem.message));
+            }
+            Ok(sinks) => {
+                for (name, at, sink) in sinks.entries() {
+                    let table = sink.table();
+                    // What signs a webhook is nothing that a job needs to know, even if the rest of the sink is invalid.
+                    let secret = table.as_ref().ok().and_then(|table| table.get("secret_env")).cloned();
+                    self.secrets.extend(secret.and_then(|secret| secret.read().ok()));
+                    match table.and_then(SinkSettings::parse) {
+                        Ok(settings) => drop(self.sinks.insert(name, settings)),
+                        Err(problem) => {
+                            let reason = problem.message;
+                            warn(
+                                problem.at.unwrap_or(at),
+                                format!("[sink.{name}] is invalid and was ignored: {reason}"),
+                            );
+                        }
+                    }
+                }
             }
         }
-        // What signs a webhook is nothing that a job needs to know, even if the rest of the sink makes no sense.
-        let tables = table.get(SINKS).and_then(toml::Value::as_table).into_iter().flatten();
-        for secret_env in tables.filter_map(|(_, sink)| sink.get("secret_env")?.as_str()) {
-            if !self.secrets.iter().any(|name| name == secret_env) {
-                self.secrets.push(secret_env.to_owned());
-            }
-        }
+        self.note_secrets();
+    }
+
+    fn note_secrets(&mut self) {
+        let mut seen = HashSet::new();
+        self.secrets.retain(|name| seen.insert(name.clone()));
         if !self.secrets.is_empty() {
             self.sources.insert(SECRETS, SettingSource::File);
         }

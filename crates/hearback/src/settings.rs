@@ -77,7 +77,9 @@ pub enum SettingSource {
     Environment,
     /// The settings file.
     File,
-    /// Nobody set it, or nobody set it to anything that makes sense.
+    /// The program that embeds hearback.
+    Code,
+    /// It was not set, or not to anything valid.
     Default,
 }
 
@@ -104,6 +106,7 @@ impl EffectiveSetting {
             (SettingSource::Environment, Some(variable)) => format!("environment {variable}"),
             (SettingSource::Environment, None) => "environment".to_owned(),
             (SettingSource::File, _) => "file".to_owned(),
+            (SettingSource::Code, _) => "code".to_owned(),
             (SettingSource::Default, _) => "default".to_owned(),
         }
     }
@@ -258,19 +261,20 @@ impl Settings {
 
     /// Every setting with its value, and where that comes from; of secrets the names, and no sinks.
     pub fn effective(&self) -> Vec<EffectiveSetting> {
-        let mut copy = self.clone();
-        let show = |name: &'static str, value, variable| EffectiveSetting {
-            name: name.to_owned(),
-            value,
-            source: self.sources.get(name).copied().unwrap_or(SettingSource::Default),
-            variable,
+        let (mut copy, mut defaults) = (self.clone(), Self::default());
+        let show = |name: &'static str, value, default: Option<String>, variable| {
+            let unsaid = if value == default { SettingSource::Default } else { SettingSource::Code };
+            let source = self.sources.get(name).copied().unwrap_or(unsaid);
+            EffectiveSetting { name: name.to_owned(), value, source, variable }
         };
         let mut all: Vec<_> = VALUES
             .iter()
-            .map(|(name, kind)| show(name, kind.show(&mut copy), Some(variable(name))))
+            .map(|(name, kind)| {
+                show(name, kind.show(&mut copy), kind.show(&mut defaults), Some(variable(name)))
+            })
             .collect();
         let secrets = Some(self.secrets.join(", ")).filter(|names| !names.is_empty());
-        all.push(show(SECRETS, secrets, None));
+        all.push(show(SECRETS, secrets, None, None));
         all
     }
 
@@ -294,6 +298,17 @@ impl Settings {
             settings.warnings.push(format!("{}: {message}", place(at.unwrap_or_default())));
         }
         settings.merge_tables(&table, &place);
+        settings.merge_values(&table, &place, env);
+        settings
+    }
+
+    /// Environment over file. What cannot be used is named, and what would hold without it does.
+    fn merge_values(
+        &mut self,
+        table: &SpannedTable<'_>,
+        place: &dyn Fn(usize) -> String,
+        env: impl Fn(&str) -> Option<String>,
+    ) {
         for (name, kind) in VALUES {
             let variable = variable(name);
             let from_env = env(&variable).map(|value| (variable, Ok(value), SettingSource::Environment));
@@ -303,32 +318,31 @@ impl Settings {
                 (place, text.map_err(|problem| problem.message), SettingSource::File)
             });
             for (place, value, source) in [from_env, from_file].into_iter().flatten() {
-                let taken = match &value {
-                    Ok(text) => kind.take(&mut settings, text),
-                    Err(_) => Taken::No,
+                let (is_taken, problem) = match value {
+                    Ok(value) => self.take(kind, &value),
+                    Err(reason) => (false, Some(format!(" is invalid and was ignored: {reason}"))),
                 };
-                let problem = match (&taken, value) {
-                    (Taken::Yes, _) => None,
-                    (Taken::AsZero, value) => {
-                        let value = value.unwrap_or_default();
-                        Some(format!("{place} is `{value}`, which is less than zero and was taken for 0"))
-                    }
-                    (Taken::No, Ok(value)) => {
-                        let expected = kind.expected();
-                        Some(format!(
-                            "{place} is `{value}`, which is invalid and was ignored: expected {expected}"
-                        ))
-                    }
-                    (Taken::No, Err(reason)) => Some(format!("{place} is invalid and was ignored: {reason}")),
-                };
-                settings.warnings.extend(problem);
-                if !matches!(taken, Taken::No) {
-                    settings.sources.insert(name, source);
+                self.warnings.extend(problem.map(|problem| place + &problem));
+                if is_taken {
+                    self.sources.insert(name, source);
                     break;
                 }
             }
         }
-        settings
+    }
+
+    /// Takes a value if it can be used, and tells what is wrong with it.
+    fn take(&mut self, kind: Kind, value: &str) -> (bool, Option<String>) {
+        match kind.take(self, value) {
+            Taken::Yes => (true, None),
+            Taken::AsZero => {
+                (true, Some(format!(" is `{value}`, which is less than zero and was taken for 0")))
+            }
+            Taken::No => {
+                let expected = kind.expected();
+                (false, Some(format!(" is `{value}`, which is invalid and was ignored: expected {expected}")))
+            }
+        }
     }
 
     fn merge_tables(&mut self, table: &SpannedTable<'_>, place: &dyn Fn(usize) -> String) {
@@ -509,10 +523,50 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wrong_in_the_file_is_named_with_its_place_and_the_rest_holds() {
+        let file = "busy = 'interrupt'\nmax_job = 5\nretention = 'soon'\nattempts = [1]\nsecrets = ['A', 4]\n\
+                    max_depth = 3\n\n[sink.a]\nfile = '/x'\ntimout = '5s'\n\n[sink.b]\nfile = '/y'\n\n[sink.c]\n";
+        let settings = merge(file, &[]);
+        assert_eq!(
+            settings.warnings,
+            [
+                "config.toml:2:1: `max_job` is no setting and was ignored; did you mean `max_jobs`?",
+                "config.toml:5:17: `secrets` is invalid and was ignored: expected a list of names",
+                "config.toml:10:1: [sink.a] is invalid and was ignored: `timout` is no key of a sink; did you mean \
+                 `timeout`?",
+                "config.toml:15:7: [sink.c] is invalid and was ignored: it needs one of `command`, `preset`, `url` and \
+                 `file`",
+                "config.toml:3:13: retention is `soon`, which is invalid and was ignored: expected a time such as `90s` \
+                 or `30days`",
+                "config.toml:4:12: attempts is invalid and was ignored: expected text or a number",
+            ]
+        );
+        assert_eq!((settings.busy, settings.max_depth), (Busy::Interrupt, 3));
+        assert_eq!(settings.sinks.keys().collect::<Vec<_>>(), ["b"]);
+        let broken = merge("busy = 'interrupt'\nmax_depth = = 3\n", &[]);
+        let [warning] = &broken.warnings[..] else { panic!("{:?}", broken.warnings) };
+        assert!(
+            warning.starts_with("config.toml:2:13: the file is not valid TOML and was ignored:"),
+            "{warning}"
+        );
+        assert_eq!(
+            merge("sink = 5", &[]).warnings,
+            ["config.toml:1:8: `sink` was ignored: expected a table"]
+        );
+    }
+
+    #[test]
     fn what_is_no_setting_is_named() {
         assert!(merge("max_job = 5", &[]).warnings[0].contains("max_job"));
         assert!(merge("not toml at all [", &[]).warnings[0].contains("config.toml"));
         assert!(merge("attempts = 0", &[]).warnings[0].contains("attempts"), "none would tell nobody");
+    }
+
+    #[test]
+    fn settings_can_be_made_in_code() {
+        let settings = Settings { max_depth: 2, ..Settings::default() };
+        assert_eq!(shown(&settings, "max_depth"), "2 from code");
+        assert_eq!(shown(&settings, "max_rate"), "60 from default");
     }
 
     #[test]

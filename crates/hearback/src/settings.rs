@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::mask::Secrets;
-use crate::settings_file::{Problem, Scalar, SpannedTable, position, suggestion};
+use crate::settings_file::{Scalar, SpannedTable, SpannedValue, position, suggestion};
 use crate::sinks::SinkSettings;
 
 /// What can be set.
@@ -288,14 +288,14 @@ impl Settings {
         let table = SpannedTable::parse(file).unwrap_or_else(|problem| {
             let place = place(problem.at.unwrap_or_default());
             let reason = problem.message;
-            settings.warnings.push(format!("{place}: the file is not valid TOML and was ignored: {reason}"));
+            settings.warnings.push(format!("{place} is not valid TOML, so the file was ignored: {reason}"));
             SpannedTable::default()
         });
         let known = || VALUES.iter().map(|(name, _)| *name).chain([SINKS, SECRETS]);
         for name in table.keys().filter(|name| !known().any(|known| known == *name)) {
-            let what = format!("`{name}` is no setting and was ignored{}", suggestion(name, known()));
-            let Problem { at, message } = table.at(name, what);
-            settings.warnings.push(format!("{}: {message}", place(at.unwrap_or_default())));
+            let place = place(table.key_at(name).unwrap_or_default());
+            let meant = suggestion(name, known());
+            settings.warnings.push(format!("`{name}` in {place} is no setting and was ignored{meant}"));
         }
         settings.merge_tables(&table, &place);
         settings.merge_values(&table, &place, env);
@@ -313,7 +313,7 @@ impl Settings {
             let variable = variable(name);
             let from_env = env(&variable).map(|value| (variable, Ok(value), SettingSource::Environment));
             let from_file = table.get(name).map(|value| {
-                let place = format!("{}: {name}", place(value.at()));
+                let place = format!("{name} in {}", place(value.at()));
                 let text = value.clone().read().map(|Scalar(text)| text);
                 (place, text.map_err(|problem| problem.message), SettingSource::File)
             });
@@ -347,38 +347,34 @@ impl Settings {
 
     fn merge_tables(&mut self, table: &SpannedTable<'_>, place: &dyn Fn(usize) -> String) {
         let (names, sinks) = (table.get(SECRETS).cloned(), table.get(SINKS).cloned());
-        let mut warn = |at: usize, what: String| self.warnings.push(format!("{}: {what}", place(at)));
+        let mut warn = |what: &str, at: usize, reason: &str| {
+            let place = place(at);
+            self.warnings.push(format!("{what} in {place} is invalid and was ignored: {reason}"));
+        };
         if let Some(names) = names {
             let at = names.at();
             match names.read() {
                 Ok(names) => self.secrets = names,
-                Err(problem) => warn(
-                    problem.at.unwrap_or(at),
-                    "`secrets` is invalid and was ignored: expected a list of names".into(),
-                ),
+                Err(problem) => warn("`secrets`", problem.at.unwrap_or(at), "expected a list of names"),
             }
         }
-        let Some(sinks) = sinks else { return self.note_secrets() };
-        match sinks.table() {
-            Err(problem) => {
-                warn(problem.at.unwrap_or_default(), format!("`sink` was ignored: {}", problem.message));
+        let sinks = match sinks.map(SpannedValue::table) {
+            Some(Ok(sinks)) => sinks,
+            Some(Err(problem)) => {
+                warn("`sink`", problem.at.unwrap_or_default(), &problem.message);
+                SpannedTable::default()
             }
-            Ok(sinks) => {
-                for (name, at, sink) in sinks.entries() {
-                    let table = sink.table();
-                    // What signs a webhook is nothing that a job needs to know, even if the rest of the sink is invalid.
-                    let secret = table.as_ref().ok().and_then(|table| table.get("secret_env")).cloned();
-                    self.secrets.extend(secret.and_then(|secret| secret.read().ok()));
-                    match table.and_then(SinkSettings::parse) {
-                        Ok(settings) => drop(self.sinks.insert(name, settings)),
-                        Err(problem) => {
-                            let reason = problem.message;
-                            warn(
-                                problem.at.unwrap_or(at),
-                                format!("[sink.{name}] is invalid and was ignored: {reason}"),
-                            );
-                        }
-                    }
+            None => SpannedTable::default(),
+        };
+        for (name, at, sink) in sinks.entries() {
+            let table = sink.table();
+            // What signs a webhook is nothing that a job needs to know, even if the rest of the sink is invalid.
+            let secret = table.as_ref().ok().and_then(|table| table.get("secret_env")).cloned();
+            self.secrets.extend(secret.and_then(|secret| secret.read().ok()));
+            match table.and_then(SinkSettings::parse) {
+                Ok(settings) => drop(self.sinks.insert(name, settings)),
+                Err(problem) => {
+                    warn(&format!("[sink.{name}]"), problem.at.unwrap_or(at), &problem.message);
                 }
             }
         }
@@ -530,15 +526,15 @@ mod tests {
         assert_eq!(
             settings.warnings,
             [
-                "config.toml:2:1: `max_job` is no setting and was ignored; did you mean `max_jobs`?",
-                "config.toml:5:17: `secrets` is invalid and was ignored: expected a list of names",
-                "config.toml:10:1: [sink.a] is invalid and was ignored: `timout` is no key of a sink; did you mean \
+                "`max_job` in config.toml:2:1 is no setting and was ignored; did you mean `max_jobs`?",
+                "`secrets` in config.toml:5:17 is invalid and was ignored: expected a list of names",
+                "[sink.a] in config.toml:10:1 is invalid and was ignored: `timout` is no key of a sink; did you mean \
                  `timeout`?",
-                "config.toml:15:7: [sink.c] is invalid and was ignored: it needs one of `command`, `preset`, `url` and \
+                "[sink.c] in config.toml:15:7 is invalid and was ignored: it needs one of `command`, `preset`, `url` and \
                  `file`",
-                "config.toml:3:13: retention is `soon`, which is invalid and was ignored: expected a time such as `90s` \
+                "retention in config.toml:3:13 is `soon`, which is invalid and was ignored: expected a time such as `90s` \
                  or `30days`",
-                "config.toml:4:12: attempts is invalid and was ignored: expected text or a number",
+                "attempts in config.toml:4:12 is invalid and was ignored: expected text or a number",
             ]
         );
         assert_eq!((settings.busy, settings.max_depth), (Busy::Interrupt, 3));
@@ -546,12 +542,12 @@ mod tests {
         let broken = merge("busy = 'interrupt'\nmax_depth = = 3\n", &[]);
         let [warning] = &broken.warnings[..] else { panic!("{:?}", broken.warnings) };
         assert!(
-            warning.starts_with("config.toml:2:13: the file is not valid TOML and was ignored:"),
+            warning.starts_with("config.toml:2:13 is not valid TOML, so the file was ignored:"),
             "{warning}"
         );
         assert_eq!(
             merge("sink = 5", &[]).warnings,
-            ["config.toml:1:8: `sink` was ignored: expected a table"]
+            ["`sink` in config.toml:1:8 is invalid and was ignored: expected a table"]
         );
     }
 

@@ -76,8 +76,12 @@ impl<'i> SpannedTable<'i> {
 
     /// Something that is wrong with a key.
     pub(crate) fn at(&self, key: &str, message: String) -> Problem {
-        let named = self.0.iter().find(|(name, _)| name.as_ref() == key);
-        Problem { at: named.map(|(name, _)| name.span().start), message }
+        Problem { at: self.key_at(key), message }
+    }
+
+    /// At which byte of the file a key stands.
+    pub(crate) fn key_at(&self, key: &str) -> Option<usize> {
+        self.0.iter().find(|(name, _)| name.as_ref() == key).map(|(name, _)| name.span().start)
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&SpannedValue<'i>> {

@@ -86,9 +86,10 @@ impl Registry {
 
     /// Every name that stands for something without looking on the PATH.
     pub(crate) fn names(&self) -> Vec<String> {
-        let configured = self.configured.keys().filter(|name| !self.in_code.0.contains_key(*name));
-        let presets = preset::names().map(str::to_owned);
-        self.in_code.0.keys().chain(configured).cloned().chain(presets).collect()
+        let configured = self.configured.keys().cloned();
+        let others = configured.chain(preset::names().map(str::to_owned));
+        let others = others.filter(|name| !self.in_code.0.contains_key(name));
+        self.in_code.0.keys().cloned().chain(others).collect()
     }
 }
 
@@ -153,5 +154,49 @@ impl FollowUpSink for SuppliedSink<'_> {
 
     fn within(&self) -> Duration {
         self.sink.within()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hearback_core::message::Excerpt;
+    use hearback_core::testing::{FakeSink, sample};
+    use hearback_core::{Delivery, JobId, Outcome};
+
+    use super::super::FileSink;
+    use super::*;
+
+    #[test]
+    fn a_sink_in_code_is_found_before_all_others_and_gets_no_secrets() {
+        let sink = Arc::new(FakeSink::default().starting_turns());
+        let configured = SinkSettings::new(FileSink::new("/nowhere"));
+        let registry = Registry {
+            native: Native::default(),
+            store: None,
+            in_code: SinksInCode::default().with("mine", sink.clone()).with("claude", sink.clone()),
+            configured: [("mine", configured.clone()), ("file", configured)]
+                .map(|(name, sink)| (name.to_owned(), sink))
+                .into(),
+            secrets: Secrets::new([("TOK".to_owned(), "hush-4711".to_owned())]),
+            program: None,
+        };
+        let output = Excerpt { head: b"it is hush-4711\n".to_vec(), tail: vec![], omitted: 0 };
+        let job = sample::view(Outcome::Exited { code: 0 });
+        let payload = SinkPayload::from(Delivery::new(job, &output, 1, false, 1));
+        let context = DeliveryContext { mark: JobId::mint(0, 0), turn: None };
+        for name in ["mine", "claude"] {
+            let found = registry.find(name).unwrap();
+            assert!(found.starts_turn(), "{name}");
+            assert_eq!(found.deliver(&payload, &context).unwrap(), SinkReply::Delivered, "{name}");
+        }
+        let taken = sink.taken();
+        assert_eq!(taken.len(), 2);
+        assert_eq!(taken[0].output.head, "it is [TOK]\n");
+        assert!(["mine", "claude", "file", "codex"].iter().all(|name| registry.knows(name)));
+        assert!(!registry.knows("nowhere") && registry.find("nowhere").is_err());
+        let names = registry.names();
+        let of = |wanted: &str| names.iter().filter(|name| *name == wanted).count();
+        assert_eq!([of("mine"), of("claude"), of("file"), of("desktop")], [1, 1, 1, 1]);
+        assert_eq!(format!("{:?}", registry.in_code), r#"{"claude", "mine"}"#);
     }
 }

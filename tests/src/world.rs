@@ -11,8 +11,8 @@ use tempfile::TempDir;
 
 use crate::{Ran, alive, bin, eventually, run};
 
-/// Variables through which the tests' own surroundings could change what is printed. Those of agents, which could choose
-/// a session, are removed as well.
+/// Variables through which the tests' own surroundings could change what is printed. Those of agents, which could
+/// choose a session, are removed as well.
 const STRAY_VARIABLES: [&str; 4] = [
     "NO_COLOR",
     "CLICOLOR",

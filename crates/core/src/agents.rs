@@ -15,8 +15,8 @@ pub struct Agent {
     pub title: &'static str,
     /// The variable by which it names its session to the programs that it starts.
     pub session_variable: Option<&'static str>,
-    /// The command that resumes a session without a terminal and runs one turn of it. `{session}` and `{text}` stand for
-    /// what they say; without a `{text}` the agent reads the text from its standard input.
+    /// The command that resumes a session without a terminal and runs one turn of it. `{session}` and `{text}` stand
+    /// for what they say; without a `{text}` the agent reads the text from its standard input.
     pub headless: &'static [&'static str],
     /// What it prints when it is asked for JSON.
     pub transcript: Option<AgentTranscript>,

@@ -33,6 +33,7 @@ mod rehearsal;
 mod service;
 pub mod session;
 mod sessions;
+mod setting_values;
 mod settings;
 mod settings_file;
 mod sinks;
@@ -63,7 +64,8 @@ pub use permissions::{Capability, DENY_VARIABLE, Denied, Guarded, Permissions, U
 pub use service::{FailedOrder, InstallError, MonitorService};
 pub use session::{SessionError, current_session};
 pub use sessions::{MAX_MESSAGE_BYTES, OutgoingMessage, SeenSession, SendError, Sent, TurnRequest};
-pub use settings::{EffectiveSetting, SettingSource, Settings, parse_size};
+pub use setting_values::parse_size;
+pub use settings::{EffectiveSetting, SettingSource, Settings};
 pub use sinks::{
     CommandSink, FileSink, Input, PluginCheck, PluginSink, Route, SinkSettings, SinksInCode, WebhookSink,
 };

@@ -1,5 +1,5 @@
-//! The kinds of sinks. A new kind is a file beside this one, a variant and an arm of [`Route`], and, if it can be written
-//! in the settings file, a row of [`TABLES`].
+//! The kinds of sinks. A new kind is a file beside this one, a variant and an arm of [`Route`], and, if it can be
+//! written in the settings file, a row of [`TABLES`].
 
 use hearback_core::port::sink::{SinkError, SinkReply};
 use hearback_platform::Native;

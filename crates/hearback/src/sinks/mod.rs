@@ -1,5 +1,5 @@
-//! The sinks that there are, each kind in a file of its own (`kind.rs` lists them). Most are a program that is run to its
-//! end; hearback itself is the program of those that are built in.
+//! The sinks that there are, each kind in a file of its own (`kind.rs` lists them). Most are a program that is run to
+//! its end; hearback itself is the program of those that are built in.
 
 mod address;
 mod builtin;

@@ -11,13 +11,9 @@ use tempfile::TempDir;
 
 use crate::{Job, Ran, alive, bin, eventually, run};
 
-/// Variables through which the tests' own surroundings could choose a session or change what is printed.
-const STRAY_VARIABLES: [&str; 9] = [
-    "CLAUDE_CODE_SESSION_ID",
-    "CODEX_THREAD_ID",
-    "QWEN_CODE_SESSION_ID",
-    "GEMINI_SESSION_ID",
-    "AGENT_SESSION_ID",
+/// Variables through which the tests' own surroundings could change what is printed. Those of agents, which could
+/// choose a session, are removed as well.
+const STRAY_VARIABLES: [&str; 4] = [
     "NO_COLOR",
     "CLICOLOR",
     "CLICOLOR_FORCE",
@@ -81,7 +77,8 @@ impl World {
         let ours = env::vars_os()
             .map(|(name, _)| name)
             .filter(|name| name.to_string_lossy().starts_with("HEARBACK_"));
-        for name in ours.chain(STRAY_VARIABLES.map(OsString::from)) {
+        let stray = STRAY_VARIABLES.into_iter().chain(hearback::core::agents::session_variables());
+        for name in ours.chain(stray.map(OsString::from)) {
             command.env_remove(name);
         }
         command.env("HEARBACK_HOME", &self.home).stdin(Stdio::null());

@@ -99,7 +99,9 @@ impl CliError {
             Self::Request(RequestError::Empty | RequestError::BlankPrompt | RequestError::NoPrompt) => 2,
             Self::NotAsked(_) => 1,
             Self::Denied(_)
-            | Self::Launch(LaunchError::Denied(_) | LaunchError::NoSink(_))
+            | Self::Launch(
+                LaunchError::Denied(_) | LaunchError::NoSink(_) | LaunchError::SecretVariable(_),
+            )
             | Self::Install(InstallError::Denied(_))
             | Self::Open(OpenError::Permissions(_))
             | Self::Sink(SinkError::Missing(_)) => 2,
@@ -160,6 +162,10 @@ impl CliError {
             }
             Self::Find(FindError::NotAnId(_)) => "`hearback list` shows the jobs and their ids".into(),
             Self::Sink(SinkError::Missing(name)) | Self::Launch(LaunchError::NoSink(name)) => sink_tip(name),
+            Self::Launch(LaunchError::SecretVariable(_)) => {
+                "give the job the value under another name, or remove the name from `secrets` in config.toml"
+                    .into()
+            }
             Self::Launch(LaunchError::TooDeep { .. }) => {
                 "launch it with `--notify never`, or raise `max_depth` in config.toml if the chain is meant"
                     .into()

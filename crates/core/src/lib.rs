@@ -33,6 +33,7 @@ mod time;
 mod transcript;
 mod view;
 
+pub mod agents;
 pub mod finding;
 pub mod message;
 pub mod note;
@@ -69,6 +70,7 @@ pub use spec::{
     Reader, Session, Spec,
 };
 pub use time::{Stamp, Timestamp};
+pub use transcript::Shape;
 pub use view::{DOCUMENT_FORMAT, FollowUpView, JobView, OutputView, StateWord};
 
 /// Fields that a newer build wrote and this one does not know: kept, so that what is copied loses nothing.

@@ -1,7 +1,7 @@
 //! Reading what agents print as JSON: one document, or one row a line, with other lines in between.
 //!
-//! Rows are known by their shape and not by the agent: several agents share one, and they change. What is recognised,
-//! with the agents that were looked at, is in `docs/ask.md`.
+//! Rows are known by their shape and not by the agent: several agents share one, and they change. Which agent prints
+//! which shapes is in `agents.rs`, and for users in `docs/ask.md`.
 
 use serde_json::Value;
 
@@ -132,50 +132,108 @@ fn collect(value: &Value, rows: &mut Vec<Row>) {
 }
 
 fn row(value: &Value) -> Option<Row> {
-    if let Some(old) = value.get("msg").filter(|_| value["type"].is_null()) {
-        return nested(old);
-    }
-    let Some(kind) = value["type"].as_str() else { return untyped(value) };
-    Some(match kind {
-        "result" | "run_result" => summary(value),
-        "assistant" => assistant(value),
-        "message" => message(value),
-        "text" => words(text_of(&value["part"]["text"]).or_else(|| text_of(&value["text"]))),
-        "assistant.message" if value["data"]["parentToolCallId"].is_null() => {
-            words(text_of(&value["data"]["content"]))
-        }
-        "item.completed" => match value["item"]["type"].as_str() {
-            Some("agent_message" | "assistant_message") => words(text_of(&value["item"]["text"])),
-            Some("error") => complaint(&value["item"]),
-            _ => Row::Aside,
-        },
-        "turn.completed" => Row::Success { words: None },
-        "turn.failed" => Row::Failure { complaint: complaint_of(value) },
-        "say" if value["partial"] == true => Row::Aside,
-        "say" => match value["say"].as_str() {
-            Some("text" | "completion_result") => words(text_of(&value["text"])),
-            Some("error" | "api_req_failed") => complaint(value),
-            _ => Row::Aside,
-        },
-        "error" | "session.error" => complaint(value),
-        "system" | "user" | "stream_event" | "tool_use" | "tool_result" | "tool_call" | "init" | "ask"
-        | "complete" | "step_start" | "step_finish" | "reasoning" => Row::Aside,
-        _ if ["thread.", "turn.", "item.", "assistant.", "session.", "user.", "tool."]
-            .iter()
-            .any(|start| kind.starts_with(start)) =>
-        {
-            Row::Aside
-        }
-        // JSON of somebody else's.
-        _ => return None,
-    })
+    Shape::ALL.iter().find_map(|shape| shape.row(value))
 }
 
-/// A document of one object, or a message as a model's interface has it.
-fn untyped(value: &Value) -> Option<Row> {
-    if value["role"].is_string() {
-        return Some(message(value));
+/// A kind of rows. What belongs to one is read in the same way, whichever agent prints it; no row belongs to two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Shape {
+    /// `assistant`, `user`, `system`, and a `result` that sums up.
+    Turns,
+    /// Messages with a role, whole or in pieces, typed `message` or as a model's interface has them.
+    Messages,
+    /// One object with a `response`, or with an `error`.
+    Document,
+    /// `item.completed` and `turn.completed`.
+    Items,
+    /// Events that are wrapped in a `msg`.
+    Wrapped,
+    /// `text` with a `part`, between steps.
+    Parts,
+    /// `assistant.message` and `session.error`, with `data`.
+    Dotted,
+    /// `say` and `ask`.
+    Says,
+}
+
+impl Shape {
+    /// All of them, in the order in which a row is compared with them.
+    pub const ALL: [Self; 8] = [
+        Self::Wrapped,
+        Self::Turns,
+        Self::Messages,
+        Self::Document,
+        Self::Items,
+        Self::Parts,
+        Self::Dotted,
+        Self::Says,
+    ];
+
+    /// The row that a value is; nothing when it is none of this shape.
+    fn row(self, value: &Value) -> Option<Row> {
+        match (self, value["type"].as_str()) {
+            (Self::Wrapped, None) => nested(value.get("msg").filter(|_| value["type"].is_null())?),
+            (Self::Messages, None) if is_message(value) => Some(message(value)),
+            (Self::Document, None) if !is_wrapped(value) && !is_message(value) => document(value),
+            (_, None) => None,
+            (shape, Some(kind)) => shape.typed(kind, value),
+        }
     }
+
+    fn typed(self, kind: &str, value: &Value) -> Option<Row> {
+        let begins = |starts: &[&str]| starts.iter().any(|start| kind.starts_with(start));
+        Some(match (self, kind) {
+            (Self::Turns, "result") => summary(value),
+            (Self::Turns, "assistant") => assistant(value),
+            (Self::Turns, "error") => complaint(value),
+            (
+                Self::Turns,
+                "system" | "user" | "stream_event" | "tool_use" | "tool_result" | "tool_call" | "reasoning",
+            ) => Row::Aside,
+            (Self::Messages, "message") => message(value),
+            (Self::Messages, "init" | "complete") => Row::Aside,
+            (Self::Items, "item.completed") => match value["item"]["type"].as_str() {
+                Some("agent_message" | "assistant_message") => words(text_of(&value["item"]["text"])),
+                Some("error") => complaint(&value["item"]),
+                _ => Row::Aside,
+            },
+            (Self::Items, "turn.completed") => Row::Success { words: None },
+            (Self::Items, "turn.failed") => Row::Failure { complaint: complaint_of(value) },
+            (Self::Items, _) if begins(&["thread.", "turn.", "item."]) => Row::Aside,
+            (Self::Parts, "text") => {
+                words(text_of(&value["part"]["text"]).or_else(|| text_of(&value["text"])))
+            }
+            (Self::Parts, "step_start" | "step_finish") => Row::Aside,
+            (Self::Dotted, "assistant.message") if value["data"]["parentToolCallId"].is_null() => {
+                words(text_of(&value["data"]["content"]))
+            }
+            (Self::Dotted, "session.error") => complaint(value),
+            (Self::Dotted, _) if begins(&["assistant.", "session.", "user.", "tool."]) => Row::Aside,
+            (Self::Says, "run_result") => summary(value),
+            (Self::Says, "say") if value["partial"] == true => Row::Aside,
+            (Self::Says, "say") => match value["say"].as_str() {
+                Some("text" | "completion_result") => words(text_of(&value["text"])),
+                Some("error" | "api_req_failed") => complaint(value),
+                _ => Row::Aside,
+            },
+            (Self::Says, "ask") => Row::Aside,
+            // JSON of another program, or of another shape.
+            _ => return None,
+        })
+    }
+}
+
+fn is_message(value: &Value) -> bool {
+    !is_wrapped(value) && value["role"].is_string()
+}
+
+fn is_wrapped(value: &Value) -> bool {
+    value["type"].is_null() && value.get("msg").is_some()
+}
+
+/// A document of one object.
+fn document(value: &Value) -> Option<Row> {
     if !value["stats"].is_object() && !value["error"].is_object() {
         return text_of(&value["response"])
             .filter(|_| value["session_id"].is_string())

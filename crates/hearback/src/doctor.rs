@@ -16,7 +16,7 @@ use hearback_platform::probe::{self, Rehearsal, RehearsalRequest};
 
 use crate::open::load_settings;
 use crate::rehearsal::{self, Scene};
-use crate::sinks::Registry;
+use crate::sinks::{Registry, SinksInCode};
 use crate::{Hearback, KillRequest, Options, Settings, home, supervisor};
 
 /// Longer than a launch waits for its own supervisor.
@@ -109,6 +109,7 @@ fn reach(settings: &Settings) -> Vec<(String, Option<String>)> {
     let registry = Registry {
         native: Native::default(),
         store: None,
+        in_code: SinksInCode::default(),
         configured: settings.sinks.clone(),
         secrets: settings.secrets_here(),
         program: None,
@@ -116,7 +117,11 @@ fn reach(settings: &Settings) -> Vec<(String, Option<String>)> {
     let mut names: Vec<_> = settings.sinks.keys().cloned().collect();
     let named = [&settings.default_sink, &settings.notice_sink].into_iter().flatten();
     names.extend(named.filter(|name| !settings.sinks.contains_key(*name)).cloned());
-    names.into_iter().map(|name| (name.clone(), registry.obstacle(&name))).collect()
+    let obstacle = |name: &str| match registry.settings(name) {
+        Some(settings) => settings.check(registry.native),
+        None => Some("there is no such sink".into()),
+    };
+    names.into_iter().map(|name| (name.clone(), obstacle(&name))).collect()
 }
 
 fn settings(home: &Home) -> Settings {

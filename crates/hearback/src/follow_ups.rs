@@ -71,7 +71,7 @@ impl Hearback {
         let depth = spec.map_or(0, |spec| spec.depth) + 1;
         let late = follow_up::age_of_end(&job.seen.facts, &self.ports.clock.stamp())
             .is_some_and(|age| age >= self.settings().retry.late_after);
-        self.registry.masked_delivery(Delivery::new(view, &output, attempts, late, depth))
+        self.secrets().masked_delivery(Delivery::new(view, &output, attempts, late, depth))
     }
 
     /// Closes a follow-up: somebody has it, or nobody needs it. The first who does so stands.
@@ -144,7 +144,7 @@ impl Hearback {
 
     /// Whether this name stands for a sink.
     pub fn has_sink(&self, name: &str) -> bool {
-        self.registry.settings(name).is_some()
+        self.registry.knows(name)
     }
 
     /// Whether somebody looks after the whole store.

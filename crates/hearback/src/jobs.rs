@@ -177,7 +177,7 @@ impl Hearback {
             view.notes
                 .push("its supervisor works in another store, of which this is a copy: left alone".into());
         }
-        let view = self.registry.masked_view(view);
+        let view = self.secrets().masked_view(view);
         Some(Job { view, seen })
     }
 

@@ -40,6 +40,9 @@ pub enum LaunchError {
     /// The route names a sink that does not exist.
     #[error("there is no sink `{0}`")]
     NoSink(String),
+    /// The request sets a variable that no job inherits.
+    #[error("the variable `{0}` is listed in `secrets`, so no job gets it, and this launch sets it")]
+    SecretVariable(String),
     /// Follow-ups that launch jobs that follow up would go on for too long.
     #[error(
         "this launch is number {depth} of a chain in which each follow-up launches the next; the limit is {most}"
@@ -154,6 +157,12 @@ impl Hearback {
         self.permissions().check(Capability::Launch)?;
         if let Some(name) = request.sinks.iter().find(|name| !self.has_sink(name)) {
             return Err(LaunchError::NoSink(name.clone()));
+        }
+        let is_set = |secret: &&String| {
+            request.env.iter().any(|(name, value)| value.is_some() && name.as_os_str() == secret.as_str())
+        };
+        if let Some(secret) = self.settings().secrets.iter().find(is_set) {
+            return Err(LaunchError::SecretVariable(secret.clone()));
         }
         let has_owner = request.session.is_some() || !request.sinks.is_empty();
         if request.notify == NotifyPolicy::Never || !has_owner {

@@ -1,5 +1,8 @@
 //! Keeping secrets out of what is shown and sent: the name of a variable stands where its value was.
 
+use std::fmt;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use hearback_core::message::left_out_text;
 use hearback_core::port::sink::Delivery;
 
@@ -8,19 +11,31 @@ const SHORTEST: usize = 4;
 /// A line of a secret of several is masked by itself, because text is quoted and cut by lines; short ones are common.
 const SHORTEST_LINE: usize = 8;
 
-/// The values that nobody is to see, each with the name that stands for it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Secrets(Vec<Secret>);
+/// The values that are not to be shown, each with the name that stands for it.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    /// The longest first: what begins like another is not cut short by it.
+    secrets: Vec<Secret>,
+    /// Finds them, if there are any. A process without secrets builds nothing.
+    finder: Option<AhoCorasick>,
+}
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 struct Secret {
     value: String,
     /// In brackets.
     name: String,
 }
 
+/// Shows the names alone.
+impl fmt::Debug for Secrets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.secrets.iter().map(|secret| &secret.name)).finish()
+    }
+}
+
 impl Secrets {
-    /// Those that are long enough, longest first: what begins like another is not cut short by it.
+    /// Those that are long enough.
     pub(crate) fn new(values: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut secrets = Vec::new();
         for (name, value) in values {
@@ -30,20 +45,33 @@ impl Secrets {
             secrets.extend(lines.map(|line| Secret { value: line.to_owned(), name: format!("[{name}]") }));
         }
         secrets.sort_by_key(|secret: &Secret| std::cmp::Reverse(secret.value.len()));
-        Self(secrets)
+        let finder = (!secrets.is_empty()).then(|| {
+            AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostLongest)
+                // Small, and fast enough for text that is shown: the others trade memory for speed.
+                .kind(Some(AhoCorasickKind::ContiguousNFA))
+                .build(secrets.iter().map(|secret| &secret.value))
+                .expect("an environment is smaller than the two billion bytes that would be too many")
+        });
+        Self { secrets, finder }
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.secrets.is_empty()
     }
 
-    /// The same text without them.
+    /// The same text without them. Where two overlap, the one that begins first is masked, and of those the longest.
     pub fn masked(&self, text: &str) -> String {
-        let mut masked = text.to_owned();
-        for Secret { value, name } in self.0.iter().filter(|_| !text.is_empty()) {
-            masked = masked.replace(value, name);
+        let Some(finder) = &self.finder else { return text.to_owned() };
+        let mut masked = String::with_capacity(text.len());
+        let mut at = 0;
+        for found in finder.find_iter(text) {
+            masked.push_str(&text[at..found.start()]);
+            masked.push_str(&self.secrets[found.pattern()].name);
+            at = found.end();
         }
+        masked.push_str(&text[at..]);
         masked
     }
 
@@ -67,7 +95,7 @@ impl Secrets {
 
     /// Where the beginning of a secret is that ends with these bytes, and what stands for it.
     pub fn begun_at_end(&self, bytes: &[u8]) -> Option<(usize, &str)> {
-        self.0.iter().find_map(|Secret { value, name }| {
+        self.secrets.iter().find_map(|Secret { value, name }| {
             let value = value.as_bytes();
             let begun = (SHORTEST..value.len()).rev().find(|len| bytes.ends_with(&value[..*len]))?;
             Some((bytes.len() - begun, name.as_str()))
@@ -76,7 +104,7 @@ impl Secrets {
 
     /// How far the end of a secret reaches that these bytes begin with, and what stands for it.
     pub fn ended_at_start(&self, bytes: &[u8]) -> Option<(usize, &str)> {
-        self.0.iter().find_map(|Secret { value, name }| {
+        self.secrets.iter().find_map(|Secret { value, name }| {
             let value = value.as_bytes();
             let ended =
                 (SHORTEST..value.len()).rev().find(|len| bytes.starts_with(&value[value.len() - len..]))?;
@@ -123,22 +151,27 @@ impl Secrets {
 
     /// How far a secret reaches that was begun before `at`, and what stands for it.
     pub fn across(&self, bytes: &[u8], at: usize) -> Option<(usize, &str)> {
-        self.0.iter().find_map(|Secret { value, name }| {
+        self.secrets.iter().find_map(|Secret { value, name }| {
             let starts = at.saturating_sub(value.len() - 1)..at;
             let start = starts.into_iter().find(|start| bytes[*start..].starts_with(value.as_bytes()))?;
             Some((start + value.len(), name.as_str()))
         })
     }
 
+    /// The first place from `at` on from which the rest may be the beginning of a secret; the end if there is none.
+    fn begun_from(&self, bytes: &[u8], at: usize) -> usize {
+        let from = at.max(bytes.len().saturating_sub(self.reach()));
+        let is_begun = |start: &usize| {
+            let rest = &bytes[*start..];
+            let mut values = self.secrets.iter().map(|secret| secret.value.as_bytes());
+            values.any(|value| rest.len() < value.len() && value.starts_with(rest))
+        };
+        (from..bytes.len()).find(is_begun).unwrap_or(bytes.len())
+    }
+
     /// The most that has to be known around a place to tell whether a secret reaches across it.
     pub fn reach(&self) -> usize {
-        self.0.first().map_or(0, |secret| secret.value.len().saturating_sub(1))
-    }
-}
-
-impl Secret {
-    fn is_begun_by(&self, bytes: &[u8]) -> bool {
-        bytes.len() < self.value.len() && self.value.as_bytes().starts_with(bytes)
+        self.secrets.first().map_or(0, |secret| secret.value.len().saturating_sub(1))
     }
 }
 
@@ -170,35 +203,30 @@ impl Masker<'_> {
 
     /// Tells how far it came: everything, unless more may come.
     fn mask(&self, bytes: &[u8], out: &mut Vec<u8>, more: bool) -> usize {
-        let secrets = &self.secrets.0;
-        let mut begins = [false; 256];
-        for secret in secrets {
-            begins[usize::from(secret.value.as_bytes()[0])] = true;
-        }
-        let mut at = 0;
-        while at < bytes.len() {
-            let rest = &bytes[at..];
-            if !begins[usize::from(rest[0])] {
-                out.push(rest[0]);
-                at += 1;
-                continue;
+        let Secrets { secrets, finder: Some(finder) } = self.secrets else {
+            out.extend_from_slice(bytes);
+            return bytes.len();
+        };
+        let begun_from = |at| if more { self.secrets.begun_from(bytes, at) } else { bytes.len() };
+        let (mut at, mut begun) = (0, begun_from(0));
+        loop {
+            if begun < at {
+                begun = begun_from(at);
             }
-            if more && secrets.iter().any(|secret| secret.is_begun_by(rest)) {
-                return at;
-            }
-            // The longest comes first.
-            match secrets.iter().find(|secret| rest.starts_with(secret.value.as_bytes())) {
-                Some(secret) => {
-                    out.extend_from_slice(secret.name.as_bytes());
-                    at += secret.value.len();
+            let found = finder.find(Input::new(bytes).range(at..));
+            match found {
+                // What begins no earlier than a secret that may still be longer is left to that one.
+                Some(found) if found.start() < begun => {
+                    out.extend_from_slice(&bytes[at..found.start()]);
+                    out.extend_from_slice(secrets[found.pattern()].name.as_bytes());
+                    at = found.end();
                 }
-                None => {
-                    out.push(rest[0]);
-                    at += 1;
+                _ => {
+                    out.extend_from_slice(&bytes[at..begun]);
+                    return begun;
                 }
             }
         }
-        at
     }
 }
 
@@ -217,6 +245,13 @@ mod tests {
         let secrets = secrets(&["abcd", "abcdef", "abc"]);
         assert_eq!(secrets.masked("abc abcd abcdef"), "abc [S0] [S1]");
         assert_eq!(secrets.masked_bytes(b"abc abcd abcdef abcde"), b"abc [S0] [S1] [S0]e");
+    }
+
+    #[test]
+    fn of_two_that_overlap_the_first_is_masked_and_debugging_shows_no_value() {
+        let secrets = secrets(&["abcd", "cdefgh"]);
+        assert_eq!(secrets.masked("abcdefgh"), "[S0]efgh");
+        assert_eq!(format!("{secrets:?}"), r#"{"[S1]", "[S0]"}"#);
     }
 
     #[test]
@@ -256,6 +291,7 @@ mod tests {
             }
             masker.flush(&mut pieces);
             prop_assert_eq!(&pieces, &secrets.masked_bytes(text.as_bytes()));
+            prop_assert_eq!(&pieces, &secrets.masked(&text).into_bytes(), "text and bytes alike");
             let shown = String::from_utf8(pieces).unwrap();
             for value in &values {
                 prop_assert!(!shown.contains(value.as_str()), "{shown}");

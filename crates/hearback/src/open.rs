@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hearback_core::Timestamp;
 use hearback_core::port::disk::ReadError;
 use hearback_core::port::record::StoreError;
+use hearback_core::port::sink::FollowUpSink;
 use hearback_monitor::Ports;
 use hearback_monitor::session::ActiveTurns;
 use hearback_monitor::wait::Waits;
@@ -15,7 +16,7 @@ use hearback_store::Store;
 use crate::doctor::{Diagnosis, DoctorError};
 use crate::permissions::{Permissions, UnknownCapability};
 use crate::settings::Settings;
-use crate::sinks::Registry;
+use crate::sinks::{Registry, SinksInCode};
 use crate::{doctor, home, supervisor};
 
 /// How to open a store. By default as the `hearback` program does.
@@ -25,6 +26,7 @@ pub struct Options {
     pub(crate) supervisor: Option<PathBuf>,
     pub(crate) permissions: Option<Permissions>,
     pub(crate) settings: Option<Settings>,
+    pub(crate) sinks: SinksInCode,
 }
 
 impl Options {
@@ -57,6 +59,16 @@ impl Options {
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = Some(settings);
+        self
+    }
+
+    /// Adds a sink of this name that is made in code. It is found before one of the settings.
+    ///
+    /// The supervisor of a job delivers in a process of its own: it gets the sink from
+    /// [`supervise_if_asked_with`](crate::supervise_if_asked_with).
+    #[must_use]
+    pub fn sink(mut self, name: impl Into<String>, sink: impl FollowUpSink + 'static) -> Self {
+        self.sinks.insert(name, Arc::new(sink));
         self
     }
 
@@ -118,6 +130,7 @@ impl Hearback {
         let registry = Registry {
             native,
             store: is_read.then(|| store.clone()),
+            in_code: options.sinks,
             configured: settings.sinks.clone(),
             secrets: settings.secrets_here(),
             program: options.supervisor.clone(),

@@ -1,6 +1,6 @@
 //! Which session this process belongs to.
-use hearback_core::RequestedBy;
-use hearback_core::{NameError, Session};
+
+use hearback_core::{NameError, RequestedBy, Session, agents};
 
 /// Names the session to whatever runs in a turn of it.
 pub const VARIABLE: &str = "HEARBACK_SESSION";
@@ -10,21 +10,15 @@ pub const TURN_VARIABLE: &str = "HEARBACK_TURN";
 pub const NOTE_VARIABLE: &str = "HEARBACK_NOTE";
 
 /// Our own variable first, then those that agents set for their children.
-const VARIABLES: [&str; 6] = [
-    VARIABLE,
-    "CLAUDE_CODE_SESSION_ID",
-    "CODEX_THREAD_ID",
-    "QWEN_CODE_SESSION_ID",
-    "GEMINI_SESSION_ID",
-    "AGENT_SESSION_ID",
-];
+fn variables() -> impl Iterator<Item = &'static str> {
+    std::iter::once(VARIABLE).chain(agents::session_variables())
+}
 
 /// The variables of this process that name a session, but not this one: what is started for one must not take itself
 /// for part of another.
 pub(crate) fn variables_of_others(session: Option<&Session>) -> impl Iterator<Item = &'static str> {
     let ours = session.map(|session| std::ffi::OsStr::new(session.as_str()));
-    VARIABLES
-        .into_iter()
+    variables()
         .filter(move |name| std::env::var_os(name).is_some_and(|value| Some(value.as_os_str()) != ours))
 }
 
@@ -59,9 +53,8 @@ pub struct SessionError {
 ///
 /// When a variable is set to something that can be no session.
 pub fn current_session() -> Result<Option<Session>, SessionError> {
-    let set = VARIABLES
-        .iter()
-        .find_map(|name| Some((*name, std::env::var_os(name).filter(|text| !text.is_empty())?)));
+    let set =
+        variables().find_map(|name| Some((name, std::env::var_os(name).filter(|text| !text.is_empty())?)));
     let Some((variable, text)) = set else { return Ok(None) };
     match text.into_string().map_err(|_| NameError::NotText("session")).and_then(Session::parse) {
         Ok(session) => Ok(Some(session)),

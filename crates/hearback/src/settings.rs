@@ -1,6 +1,6 @@
 //! Settings: environment over file over default. A bad value is named and passed over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
@@ -8,17 +8,30 @@ use std::time::Duration;
 use hearback_core::{Busy, Durability, NoticeBytes};
 use hearback_monitor::follow_up::Retry;
 use hearback_monitor::prune::Retention;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::mask::Secrets;
-use crate::sinks::{SinkSettings, route};
+use crate::setting_values::{Kind, Taken, VALUES};
+use crate::settings_file::{Scalar, SpannedTable, SpannedValue, position, suggestion};
+use crate::sinks::SinkSettings;
 
 /// What can be set.
 ///
 /// Zero has one meaning for every time: a time to wait is not waited, and an age that is not to be exceeded is
 /// unlimited, which these fields say as [`Duration::MAX`]. Less than zero is taken for zero, with a warning.
+///
+/// A program that embeds hearback can make its own, without a file:
+///
+/// ```
+/// use hearback::{FileSink, Settings, SinkSettings};
+///
+/// let mut settings = Settings::default();
+/// settings.max_depth = 2;
+/// settings.sinks.insert("journal".into(), SinkSettings::new(FileSink::new("/var/log/follow-ups.jsonl")));
+/// settings.default_sink = Some("journal".into());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settings {
     /// What has to survive a power cut (`durability`, `HEARBACK_DURABILITY`): `power` or `process`.
     pub durability: Durability,
@@ -64,7 +77,9 @@ pub enum SettingSource {
     Environment,
     /// The settings file.
     File,
-    /// Nobody set it, or nobody set it to anything that makes sense.
+    /// The program that embeds hearback.
+    Code,
+    /// It was not set, or not to anything valid.
     Default,
 }
 
@@ -91,6 +106,7 @@ impl EffectiveSetting {
             (SettingSource::Environment, Some(variable)) => format!("environment {variable}"),
             (SettingSource::Environment, None) => "environment".to_owned(),
             (SettingSource::File, _) => "file".to_owned(),
+            (SettingSource::Code, _) => "code".to_owned(),
             (SettingSource::Default, _) => "default".to_owned(),
         }
     }
@@ -123,106 +139,9 @@ impl Default for Settings {
     }
 }
 
-/// Every setting that is one value, in the order in which they are shown.
-const VALUES: [(&str, Kind); 16] = [
-    ("durability", Kind::Durability),
-    ("retention", Kind::Age(|settings| &mut settings.retention.max_age)),
-    ("max_jobs", Kind::Count(|settings| &mut settings.retention.max_jobs)),
-    ("default_sink", Kind::Name(|settings| &mut settings.default_sink)),
-    ("attempts", Kind::Few { least: 1, field: |settings| &mut settings.retry.attempts_max }),
-    ("retry_first", Kind::Wait(|settings| &mut settings.retry.first)),
-    ("retry_most", Kind::Wait(|settings| &mut settings.retry.most)),
-    ("late_after", Kind::Age(|settings| &mut settings.retry.late_after)),
-    ("expire_after", Kind::Age(|settings| &mut settings.retry.expire_after)),
-    ("notice_bytes", Kind::NoticeBytes),
-    ("max_depth", Kind::Few { least: 0, field: |settings| &mut settings.max_depth }),
-    ("max_rate", Kind::Count(|settings| &mut settings.max_rate)),
-    ("busy", Kind::Busy),
-    ("drain_timeout", Kind::Wait(|settings| &mut settings.drain_timeout)),
-    ("resume_window", Kind::Age(|settings| &mut settings.resume_window)),
-    ("notice_sink", Kind::Name(|settings| &mut settings.notice_sink)),
-];
-/// The two that are more than that, and have no variable.
+/// The two settings that are more than one value, and have no variable.
 const SINKS: &str = "sink";
 const SECRETS: &str = "secrets";
-
-/// A place in the settings.
-type Field<T> = fn(&mut Settings) -> &mut T;
-
-/// What a setting holds, and where it is kept.
-#[derive(Clone, Copy)]
-enum Kind {
-    Durability,
-    Busy,
-    NoticeBytes,
-    Count(Field<usize>),
-    Few {
-        least: u32,
-        field: Field<u32>,
-    },
-    /// A name; an empty one is none.
-    Name(Field<Option<String>>),
-    /// A time to wait. Zero: not at all.
-    Wait(Field<Duration>),
-    /// An age that is not to be exceeded. Zero: there is no such limit.
-    Age(Field<Duration>),
-}
-
-/// What became of a value.
-enum Taken {
-    Yes,
-    /// It was less than zero.
-    AsZero,
-    No,
-}
-
-impl Kind {
-    fn take(self, settings: &mut Settings, text: &str) -> Taken {
-        fn put<T>(place: &mut T, value: Option<T>) -> Taken {
-            match value {
-                None => Taken::No,
-                Some(value) => {
-                    *place = value;
-                    Taken::Yes
-                }
-            }
-        }
-        match self {
-            Self::Durability => put(&mut settings.durability, from_word(text)),
-            Self::Busy => put(&mut settings.busy, from_word(text)),
-            Self::NoticeBytes => put(&mut settings.notice, parse_size(text).ok().and_then(NoticeBytes::new)),
-            Self::Count(field) => put(field(settings), text.parse().ok()),
-            Self::Few { least, field } => {
-                put(field(settings), text.parse().ok().filter(|number| *number >= least))
-            }
-            Self::Name(field) => {
-                put(field(settings), Some(Some(text.to_owned()).filter(|name| !name.is_empty())))
-            }
-            Self::Wait(field) | Self::Age(field) => {
-                let zero = if matches!(self, Self::Age(_)) { Duration::MAX } else { Duration::ZERO };
-                let time = parse_time(text);
-                let taken = put(field(settings), time.map(|time| if time.is_zero() { zero } else { time }));
-                if text.trim_start().starts_with('-') && time.is_some() { Taken::AsZero } else { taken }
-            }
-        }
-    }
-
-    fn show(self, settings: &mut Settings) -> Option<String> {
-        let time = |time: &Duration| {
-            let time = if *time == Duration::MAX { Duration::ZERO } else { *time };
-            Some(humantime::format_duration(time).to_string())
-        };
-        match self {
-            Self::Durability => to_word(settings.durability),
-            Self::Busy => to_word(settings.busy),
-            Self::NoticeBytes => Some(settings.notice.bytes().to_string()),
-            Self::Count(field) => Some(field(settings).to_string()),
-            Self::Few { field, .. } => Some(field(settings).to_string()),
-            Self::Name(field) => field(settings).clone(),
-            Self::Wait(field) | Self::Age(field) => time(field(settings)),
-        }
-    }
-}
 
 impl Settings {
     /// The secrets that this process holds.
@@ -232,87 +151,129 @@ impl Settings {
 
     /// Every setting with its value, and where that comes from; of secrets the names, and no sinks.
     pub fn effective(&self) -> Vec<EffectiveSetting> {
-        let mut copy = self.clone();
-        let show = |name: &'static str, value, variable| EffectiveSetting {
-            name: name.to_owned(),
-            value,
-            source: self.sources.get(name).copied().unwrap_or(SettingSource::Default),
-            variable,
+        let (mut copy, mut defaults) = (self.clone(), Self::default());
+        let show = |name: &'static str, value, default: Option<String>, variable| {
+            let unsaid = if value == default { SettingSource::Default } else { SettingSource::Code };
+            let source = self.sources.get(name).copied().unwrap_or(unsaid);
+            EffectiveSetting { name: name.to_owned(), value, source, variable }
         };
         let mut all: Vec<_> = VALUES
             .iter()
-            .map(|(name, kind)| show(name, kind.show(&mut copy), Some(variable(name))))
+            .map(|(name, kind)| {
+                show(name, kind.show(&mut copy), kind.show(&mut defaults), Some(variable(name)))
+            })
             .collect();
         let secrets = Some(self.secrets.join(", ")).filter(|names| !names.is_empty());
-        all.push(show(SECRETS, secrets, None));
+        all.push(show(SECRETS, secrets, None, None));
         all
     }
 
     /// Merges the text of the settings file with the environment.
     pub(crate) fn merge(path: &Path, file: &str, env: impl Fn(&str) -> Option<String>) -> Self {
         let mut settings = Self::default();
-        let table = file.parse::<toml::Table>().unwrap_or_else(|error| {
-            let reason = error.message();
-            settings
-                .warnings
-                .push(format!("`{}` is not valid TOML and was ignored: {reason}", path.display()));
-            toml::Table::new()
+        let place = |at: usize| {
+            let (line, column) = position(file, at);
+            format!("{}:{line}:{column}", path.display())
+        };
+        let table = SpannedTable::parse(file).unwrap_or_else(|problem| {
+            let place = place(problem.at.unwrap_or_default());
+            let reason = problem.message;
+            settings.warnings.push(format!("{place} is not valid TOML, so the file was ignored: {reason}"));
+            SpannedTable::default()
         });
-        let is_known =
-            |name: &str| [SINKS, SECRETS].contains(&name) || VALUES.iter().any(|(known, _)| *known == name);
-        for name in table.keys().filter(|name| !is_known(name)) {
-            settings.warnings.push(format!("{name} in {} is no setting, and was ignored", path.display()));
+        let known = || VALUES.iter().map(|(name, _)| *name).chain([SINKS, SECRETS]);
+        for name in table.keys().filter(|name| !known().any(|known| known == *name)) {
+            let place = place(table.key_at(name).unwrap_or_default());
+            let meant = suggestion(name, known());
+            settings.warnings.push(format!("`{name}` in {place} is no setting and was ignored{meant}"));
         }
-        settings.merge_tables(&table);
+        settings.merge_tables(&table, &place);
+        settings.merge_values(&table, &place, env);
+        settings
+    }
+
+    /// Environment over file. What cannot be used is named, and what would hold without it does.
+    fn merge_values(
+        &mut self,
+        table: &SpannedTable<'_>,
+        place: &dyn Fn(usize) -> String,
+        env: impl Fn(&str) -> Option<String>,
+    ) {
         for (name, kind) in VALUES {
             let variable = variable(name);
-            let from_env = env(&variable).map(|value| (variable, value, SettingSource::Environment));
+            let from_env = env(&variable).map(|value| (variable, Ok(value), SettingSource::Environment));
             let from_file = table.get(name).map(|value| {
-                let text = match value {
-                    toml::Value::String(text) => text.clone(),
-                    toml::Value::Integer(number) => number.to_string(),
-                    toml::Value::Float(number) => number.to_string(),
-                    other => other.type_str().to_owned(),
-                };
-                (format!("{name} in {}", path.display()), text, SettingSource::File)
+                let place = format!("{name} in {}", place(value.at()));
+                let text = value.clone().read().map(|Scalar(text)| text);
+                (place, text.map_err(|problem| problem.message), SettingSource::File)
             });
             for (place, value, source) in [from_env, from_file].into_iter().flatten() {
-                let (taken, problem) = match kind.take(&mut settings, &value) {
-                    Taken::Yes => (true, None),
-                    Taken::AsZero => (true, Some("is less than zero, and was taken for 0")),
-                    Taken::No => (false, Some("makes no sense here, and was ignored")),
+                let (is_taken, problem) = match value {
+                    Ok(value) => self.take(kind, &value),
+                    Err(reason) => (false, Some(format!(" is invalid and was ignored: {reason}"))),
                 };
-                settings.warnings.extend(problem.map(|why| format!("{place} is `{value}`, which {why}")));
-                if taken {
-                    settings.sources.insert(name, source);
+                self.warnings.extend(problem.map(|problem| place + &problem));
+                if is_taken {
+                    self.sources.insert(name, source);
                     break;
                 }
             }
         }
-        settings
     }
 
-    fn merge_tables(&mut self, table: &toml::Table) {
-        if let Some(sinks) = table.get(SINKS) {
-            match sinks.as_table() {
-                Some(sinks) => self.sinks = route::parse_all(sinks, |warning| self.warnings.push(warning)),
-                None => self.warnings.push("`sink` is no table, and was ignored".into()),
+    /// Takes a value if it can be used, and tells what is wrong with it.
+    fn take(&mut self, kind: Kind, value: &str) -> (bool, Option<String>) {
+        match kind.take(self, value) {
+            Taken::Yes => (true, None),
+            Taken::AsZero => {
+                (true, Some(format!(" is `{value}`, which is less than zero and was taken for 0")))
+            }
+            Taken::No => {
+                let expected = kind.expected();
+                (false, Some(format!(" is `{value}`, which is invalid and was ignored: expected {expected}")))
             }
         }
-        if let Some(secrets) = table.get(SECRETS) {
-            let names = secrets.as_array().and_then(|names| names.iter().map(|name| name.as_str()).collect());
-            match names.map(|names: Vec<&str>| names.into_iter().map(str::to_owned).collect()) {
-                Some(names) => self.secrets = names,
-                None => self.warnings.push("`secrets` is no list of names, and was ignored".into()),
+    }
+
+    fn merge_tables(&mut self, table: &SpannedTable<'_>, place: &dyn Fn(usize) -> String) {
+        let (names, sinks) = (table.get(SECRETS).cloned(), table.get(SINKS).cloned());
+        let mut warn = |what: &str, at: usize, reason: &str| {
+            let place = place(at);
+            self.warnings.push(format!("{what} in {place} is invalid and was ignored: {reason}"));
+        };
+        if let Some(names) = names {
+            let at = names.at();
+            match names.read() {
+                Ok(names) => self.secrets = names,
+                Err(problem) => warn("`secrets`", problem.at.unwrap_or(at), "expected a list of names"),
             }
         }
-        // What signs a webhook is nothing that a job needs to know, even if the rest of the sink makes no sense.
-        let tables = table.get(SINKS).and_then(toml::Value::as_table).into_iter().flatten();
-        for secret_env in tables.filter_map(|(_, sink)| sink.get("secret_env")?.as_str()) {
-            if !self.secrets.iter().any(|name| name == secret_env) {
-                self.secrets.push(secret_env.to_owned());
+        let sinks = match sinks.map(SpannedValue::table) {
+            Some(Ok(sinks)) => sinks,
+            Some(Err(problem)) => {
+                warn("`sink`", problem.at.unwrap_or_default(), &problem.message);
+                SpannedTable::default()
+            }
+            None => SpannedTable::default(),
+        };
+        for (name, at, sink) in sinks.entries() {
+            let table = sink.table();
+            // What signs a webhook is nothing that a job needs to know, even if the rest of the sink is invalid.
+            let secret = table.as_ref().ok().and_then(|table| table.get("secret_env")).cloned();
+            self.secrets.extend(secret.and_then(|secret| secret.read().ok()));
+            match table.and_then(SinkSettings::parse) {
+                Ok(settings) => drop(self.sinks.insert(name, settings)),
+                Err(problem) => {
+                    warn(&format!("[sink.{name}]"), problem.at.unwrap_or(at), &problem.message);
+                }
             }
         }
+        self.note_secrets();
+    }
+
+    fn note_secrets(&mut self) {
+        let mut seen = HashSet::new();
+        self.secrets.retain(|name| seen.insert(name.clone()));
         if !self.secrets.is_empty() {
             self.sources.insert(SECRETS, SettingSource::File);
         }
@@ -322,40 +283,6 @@ impl Settings {
 /// The variable that sets it.
 fn variable(name: &str) -> String {
     format!("HEARBACK_{}", name.to_uppercase())
-}
-
-/// A choice by the word for it, which is that of its JSON.
-fn from_word<T: DeserializeOwned>(word: &str) -> Option<T> {
-    serde_json::from_value(word.into()).ok()
-}
-
-fn to_word(choice: impl Serialize) -> Option<String> {
-    serde_json::to_value(choice).ok()?.as_str().map(str::to_owned)
-}
-
-/// A time such as `90s`; zero for anything less. A number without a unit is none, unless it is zero or less.
-fn parse_time(text: &str) -> Option<Duration> {
-    let text = text.trim();
-    let Some(less) = text.strip_prefix('-') else { return humantime::parse_duration(text).ok() };
-    let is_number = less.parse::<f64>().is_ok() || humantime::parse_duration(less).is_ok();
-    is_number.then_some(Duration::ZERO)
-}
-
-/// Reads a number of bytes, with a unit or without.
-pub fn parse_size(text: &str) -> Result<u64, String> {
-    let (number, unit) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
-    let unit: Option<u64> = match unit.trim_start().to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1),
-        "kb" => Some(1000),
-        "k" | "kib" => Some(1 << 10),
-        "mb" => Some(1000 * 1000),
-        "m" | "mib" => Some(1 << 20),
-        "gb" => Some(1000 * 1000 * 1000),
-        "g" | "gib" => Some(1 << 30),
-        _ => None,
-    };
-    let size = number.parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
-    size.ok_or_else(|| "give a size such as `16000`, `500KiB` or `8MiB`".into())
 }
 
 #[cfg(test)]
@@ -448,10 +375,50 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wrong_in_the_file_is_named_with_its_place_and_the_rest_holds() {
+        let file = "busy = 'interrupt'\nmax_job = 5\nretention = 'soon'\nattempts = [1]\nsecrets = ['A', 4]\n\
+                    max_depth = 3\n\n[sink.a]\nfile = '/x'\ntimout = '5s'\n\n[sink.b]\nfile = '/y'\n\n[sink.c]\n";
+        let settings = merge(file, &[]);
+        assert_eq!(
+            settings.warnings,
+            [
+                "`max_job` in config.toml:2:1 is no setting and was ignored; did you mean `max_jobs`?",
+                "`secrets` in config.toml:5:17 is invalid and was ignored: expected a list of names",
+                "[sink.a] in config.toml:10:1 is invalid and was ignored: `timout` is no key of a sink; did you mean \
+                 `timeout`?",
+                "[sink.c] in config.toml:15:7 is invalid and was ignored: it needs one of `command`, `preset`, `url` \
+                 and `file`",
+                "retention in config.toml:3:13 is `soon`, which is invalid and was ignored: expected a time such as \
+                 `90s` or `30days`",
+                "attempts in config.toml:4:12 is invalid and was ignored: expected text or a number",
+            ]
+        );
+        assert_eq!((settings.busy, settings.max_depth), (Busy::Interrupt, 3));
+        assert_eq!(settings.sinks.keys().collect::<Vec<_>>(), ["b"]);
+        let broken = merge("busy = 'interrupt'\nmax_depth = = 3\n", &[]);
+        let [warning] = &broken.warnings[..] else { panic!("{:?}", broken.warnings) };
+        assert!(
+            warning.starts_with("config.toml:2:13 is not valid TOML, so the file was ignored:"),
+            "{warning}"
+        );
+        assert_eq!(
+            merge("sink = 5", &[]).warnings,
+            ["`sink` in config.toml:1:8 is invalid and was ignored: expected a table"]
+        );
+    }
+
+    #[test]
     fn what_is_no_setting_is_named() {
         assert!(merge("max_job = 5", &[]).warnings[0].contains("max_job"));
         assert!(merge("not toml at all [", &[]).warnings[0].contains("config.toml"));
         assert!(merge("attempts = 0", &[]).warnings[0].contains("attempts"), "none would tell nobody");
+    }
+
+    #[test]
+    fn settings_can_be_made_in_code() {
+        let settings = Settings { max_depth: 2, ..Settings::default() };
+        assert_eq!(shown(&settings, "max_depth"), "2 from code");
+        assert_eq!(shown(&settings, "max_rate"), "60 from default");
     }
 
     #[test]

@@ -183,3 +183,27 @@ fn a_monitor_that_is_restarted_after_an_upgrade_is_the_new_program() {
     outbox.world.run(["monitor", "stop"]).ok();
     eventually("it is gone", || (!hearback_tests::alive(u32::try_from(successor).unwrap())).then_some(()));
 }
+
+#[test]
+fn the_documentation_lists_every_agent_as_the_table_has_it() {
+    let docs = |name: &str| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        fs::read_to_string(root.join("docs").join(name)).unwrap()
+    };
+    let (sinks, ask) = (docs("sinks.md"), docs("ask.md"));
+    for agent in hearback::core::agents::AGENTS {
+        let command = agent.headless.join(" ").replace("{session}", "SESSION").replace("{text}", "TEXT");
+        let input = if agent.takes_text_as_argument() { "an argument" } else { "standard input" };
+        let row = format!("| `{}` | `{command}` | {input} |", agent.name);
+        assert!(sinks.contains(&row), "docs/sinks.md lacks: {row}");
+        let Some(transcript) = agent.transcript else { continue };
+        let options = transcript.options.replace('|', "` or `");
+        let listed = |row: &&str| row.split(" | ").next().is_some_and(|titles| titles.contains(agent.title));
+        let row = ask.lines().filter(|line| line.starts_with("| ")).find(listed);
+        assert!(
+            row.is_some_and(|row| row.contains(&options)),
+            "docs/ask.md: {} {options}: {row:?}",
+            agent.title
+        );
+    }
+}

@@ -1,7 +1,7 @@
 //! What is in force, and who said so.
 
 use fs_err as fs;
-use hearback_tests::{World, run};
+use hearback_tests::{World, bin, run};
 use serde_json::{Value, json};
 
 /// What `settings --json` says with these variables.
@@ -62,4 +62,39 @@ fn scenario_89_each_setting_says_where_it_comes_from_and_a_bad_one_is_named() {
     assert_eq!(line("resume_window"), "resume_window 2h environment HEARBACK_RESUME_WINDOW");
     assert_eq!(line("default_sink"), "default_sink none default");
     assert!(person.stderr.contains("HEARBACK_BUSY"), "{}", person.stderr);
+}
+
+#[test]
+fn what_is_wrong_in_the_file_is_named_with_its_place_and_the_rest_holds() {
+    let world = World::new();
+    world.run(["list"]).ok();
+    fs::write(world.home().join("config.toml"), "busy = 'interrupt'\nmax_job = 5\nretention = 'soon'\n")
+        .unwrap();
+    let ran = world.run(["settings"]);
+    let warnings: Vec<_> = ran.stderr.lines().collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].starts_with("warning: `max_job` in "), "{warnings:?}");
+    let place = "config.toml:2:1 is no setting and was ignored; did you mean `max_jobs`?";
+    assert!(warnings[0].ends_with(place), "{warnings:?}");
+    assert!(warnings[1].contains("config.toml:3:13 is `soon`"), "{warnings:?}");
+    let busy = ran.stdout.lines().find(|line| line.starts_with("busy")).unwrap();
+    assert!(busy.contains("interrupt"), "{busy}");
+}
+
+#[test]
+fn a_launch_that_sets_a_secret_is_refused_and_says_which() {
+    let world = World::new();
+    world.run(["list"]).ok();
+    fs::write(world.home().join("config.toml"), "secrets = ['TOK']\n").unwrap();
+    let show_env = bin("show-env");
+    let launch = |setting: &str| {
+        let show_env = show_env.to_str().unwrap();
+        world.run(["launch", "-e", setting, "--wait", "--", show_env, "TOK", "OTHER"])
+    };
+    let refused = launch("TOK=hush-4711");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("`TOK`") && refused.stderr.contains("`secrets`"), "{refused:?}");
+    assert!(!refused.stderr.contains("hush-4711"), "{refused:?}");
+    assert_eq!(world.json(["list", "--all", "--json"])["jobs"], json!([]), "nothing was launched");
+    launch("OTHER=x").ok();
 }

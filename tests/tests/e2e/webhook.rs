@@ -182,7 +182,8 @@ fn nothing_is_posted_in_the_clear_or_without_a_secret() {
     configure(&world, "[sink.hook]\nurl = 'http://example.org/hook'\nsecret_env = 'HOOK_SECRET'\n");
     let listed = world.run(["sink", "list"]);
     assert!(
-        listed.stderr.contains("[sink.hook] makes no sense, and was ignored: `url` is not encrypted"),
+        listed.stderr.contains("[sink.hook] in ")
+            && listed.stderr.contains("config.toml:1:7 is invalid and was ignored: `url` is not encrypted"),
         "{listed:?}"
     );
     assert!(!listed.ok().lines().any(|name| name == "hook"));

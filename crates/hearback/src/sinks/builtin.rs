@@ -1,20 +1,40 @@
 //! Becoming one of the sinks that are built in: hearback, executed again, with a delivery on its standard input.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use hearback_core::port::sink::SinkReply;
 
-use super::exec::line;
+use super::file;
+use super::hand_over::line;
+#[cfg(feature = "webhook")]
+use super::post;
+
+/// The command by which hearback, executed again, becomes one of its own sinks.
+pub(crate) const SINK_COMMAND: &str = "__sink";
+
+/// What hearback can become.
+pub(super) struct BuiltIn {
+    /// The first word after the command.
+    pub(super) name: &'static str,
+    /// Takes the words that follow, and reads the delivery from standard input.
+    pub(super) run: fn(&[OsString]) -> Result<(), Undelivered>,
+}
+
+/// Every sink that hearback can become.
+const BUILT_IN: &[BuiltIn] = &[
+    file::BUILT_IN,
+    #[cfg(feature = "webhook")]
+    post::BUILT_IN,
+];
 
 /// Why a built-in sink did not deliver, and the exit code that says so.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Undelivered {
     pub(super) code: u32,
     pub(super) reason: String,
-    /// When to come back, if somebody said so.
+    /// When to come back, if the receiver said so.
     pub(super) retry_after: Option<Duration>,
 }
 
@@ -33,12 +53,11 @@ impl From<io::Error> for Undelivered {
 
 /// Reads a delivery, does what the sink is for, and tells with which code to exit.
 pub(crate) fn run(arguments: &[OsString]) -> i32 {
-    let done = match arguments {
-        [kind, path] if kind == "file" => append(Path::new(path)),
-        #[cfg(feature = "webhook")]
-        [kind, url, secret_env] if kind == "webhook" => super::webhook::post(url, secret_env),
-        _ => Err("there is no such sink in this build".to_owned().into()),
-    };
+    let named = arguments.split_first().and_then(|(name, words)| {
+        let built_in = BUILT_IN.iter().find(|built_in| name == built_in.name)?;
+        Some((built_in.run)(words))
+    });
+    let done = named.unwrap_or_else(|| Err("there is no such sink in this build".to_owned().into()));
     let Err(Undelivered { code, reason, retry_after }) = done else { return 0 };
     let _ = writeln!(io::stderr(), "{reason}");
     let asked = retry_after
@@ -54,26 +73,4 @@ pub(super) fn input() -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     io::stdin().read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Adds one line to a file, in one write: two at the same time do not mix. It is there to stay before it is delivered.
-fn append(path: &Path) -> Result<(), Undelivered> {
-    let mut line = input()?;
-    let mut file = fs_err::OpenOptions::new().create(true).read(true).append(true).open(path)?;
-    // What a full disk cut short stays a line of its own.
-    if ends_within_a_line(&mut file)? {
-        line.insert(0, b'\n');
-    }
-    file.write_all(&line)?;
-    Ok(file.sync_data()?)
-}
-
-fn ends_within_a_line(file: &mut (impl Read + Seek)) -> io::Result<bool> {
-    if file.seek(SeekFrom::End(0))? == 0 {
-        return Ok(false);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
 }

@@ -6,11 +6,10 @@ use std::time::Duration;
 use hearback_core::message::clean_line;
 use hearback_core::port::process::BoundedRunReport;
 use hearback_core::port::sink::{Delivery, DeliveryContext, SinkError, SinkReply};
-use hearback_core::{Exit, Session, SinkPayload};
+use hearback_core::{Exit, Session, SinkPayload, StartError};
 
-use super::exec::{OUTPUT_MAX, complaint};
+use super::hand_over::{HandOver, OUTPUT_MAX, complaint};
 use super::plugin::{PluginSink, Reply, Request, greeting, lines};
-use super::route::{Route, SinkSettings};
 use crate::permissions::{Capability, Guarded};
 use crate::{Hearback, argv};
 
@@ -51,12 +50,10 @@ impl Hearback {
     pub fn check_plugin(&self, plugin: &Path) -> Result<(PathBuf, Vec<PluginCheck>), Guarded<SinkError>> {
         self.permissions().check(Capability::Sink)?;
         let program = self.plugin(plugin).map_err(Guarded::Failed)?;
-        let route = Route::Plugin(program.clone());
-        let settings = SinkSettings { timeout: WITHIN, ..SinkSettings::new(route) };
-        let plugin = PluginSink { registry: &self.registry, program: program.clone(), settings };
+        let plugin = Tried { plugin: PluginSink::new(&program), hearback: self, context: self.context() };
         let session = Session::parse("plugin-check").ok();
         let checks = match argv(["true"]) {
-            Ok(request) => check(&plugin, &self.context(), &self.sample_delivery(&request, session)),
+            Ok(request) => check(&plugin, &self.sample_delivery(&request, session)),
             Err(error) => vec![PluginCheck::new("hello", Err(error.to_string()))],
         };
         Ok((program, checks))
@@ -72,6 +69,21 @@ impl Hearback {
     }
 }
 
+/// A plugin that is tried.
+struct Tried<'a> {
+    plugin: PluginSink,
+    hearback: &'a Hearback,
+    context: DeliveryContext,
+}
+
+impl Tried<'_> {
+    fn speak(&self, payload: &SinkPayload, told: Vec<u8>) -> Result<BoundedRunReport, StartError> {
+        let native = self.hearback.registry.native;
+        let (context, timeout) = (&self.context, WITHIN);
+        self.plugin.speak(&HandOver { native, program: None, payload, context, timeout }, told)
+    }
+}
+
 /// What a plugin is told, and how what it says to that is judged.
 struct Trial {
     name: &'static str,
@@ -80,8 +92,8 @@ struct Trial {
     judge: fn(&BoundedRunReport) -> Result<String, String>,
 }
 
-fn check(plugin: &PluginSink<'_>, context: &DeliveryContext, sample: &Delivery) -> Vec<PluginCheck> {
-    let hello = match plugin.speak(&sample.clone().into(), context, Vec::new()) {
+fn check(plugin: &Tried<'_>, sample: &Delivery) -> Vec<PluginCheck> {
+    let hello = match plugin.speak(&sample.clone().into(), Vec::new()) {
         Ok(report) => report,
         Err(error) => return vec![PluginCheck::new("hello", Err(error.message))],
     };
@@ -93,7 +105,7 @@ fn check(plugin: &PluginSink<'_>, context: &DeliveryContext, sample: &Delivery) 
     checks.push(PluginCheck::new("end_of_input", ends(&hello)));
     let mut impure = impurity(&hello);
     for trial in trials(sample) {
-        let found = match plugin.speak(&trial.payload, context, trial.told) {
+        let found = match plugin.speak(&trial.payload, trial.told) {
             Ok(report) => {
                 impure = impure.or_else(|| impurity(&report));
                 (trial.judge)(&report)

@@ -1,16 +1,15 @@
 //! Sinks of other people: a program that says hello, reads one line of JSON and answers with one.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use hearback_core::port::process::BoundedRunReport;
-use hearback_core::port::sink::{DeliveryContext, FollowUpSink, SinkError, SinkReply};
+use hearback_core::port::sink::{SinkError, SinkReply};
 use hearback_core::{CloudEvent, SinkPayload, StartError};
+use hearback_platform::Native;
 use serde::{Deserialize, Serialize};
 
-use super::Registry;
-use super::exec::{complaint, line};
-use super::route::SinkSettings;
+use super::hand_over::{HandOver, Opening, complaint, line};
+use super::kind::SinkKind;
 
 /// The protocol, in the words of this build.
 pub(crate) struct Protocol;
@@ -58,41 +57,41 @@ impl Request {
     }
 }
 
-/// A plugin that is given a delivery.
-pub(crate) struct PluginSink<'a> {
-    pub(crate) registry: &'a Registry,
-    pub(crate) program: PathBuf,
-    pub(crate) settings: SinkSettings,
+/// A program that speaks the protocol of plugins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PluginSink {
+    /// Where it is.
+    pub program: PathBuf,
 }
 
-impl FollowUpSink for PluginSink<'_> {
-    fn deliver(&self, payload: &SinkPayload, context: &DeliveryContext) -> Result<SinkReply, SinkError> {
-        let payload = self.registry.masked(payload);
-        let request = Request::deliver(&payload).line()?;
-        let report =
-            self.speak(&payload, context, request).map_err(|error| SinkError::Failed(error.message))?;
-        self.registry.told(understand(&report))
+impl PluginSink {
+    /// The plugin that this program is.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self { program: program.into() }
     }
 
-    fn starts_turn(&self) -> bool {
-        self.settings.turn
-    }
-
-    fn within(&self) -> Duration {
-        self.settings.timeout
-    }
-}
-
-impl PluginSink<'_> {
     /// Says something to the plugin once it has said hello, and hears all that it answers.
-    pub(crate) fn speak(
+    pub(super) fn speak(
         &self,
-        payload: &SinkPayload,
-        context: &DeliveryContext,
+        hand_over: &HandOver<'_>,
         said: Vec<u8>,
     ) -> Result<BoundedRunReport, StartError> {
         let program = hearback_platform::from_os(self.program.as_os_str());
-        self.registry.send(payload, context, vec![program], said, true, self.settings.timeout)
+        hand_over.run(vec![program], said, Opening::Greeting)
+    }
+}
+
+impl SinkKind for PluginSink {
+    /// A plugin is one because it was found.
+    fn check(&self, _: Native) -> Option<String> {
+        None
+    }
+
+    fn deliver(&self, hand_over: &HandOver<'_>) -> Result<SinkReply, SinkError> {
+        let request = Request::deliver(hand_over.payload).line()?;
+        let report = self.speak(hand_over, request).map_err(|error| SinkError::Failed(error.message))?;
+        understand(&report)
     }
 }
 

@@ -1,70 +1,73 @@
-//! Agents that we know how to wake, as data. None of them is given a flag that lets it do more than its user allows.
+//! Sinks that need no configuration: the agents that hearback knows, and the desktop.
 
-use super::route::{Input, Route, SinkSettings};
+use hearback_core::agents::{self, AGENTS, Agent};
+use serde::Deserialize;
 
-/// How to wake one kind of agent, or person.
-#[derive(Debug)]
-pub(crate) struct Preset {
-    /// By which it is chosen.
-    pub(crate) name: &'static str,
-    /// What to run: the first of these that is installed.
-    commands: &'static [&'static [&'static str]],
-    input: Input,
-    /// Whether it wakes an agent in its session.
-    turn: bool,
-}
+use super::command::{CommandSink, Input};
+use super::kind::{Route, TableKind};
+use super::settings::SinkSettings;
+use crate::settings_file::{Problem, SpannedTable};
 
-const fn agent(name: &'static str, commands: &'static [&'static [&'static str]], input: Input) -> Preset {
-    Preset { name, commands, input, turn: true }
-}
-
-/// Each resumes the session that is named, and never the latest one: with two sessions in one directory that is the
-/// wrong one. The prompt is read from standard input where the agent does so; arguments can be seen by others.
-pub(crate) const PRESETS: [Preset; 11] = [
-    agent("claude", &[&["claude", "-p", "--resume", "{session}", "--output-format", "json"]], Input::Text),
-    agent("codex", &[&["codex", "exec", "resume", "--skip-git-repo-check", "{session}", "-"]], Input::Text),
-    agent("gemini", &[&["gemini", "--resume", "{session}", "-p", "{text}"]], Input::Nothing),
-    agent("qwen", &[&["qwen", "--resume", "{session}", "{text}"]], Input::Nothing),
-    agent("opencode", &[&["opencode", "run", "--session", "{session}", "{text}"]], Input::Nothing),
-    agent("copilot", &[&["copilot", "--resume={session}", "--no-ask-user", "-p", "{text}"]], Input::Nothing),
-    agent("cline", &[&["cline", "--id", "{session}", "--auto-approve", "false", "{text}"]], Input::Nothing),
-    agent("goose", &[&["goose", "run", "--resume", "--session-id", "{session}", "-i", "-"]], Input::Text),
-    agent("cursor", &[&["cursor-agent", "-p", "--resume", "{session}", "{text}"]], Input::Nothing),
-    agent(
-        "hermes",
-        &[&["hermes", "--resume", "{session}", "chat", "--oneshot", "-q", "{text}"]],
-        Input::Nothing,
-    ),
-    Preset {
-        name: "desktop",
-        commands: &[
-            &["notify-send", "--app-name=hearback", "--", "{title}", "{command}"],
-            &[
-                "osascript",
-                "-e",
-                "on run {title, command}",
-                "-e",
-                "display notification command with title title",
-                "-e",
-                "end run",
-                "{title}",
-                "{command}",
-            ],
-            &["msg", "*", "/TIME:30", "hearback: {title}"],
-        ],
-        input: Input::Nothing,
-        turn: false,
-    },
+const DESKTOP: &str = "desktop";
+/// The first of these that is installed shows a notice to the person at the screen.
+const DESKTOP_COMMANDS: [&[&str]; 3] = [
+    &["notify-send", "--app-name=hearback", "--", "{title}", "{command}"],
+    &[
+        "osascript",
+        "-e",
+        "on run {title, command}",
+        "-e",
+        "display notification command with title title",
+        "-e",
+        "end run",
+        "{title}",
+        "{command}",
+    ],
+    &["msg", "*", "/TIME:30", "hearback: {title}"],
 ];
 
+/// The names of all presets.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    AGENTS.iter().map(|agent| agent.name).chain([DESKTOP])
+}
+
 pub(super) fn find(name: &str) -> Option<SinkSettings> {
-    let preset = PRESETS.iter().find(|preset| preset.name == name)?;
-    let words = |words: &&[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    let route = Route::Command(preset.commands.iter().map(words).collect());
-    Some(match preset.turn {
-        true => SinkSettings::turn(route, preset.input),
-        false => SinkSettings { input: preset.input, ..SinkSettings::new(route) },
-    })
+    if name == DESKTOP {
+        return Some(SinkSettings::new(CommandSink {
+            alternatives: DESKTOP_COMMANDS.map(owned).into(),
+            input: Input::Nothing,
+        }));
+    }
+    agents::agent(name).map(wake)
+}
+
+/// Wakes an agent in its session.
+fn wake(agent: &Agent) -> SinkSettings {
+    let input = if agent.takes_text_as_argument() { Input::Nothing } else { Input::Text };
+    SinkSettings::turn(CommandSink { alternatives: vec![owned(agent.headless)], input })
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// `preset = "…"` in the settings file.
+pub(super) const TABLE: TableKind = TableKind { key: "preset", keys: &["preset", "stdin"], parse };
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    preset: String,
+    stdin: Option<Input>,
+}
+
+fn parse(table: SpannedTable<'_>) -> Result<SinkSettings, Problem> {
+    let Table { preset, stdin } = table.read()?;
+    let mut settings = find(&preset).ok_or_else(|| format!("there is no preset `{preset}`"))?;
+    if let (Route::Command(command), Some(stdin)) = (&mut settings.route, stdin) {
+        command.input = stdin;
+    }
+    Ok(settings)
 }
 
 #[cfg(test)]
@@ -72,17 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_agent_resumes_the_session_that_is_named_and_asks_for_no_more_rights() {
-        for preset in PRESETS.iter().filter(|preset| preset.turn) {
-            let words: Vec<_> = preset.commands.iter().copied().flatten().copied().collect();
-            assert!(words.iter().any(|word| word.contains("{session}")), "{}", preset.name);
-            let told = preset.input == Input::Text || words.iter().any(|word| word.contains("{text}"));
-            assert!(told, "{}", preset.name);
-            for word in words {
-                let asks =
-                    ["yolo", "dangerous", "skip-permissions", "bypass", "full-auto", "--continue", "--last"];
-                assert!(!asks.iter().any(|ask| word.contains(ask)), "{}: {word}", preset.name);
-            }
+    fn every_preset_is_found_and_agents_are_given_the_text_of_a_turn() {
+        for name in names() {
+            let settings = find(name).unwrap();
+            let Route::Command(command) = &settings.route else { panic!("{name}") };
+            assert_eq!(settings.turn, name != DESKTOP, "{name}");
+            let is_told = command.input == Input::Text
+                || command.alternatives.iter().flatten().any(|word| word.contains("{text}"));
+            assert_eq!(is_told, name != DESKTOP, "{name}");
         }
     }
 }

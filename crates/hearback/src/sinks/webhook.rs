@@ -1,156 +1,87 @@
-//! Posting a delivery to an address, signed by Standard Webhooks.
+//! Sinks that are an address: each delivery is posted to it, signed.
 //!
-//! One request, no redirects, half a minute. The identity is that of the delivery, the same in each attempt; the time
-//! that is signed is that of the attempt.
+//! hearback, executed again, posts it (`post.rs`), so that only a process that lives for one delivery runs any HTTP.
 
-use std::ffi::OsStr;
-use std::time::Duration;
-
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use hearback_core::message::clean_line;
-use hearback_core::port::clock::Clock;
+use hearback_core::OsText;
+use hearback_core::port::sink::{SinkError, SinkReply};
 use hearback_platform::Native;
-use hmac::{Hmac, KeyInit, Mac};
 use serde::Deserialize;
-use sha2::Sha256;
 
 use super::address;
-use super::builtin::{Undelivered, input};
-use super::exec::GONE;
+use super::hand_over::{HandOver, answer};
+use super::kind::{SinkKind, TableKind};
+use super::plugin::Reply;
+use super::settings::SinkSettings;
+use crate::settings_file::{Problem, SpannedTable};
 
-/// Shorter than the time that a sink has by default, so that the reason is told.
-const WITHIN: Duration = Duration::from_secs(30);
-const SECRET_PREFIX: &str = "whsec_";
-/// By Standard Webhooks: what is shorter can be guessed.
-const SECRET_BYTES_MIN: usize = 24;
+/// An address that takes events, which are signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WebhookSink {
+    /// The address.
+    pub url: String,
+    /// The variable that holds the secret.
+    pub secret_env: String,
+}
 
-/// What is needed of the envelope.
+impl WebhookSink {
+    /// An address, and the name of the variable that holds the secret which the receiver has as well.
+    ///
+    /// # Errors
+    ///
+    /// When the address is one on whose way others could read along, or the name is no name of a variable.
+    pub fn new(url: impl Into<String>, secret_env: impl Into<String>) -> Result<Self, String> {
+        let (url, secret_env) = (url.into(), secret_env.into());
+        address::check(&url)?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        // A user who put the secret itself here does not get to see it again in the message.
+        if secret_env.is_empty() || !secret_env.chars().all(is_plain) || secret_env.starts_with("whsec_") {
+            return Err("`secret_env` is the name of a variable, and not what that holds".into());
+        }
+        Ok(Self { url, secret_env })
+    }
+}
+
+impl SinkKind for WebhookSink {
+    fn check(&self, _: Native) -> Option<String> {
+        if cfg!(not(feature = "webhook")) {
+            return Some("this build posts to no address: it lacks the feature `webhook`".into());
+        }
+        let is_set = std::env::var_os(&self.secret_env).is_some();
+        (!is_set).then(|| format!("{} is not set here", self.secret_env))
+    }
+
+    fn deliver(&self, hand_over: &HandOver<'_>) -> Result<SinkReply, SinkError> {
+        let words = [&self.url, &self.secret_env].map(|word| OsText::Text(word.clone()));
+        let report = hand_over.run_built_in(NAME, words.into())?;
+        // It can say more than by its exit code.
+        match report.exit.and_then(|_| Reply::parse(&report.stdout)) {
+            Some(Reply::SinkReply(asked @ SinkReply::RetryAfter { .. })) => Ok(asked),
+            _ => answer(&report),
+        }
+    }
+}
+
+/// By which hearback, executed again, knows that it posts.
+pub(super) const NAME: &str = "webhook";
+
+/// `url = "…"` in the settings file.
+pub(super) const TABLE: TableKind = TableKind { key: "url", keys: &["url", "secret_env"], parse };
+
 #[derive(Deserialize)]
-struct Envelope {
-    id: String,
+#[serde(deny_unknown_fields)]
+struct Table {
+    url: String,
+    secret_env: Option<String>,
 }
 
-/// Posts what is on standard input.
-pub(super) fn post(url: &OsStr, secret_env: &OsStr) -> Result<(), Undelivered> {
-    let url = url.to_str().ok_or_else(|| "`url` is no text".to_owned())?;
-    address::check(url)?;
-    let secret = Secret::from_env(secret_env)?;
-    let body = input()?;
-    let body = body.trim_ascii_end();
-    let envelope: Envelope =
-        serde_json::from_slice(body).map_err(|error| format!("the delivery cannot be read: {error}"))?;
-    let seconds = Native::default().wall().as_millis() / 1000;
-
-    let config = ureq::Agent::config_builder()
-        .timeout_global(Some(WITHIN))
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .http_status_as_error(false)
-        .user_agent(concat!("hearback/", env!("CARGO_PKG_VERSION")));
-    // What is on this machine is not behind a proxy, and a proxy would be told in the clear.
-    let config = if url.starts_with("http://") { config.proxy(None) } else { config };
-    let posted = config
-        .build()
-        .new_agent()
-        .post(url)
-        .content_type("application/cloudevents+json")
-        .header("webhook-id", &envelope.id)
-        .header("webhook-timestamp", seconds.to_string())
-        .header("webhook-signature", secret.sign(&envelope.id, seconds, body))
-        .send(body);
-    match posted {
-        Ok(answer) => {
-            let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
-            judge(answer.status().as_u16(), retry_after)
-        }
-        Err(error) => Err(clean_line(&format!("nothing could be posted: {error}")).into()),
+fn parse(table: SpannedTable<'_>) -> Result<SinkSettings, Problem> {
+    if cfg!(not(feature = "webhook")) {
+        return Err("this build has no webhooks".into());
     }
-}
-
-/// What a status means for a delivery. One that asks for patience is a failed attempt like any other, so that this
-/// ends; when to come back is heard if it is said in seconds.
-fn judge(status: u16, retry_after: Option<&str>) -> Result<(), Undelivered> {
-    let (code, said) = match status {
-        200..=299 => return Ok(()),
-        404 | 410 => (GONE, ": nobody takes events there"),
-        429 => (1, ": too many at once"),
-        300..=399 => (1, ": redirects are not followed, so set `url` to where it leads"),
-        _ => (1, ""),
-    };
-    let seconds =
-        retry_after.filter(|_| matches!(status, 429 | 503)).and_then(|text| text.trim().parse().ok());
-    Err(Undelivered {
-        code,
-        reason: format!("status {status}{said}"),
-        retry_after: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
-    })
-}
-
-/// A key that the receiver has as well.
-struct Secret(Vec<u8>);
-
-impl Secret {
-    fn from_env(name: &OsStr) -> Result<Self, String> {
-        let shown = clean_line(&name.to_string_lossy());
-        let value = std::env::var_os(name).filter(|value| !value.is_empty());
-        let value = value.ok_or_else(|| {
-            format!("the variable `{shown}`, which `secret_env` names, is not set where this was sent from")
-        })?;
-        // Nothing of what it holds is ever repeated.
-        value.to_str().and_then(Self::parse).ok_or_else(|| {
-            format!(
-                "the variable `{shown}` holds no secret: that is `{SECRET_PREFIX}` and the base64 of at least \
-                 {SECRET_BYTES_MIN} bytes"
-            )
-        })
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let encoded = text.trim().strip_prefix(SECRET_PREFIX)?.trim_end_matches('=');
-        let key = STANDARD_NO_PAD.decode(encoded).ok()?;
-        (key.len() >= SECRET_BYTES_MIN).then_some(Self(key))
-    }
-
-    /// An identity that we minted holds no dot that somebody else chose, so where it ends is no question.
-    fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> String {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
-        mac.update(format!("{id}.{seconds}.").as_bytes());
-        mac.update(body);
-        format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_example_of_the_specification_is_signed_the_same() {
-        let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
-        let signed = secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, b"{\"test\": 2432232314}");
-        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
-    }
-
-    #[test]
-    fn what_is_no_secret_is_none() {
-        for bad in ["", "whsec_", "whsec_c2hvcnQ=", "whsec_!!!", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] {
-            assert!(Secret::parse(bad).is_none(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_status_is_an_answer() {
-        let code = |status| judge(status, None).err().map(|undelivered| undelivered.code);
-        assert_eq!([200, 204].map(code), [None, None]);
-        assert_eq!([404, 410].map(code), [Some(GONE); 2]);
-        assert_eq!([302, 400, 401, 429, 500, 503].map(code), [Some(1); 6]);
-        let asked = |status, when| judge(status, Some(when)).unwrap_err().retry_after;
-        assert_eq!([429, 503].map(|status| asked(status, " 30")), [Some(Duration::from_secs(30)); 2]);
-        assert_eq!(
-            [("0", 429), ("Sun, 06 Nov 1994 08:49:37 GMT", 429), ("-1", 503), ("30", 404)]
-                .map(|(when, status)| asked(status, when)),
-            [None; 4]
-        );
-    }
+    let Table { url, secret_env } = table.read()?;
+    address::check(&url)?;
+    let secret_env =
+        secret_env.ok_or("`url` needs `secret_env`, the name of a variable that holds a secret")?;
+    Ok(SinkSettings::new(WebhookSink::new(url, secret_env)?))
 }

@@ -1,0 +1,69 @@
+//! Documents without secrets: what is sent to a sink, and what is shown.
+
+use hearback_core::message::clean_line;
+use hearback_core::port::sink::{SinkError, SinkReply};
+use hearback_core::{Delivery, JobView, SinkPayload};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::mask::Secrets;
+
+/// How much is recorded of why a sink failed.
+const REASON_BYTES: usize = 500;
+
+impl Secrets {
+    /// A payload as it is sent.
+    pub(crate) fn masked_payload(&self, payload: &SinkPayload) -> SinkPayload {
+        match payload {
+            SinkPayload::FollowUp(delivery) => self.masked_delivery((**delivery).clone()).into(),
+            other => self.masked_document(other.clone()),
+        }
+    }
+
+    /// A follow-up as it is sent. Its output may have been cut in the middle of a secret.
+    pub(crate) fn masked_delivery(&self, delivery: Delivery) -> Delivery {
+        let mut masked = self.masked_document(delivery);
+        self.mask_excerpt(&mut masked);
+        masked
+    }
+
+    /// A job as it is shown.
+    pub(crate) fn masked_view(&self, view: JobView) -> JobView {
+        self.masked_document(view)
+    }
+
+    /// What a sink said, as it may be recorded: short, harmless and without secrets.
+    pub(crate) fn masked_reply(&self, reply: Result<SinkReply, SinkError>) -> Result<SinkReply, SinkError> {
+        let words = |said: &str| {
+            let mut words = self.masked(&clean_line(said));
+            words.truncate(words.floor_char_boundary(REASON_BYTES));
+            words
+        };
+        match reply {
+            Ok(SinkReply::Gone { reason }) => Ok(SinkReply::Gone { reason: words(&reason) }),
+            Err(SinkError::Failed(reason)) => Err(SinkError::Failed(words(&reason))),
+            other => other,
+        }
+    }
+
+    fn masked_document<T: Serialize + DeserializeOwned>(&self, shown: T) -> T {
+        if self.is_empty() {
+            return shown;
+        }
+        let masked = serde_json::to_value(&shown).and_then(|mut value| {
+            self.mask_value(&mut value);
+            serde_json::from_value(value)
+        });
+        masked.unwrap_or(shown)
+    }
+
+    fn mask_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.masked(text),
+            Value::Array(list) => list.iter_mut().for_each(|value| self.mask_value(value)),
+            Value::Object(map) => map.values_mut().for_each(|value| self.mask_value(value)),
+            _ => {}
+        }
+    }
+}

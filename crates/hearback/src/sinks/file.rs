@@ -1,0 +1,88 @@
+//! Sinks that are a file: each delivery adds one line of JSON to it.
+//!
+//! hearback, executed again, writes the line, so that a disk that hangs keeps nothing but that process waiting.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use hearback_core::port::sink::{SinkError, SinkReply};
+use hearback_platform::Native;
+use serde::Deserialize;
+
+use super::builtin::{BuiltIn, Undelivered, input};
+use super::hand_over::{HandOver, answer};
+use super::kind::{SinkKind, TableKind};
+use super::settings::SinkSettings;
+use crate::settings_file::{Problem, SpannedTable};
+
+/// A file that grows by one line of JSON with each delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileSink {
+    /// Where it is. A relative path means a file in the directory of each job.
+    pub path: PathBuf,
+}
+
+impl FileSink {
+    /// The file at this path.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+}
+
+impl SinkKind for FileSink {
+    fn check(&self, _: Native) -> Option<String> {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir());
+        folder.map(|folder| format!("there is no folder `{}`", folder.display()))
+    }
+
+    fn deliver(&self, hand_over: &HandOver<'_>) -> Result<SinkReply, SinkError> {
+        let path = hearback_platform::from_os(self.path.as_os_str());
+        answer(&hand_over.run_built_in(BUILT_IN.name, vec![path])?)
+    }
+}
+
+/// `file = "…"` in the settings file.
+pub(super) const TABLE: TableKind = TableKind { key: "file", keys: &["file"], parse };
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    file: PathBuf,
+}
+
+fn parse(table: SpannedTable<'_>) -> Result<SinkSettings, Problem> {
+    let Table { file } = table.read()?;
+    Ok(SinkSettings::new(FileSink { path: file }))
+}
+
+/// What hearback does as this sink.
+pub(super) const BUILT_IN: BuiltIn = BuiltIn { name: "file", run };
+
+fn run(words: &[OsString]) -> Result<(), Undelivered> {
+    let [path] = words else { return Err("a file sink needs one path".to_owned().into()) };
+    append(Path::new(path))
+}
+
+/// Adds one line to a file, in one write: two at the same time do not mix. The line is on disk before it is delivered.
+fn append(path: &Path) -> Result<(), Undelivered> {
+    let mut line = input()?;
+    let mut file = fs_err::OpenOptions::new().create(true).read(true).append(true).open(path)?;
+    // What a full disk cut short stays a line of its own.
+    if ends_within_a_line(&mut file)? {
+        line.insert(0, b'\n');
+    }
+    file.write_all(&line)?;
+    Ok(file.sync_data()?)
+}
+
+fn ends_within_a_line(file: &mut (impl Read + Seek)) -> io::Result<bool> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}

@@ -1,0 +1,85 @@
+//! The kinds of sinks. A new kind is a file beside this one, a variant and an arm of [`Route`], and, if it can be
+//! written in the settings file, a row of [`TABLES`].
+
+use hearback_core::port::sink::{SinkError, SinkReply};
+use hearback_platform::Native;
+
+use super::command::{self, CommandSink};
+use super::file::{self, FileSink};
+use super::hand_over::HandOver;
+use super::plugin::PluginSink;
+use super::preset;
+use super::settings::SinkSettings;
+use super::webhook::{self, WebhookSink};
+use crate::settings_file::{Problem, SpannedTable};
+
+/// What each kind of sink does.
+pub(super) trait SinkKind {
+    /// What keeps it from being run here, as far as can be told without running it.
+    fn check(&self, native: Native) -> Option<String>;
+
+    /// Hands over one payload.
+    fn deliver(&self, hand_over: &HandOver<'_>) -> Result<SinkReply, SinkError>;
+}
+
+/// Where a delivery goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Route {
+    /// A program with its arguments.
+    Command(CommandSink),
+    /// An address that takes events.
+    Webhook(WebhookSink),
+    /// A file that grows by one line a delivery.
+    File(FileSink),
+    /// A program that speaks the protocol of plugins.
+    Plugin(PluginSink),
+}
+
+impl Route {
+    pub(super) fn kind(&self) -> &dyn SinkKind {
+        match self {
+            Self::Command(sink) => sink,
+            Self::Webhook(sink) => sink,
+            Self::File(sink) => sink,
+            Self::Plugin(sink) => sink,
+        }
+    }
+}
+
+impl From<CommandSink> for Route {
+    fn from(sink: CommandSink) -> Self {
+        Self::Command(sink)
+    }
+}
+
+impl From<WebhookSink> for Route {
+    fn from(sink: WebhookSink) -> Self {
+        Self::Webhook(sink)
+    }
+}
+
+impl From<FileSink> for Route {
+    fn from(sink: FileSink) -> Self {
+        Self::File(sink)
+    }
+}
+
+impl From<PluginSink> for Route {
+    fn from(sink: PluginSink) -> Self {
+        Self::Plugin(sink)
+    }
+}
+
+/// One way to write a sink in the settings file.
+pub(super) struct TableKind {
+    /// The key that chooses it.
+    pub(super) key: &'static str,
+    /// The keys that it takes, besides those that every sink takes.
+    pub(super) keys: &'static [&'static str],
+    /// Reads a table that has no others.
+    pub(super) parse: fn(SpannedTable<'_>) -> Result<SinkSettings, Problem>,
+}
+
+/// Every way to write a sink in the settings file.
+pub(super) const TABLES: [TableKind; 4] = [command::TABLE, preset::TABLE, webhook::TABLE, file::TABLE];

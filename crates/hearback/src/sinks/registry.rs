@@ -1,0 +1,199 @@
+//! Finding sinks by name: those supplied in code, configured ones, presets, and plugins on the PATH.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hearback_core::SinkPayload;
+use hearback_core::port::sink::{DeliveryContext, FollowUpSink, SinkError, SinkReply, Sinks};
+use hearback_platform::Native;
+use hearback_store::Store;
+
+use super::hand_over::HandOver;
+use super::plugin::PluginSink;
+use super::preset;
+use super::settings::SinkSettings;
+use crate::mask::Secrets;
+
+/// What a plugin's program is called, before its name.
+const PLUGIN_PREFIX: &str = "hearback-sink-";
+
+/// Finds sinks by name.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    pub(crate) native: Native,
+    /// Where the settings are read anew.
+    pub(crate) store: Option<Store<Native>>,
+    /// What the program that embeds hearback supplied; found before all others.
+    pub(crate) in_code: SinksInCode,
+    /// What the settings say.
+    pub(crate) configured: BTreeMap<String, SinkSettings>,
+    /// Nothing of what they hold is ever sent.
+    pub(crate) secrets: Secrets,
+    /// The program that becomes one of the sinks that are built in, unless it is this program.
+    pub(crate) program: Option<PathBuf>,
+}
+
+/// Sinks that a program which embeds hearback supplies in code, by name.
+///
+/// They exist in that program alone, and in supervisors that are that same program; an installed `hearback` that
+/// delivers does not know them.
+#[derive(Clone, Default)]
+pub(crate) struct SinksInCode(BTreeMap<String, Arc<dyn FollowUpSink>>);
+
+impl SinksInCode {
+    /// Adds a sink, in place of another one of the same name.
+    pub(crate) fn insert(&mut self, name: impl Into<String>, sink: Arc<dyn FollowUpSink>) {
+        self.0.insert(name.into(), sink);
+    }
+}
+
+impl fmt::Debug for SinksInCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Registry {
+    /// Whether this name stands for a sink.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.in_code.0.contains_key(name) || self.settings(name).is_some()
+    }
+
+    /// What a name stands for that does not stand for a sink in code; nothing when it stands for nothing.
+    pub(crate) fn settings(&self, name: &str) -> Option<SinkSettings> {
+        let configured = self.configured.get(name).cloned();
+        configured.or_else(|| preset::find(name)).or_else(|| {
+            let program = self.plugin(name)?;
+            Some(SinkSettings::new(PluginSink::new(program)))
+        })
+    }
+
+    /// The program of a plugin, if there is one.
+    pub(crate) fn plugin(&self, name: &str) -> Option<PathBuf> {
+        let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        plain.then(|| self.native.find_program(&format!("{PLUGIN_PREFIX}{name}"))).flatten()
+    }
+
+    /// Every name that stands for something without looking on the PATH.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let configured = self.configured.keys().cloned();
+        let others = configured.chain(preset::names().map(str::to_owned));
+        let others = others.filter(|name| !self.in_code.0.contains_key(name));
+        self.in_code.0.keys().cloned().chain(others).collect()
+    }
+}
+
+impl Sinks for Registry {
+    fn find(&self, name: &str) -> Result<Box<dyn FollowUpSink + '_>, SinkError> {
+        if let Some(sink) = self.in_code.0.get(name) {
+            return Ok(Box::new(SuppliedSink { sink: &**sink, secrets: &self.secrets }));
+        }
+        // The settings may have changed while the process that delivers was asleep.
+        let now = self.store.as_ref().and_then(|store| {
+            let (path, read) = store.read_config();
+            crate::open::load_settings(&path, read).sinks.remove(name)
+        });
+        let settings = now.or_else(|| self.settings(name));
+        let settings = settings.ok_or_else(|| SinkError::Missing(name.to_owned()))?;
+        let (native, program, secrets) = (self.native, self.program.as_deref(), &self.secrets);
+        Ok(Box::new(ConfiguredSink { native, program, secrets, settings }))
+    }
+}
+
+/// A sink that the settings describe.
+struct ConfiguredSink<'a> {
+    native: Native,
+    program: Option<&'a Path>,
+    secrets: &'a Secrets,
+    settings: SinkSettings,
+}
+
+impl FollowUpSink for ConfiguredSink<'_> {
+    fn deliver(&self, payload: &SinkPayload, context: &DeliveryContext) -> Result<SinkReply, SinkError> {
+        let payload = &self.secrets.masked_payload(payload);
+        let Self { native, program, .. } = *self;
+        let timeout = self.settings.timeout;
+        let hand_over = HandOver { native, program, payload, context, timeout };
+        self.secrets.masked_reply(self.settings.route.kind().deliver(&hand_over))
+    }
+
+    fn starts_turn(&self) -> bool {
+        self.settings.turn
+    }
+
+    fn within(&self) -> Duration {
+        self.settings.timeout
+    }
+}
+
+/// A sink that was supplied in code. It gets no secrets, either.
+struct SuppliedSink<'a> {
+    sink: &'a dyn FollowUpSink,
+    secrets: &'a Secrets,
+}
+
+impl FollowUpSink for SuppliedSink<'_> {
+    fn deliver(&self, payload: &SinkPayload, context: &DeliveryContext) -> Result<SinkReply, SinkError> {
+        let reply = self.sink.deliver(&self.secrets.masked_payload(payload), context);
+        self.secrets.masked_reply(reply)
+    }
+
+    fn starts_turn(&self) -> bool {
+        self.sink.starts_turn()
+    }
+
+    fn within(&self) -> Duration {
+        self.sink.within()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hearback_core::message::Excerpt;
+    use hearback_core::testing::{FakeSink, sample};
+    use hearback_core::{Delivery, JobId, Outcome};
+
+    use super::super::FileSink;
+    use super::*;
+
+    #[test]
+    fn a_sink_in_code_is_found_before_all_others_and_gets_no_secrets() {
+        let sink = Arc::new(FakeSink::default().starting_turns());
+        let configured = SinkSettings::new(FileSink::new("/nowhere"));
+        let mut in_code = SinksInCode::default();
+        for name in ["mine", "claude"] {
+            in_code.insert(name, sink.clone());
+        }
+        let registry = Registry {
+            native: Native::default(),
+            store: None,
+            in_code,
+            configured: [("mine", configured.clone()), ("file", configured)]
+                .map(|(name, sink)| (name.to_owned(), sink))
+                .into(),
+            secrets: Secrets::new([("TOK".to_owned(), "hush-4711".to_owned())]),
+            program: None,
+        };
+        let output = Excerpt { head: b"it is hush-4711\n".to_vec(), tail: vec![], omitted: 0 };
+        let job = sample::view(Outcome::Exited { code: 0 });
+        let payload = SinkPayload::from(Delivery::new(job, &output, 1, false, 1));
+        let context = DeliveryContext { mark: JobId::mint(0, 0), turn: None };
+        for name in ["mine", "claude"] {
+            let found = registry.find(name).unwrap();
+            assert!(found.starts_turn(), "{name}");
+            assert_eq!(found.deliver(&payload, &context).unwrap(), SinkReply::Delivered, "{name}");
+        }
+        let taken = sink.taken();
+        assert_eq!(taken.len(), 2);
+        assert_eq!(taken[0].output.head, "it is [TOK]\n");
+        assert!(["mine", "claude", "file", "codex"].iter().all(|name| registry.knows(name)));
+        assert!(!registry.knows("nowhere") && registry.find("nowhere").is_err());
+        let names = registry.names();
+        let of = |wanted: &str| names.iter().filter(|name| *name == wanted).count();
+        assert_eq!([of("mine"), of("claude"), of("file"), of("desktop")], [1, 1, 1, 1]);
+        assert_eq!(format!("{:?}", registry.in_code), r#"{"claude", "mine"}"#);
+    }
+}

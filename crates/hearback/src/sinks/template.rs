@@ -1,0 +1,125 @@
+//! The words of a command, with what a delivery says filled in.
+
+use hearback_core::message::{clean_line, command_text, shortened};
+use hearback_core::{OsText, SinkPayload};
+
+/// What is longer may be no argument: Windows has room for some 32,000 characters in all, Linux for 128 KiB in one.
+const ARGUMENT_BYTES: usize = 24 * 1024;
+
+/// What to run, with what a delivery says filled in; otherwise why that cannot be done, now or later.
+pub(super) fn arguments(words: &[String], payload: &SinkPayload) -> Result<Vec<OsText>, String> {
+    // An agent that is to resume nothing in particular would resume something else.
+    if payload.session().is_none() && words.iter().any(|word| word.contains("{session}")) {
+        return Err("it is for no session that could be woken".into());
+    }
+    let mut options = true;
+    let mut argv = Vec::with_capacity(words.len());
+    for word in words {
+        options &= word != "--";
+        let mut filled = filled(word, payload);
+        // What is said may begin as it likes.
+        if word == "{text}" && filled.starts_with('-') {
+            filled.insert(0, ' ');
+        }
+        // The launcher that names a session must not choose the options of the agent that is woken in it.
+        if options && word.starts_with('{') && filled.starts_with('-') {
+            return Err(format!("`{}` would be taken for an option", clean_line(&shortened(&filled, 100))));
+        }
+        argv.push(OsText::Text(filled));
+    }
+    Ok(argv)
+}
+
+/// Puts what a payload says in place of the names of it. What is filled in is never looked at again.
+fn filled(word: &str, payload: &SinkPayload) -> String {
+    let job = match payload {
+        SinkPayload::FollowUp(delivery) => Some(&delivery.job),
+        _ => None,
+    };
+    let mut text = String::new();
+    let mut rest = word;
+    while let Some(start) = rest.find('{') {
+        text.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let Some(end) = rest.find('}') else { break };
+        match &rest[1..end] {
+            "session" => text.push_str(payload.session().map_or("", |session| session.as_str())),
+            "destination" => text.push_str(payload.destination().unwrap_or_default()),
+            "text" => text.push_str(&shortened(payload.text(), ARGUMENT_BYTES)),
+            "delivery" => text.push_str(payload.id()),
+            "job" => text.push_str(job.map_or("", |job| job.id.as_str())),
+            // Not the first line of the text: that may be about the news, and not about the job.
+            "title" => match job.and_then(|job| job.outcome.as_ref()) {
+                Some(outcome) => text.push_str(&clean_line(&outcome.to_string())),
+                None => text.push_str(payload.text().lines().next().unwrap_or_default()),
+            },
+            "command" => {
+                let command = job.and_then(|job| job.command.as_ref()).map(command_text).unwrap_or_default();
+                text.push_str(&shortened(&clean_line(&command), ARGUMENT_BYTES / 8));
+            }
+            _ => text.push_str(&rest[..=end]),
+        }
+        rest = &rest[end + 1..];
+    }
+    text.push_str(rest);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::Delivery;
+    use hearback_core::message::Excerpt;
+    use hearback_core::testing::sample;
+
+    #[test]
+    fn what_a_job_says_cannot_be_filled_in_twice_or_become_an_argument() {
+        let excerpt = Excerpt { head: b"{session} $(rm) `x`\n".to_vec(), tail: vec![], omitted: 0 };
+        let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
+        let payload = SinkPayload::from(Delivery::new(job, &excerpt, 1, false, 1));
+        let word = |word| filled(word, &payload);
+        assert!(word("{text}").contains("| {session} $(rm) `x`\n"), "{}", word("{text}"));
+        assert_eq!(word("--id={session}"), "--id=s");
+        assert_eq!(word("{unknown} {"), "{unknown} {");
+        assert_eq!(word("{title}"), "done: exit code 0");
+        let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
+        let late = SinkPayload::from(Delivery::new(job, &excerpt, 1, true, 1));
+        assert_eq!(filled("{title}", &late), "done: exit code 0", "late or not");
+    }
+
+    #[test]
+    fn a_session_is_named_and_is_no_option() {
+        let nothing = Excerpt { head: vec![], tail: vec![], omitted: 0 };
+        let job = sample::view(hearback_core::Outcome::Exited { code: 0 });
+        let mut delivery = Delivery::new(job, &nothing, 1, false, 1);
+        let words = |words: &[&str], delivery: &Delivery| {
+            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+            arguments(&words, &delivery.clone().into())
+                .map(|argv| argv.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            words(&["agent", "--resume", "{session}"], &delivery).unwrap(),
+            ["agent", "--resume", "s"]
+        );
+        delivery.session = hearback_core::Session::parse("--yolo").ok();
+        assert!(words(&["agent", "--resume", "{session}"], &delivery).unwrap_err().contains("`--yolo`"));
+        assert_eq!(words(&["agent", "--id={session}"], &delivery).unwrap()[1], "--id=--yolo");
+        assert_eq!(words(&["note", "--", "{session}"], &delivery).unwrap()[2], "--yolo");
+        delivery.session = None;
+        assert!(words(&["agent", "--resume={session}"], &delivery).unwrap_err().contains("no session"));
+        assert_eq!(words(&["page", "{job}"], &delivery).unwrap()[1], delivery.job.id.as_str());
+    }
+
+    #[test]
+    fn no_argument_is_too_long_to_be_one() {
+        let nothing = Excerpt { head: vec![b'x'; 1 << 20], tail: vec![], omitted: 0 };
+        let mut job = sample::view(hearback_core::Outcome::Exited { code: 0 });
+        job.command = Some(hearback_core::CommandLine::Shell { shell: "y".repeat(1 << 20), program: None });
+        let delivery = SinkPayload::from(Delivery::new(job, &nothing, 1, false, 1));
+        for word in ["{text}", "{command}"] {
+            assert!(filled(word, &delivery).len() <= ARGUMENT_BYTES, "{word}");
+        }
+        let text = filled("{text}", &delivery);
+        assert!(text.starts_with("done: exit code 0\n") && text.contains("bytes left out"));
+    }
+}

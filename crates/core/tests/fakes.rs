@@ -14,6 +14,7 @@ fn fakes_pass_the_suites_of_their_ports() {
     suite::disk(&FakeDisk::default(), Path::new("/home"));
     suite::process(&FakeProcesses::default());
     suite::record(&FakeStore::default());
+    suite::watch(&FakeStore::default());
     suite::sink(&FakeSink::default());
 }
 

@@ -9,6 +9,7 @@ use hearback_core::port::process::{ProcessControl, SupervisorRequest};
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
 use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::{Delivery, DeliveryContext, SinkError, SinkReply, Sinks};
+use hearback_core::port::watch::StoreWatch;
 use hearback_core::{
     End, Facts, FollowUpState, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read, ReceiptHow,
     Session,

@@ -23,6 +23,7 @@ mod log;
 mod read;
 mod session;
 mod store;
+mod watch;
 
 pub use key::store_name;
 pub use layout::{config_path, monitor_lock_path, service_path, workshop_name};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, Wait, Watch};
+use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, Wait};
 use hearback_core::port::record::StoreError;
 use hearback_core::port::session::{SessionLock, SessionStore};
 use hearback_core::session::{
@@ -24,17 +24,6 @@ const WAKE_MAX: u64 = 4096;
 impl<D: Disk> Store<D> {
     fn session_folder(&self, session: &Session) -> PathBuf {
         self.layout.session(&key::session_name(session))
-    }
-
-    /// Watches for requests to the host, and for whoever wakes it.
-    ///
-    /// # Errors
-    ///
-    /// When the folder cannot be made, or the system has no more watches to give.
-    pub fn watch_host(&self) -> Result<Box<dyn Watch>, StoreError> {
-        let folder = self.layout.monitor();
-        self.make_folders(&folder)?;
-        Ok(self.disk.watch(&folder)?)
     }
 
     /// The numbered facts of a folder, in order.
@@ -350,6 +339,7 @@ mod tests {
     #[test]
     fn the_store_passes_the_suite_of_its_port() {
         suite::session(&store().1);
+        suite::watch(&store().1);
     }
 
     #[test]

@@ -115,15 +115,6 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// Watches for jobs that come and go.
-    ///
-    /// # Errors
-    ///
-    /// When the system has no more watches to give.
-    pub fn watch_jobs(&self) -> Result<Box<dyn Watch>, StoreError> {
-        Ok(self.disk.watch(&self.layout.jobs())?)
-    }
-
     /// Makes a folder of the store with the one above it.
     pub(crate) fn make_folders(&self, folder: &Path) -> Result<(), StoreError> {
         let above = folder.parent().filter(|above| *above != self.home());

@@ -6,6 +6,7 @@ use hearback_core::port::disk::Publish;
 use hearback_core::port::process::DetachedRequest;
 use hearback_core::port::record::StoreError;
 use hearback_core::port::session::SessionStore;
+use hearback_core::port::watch::StoreWatch;
 use hearback_core::{HostFact, HostFacts, LockState, ProcessIdentity, StopKind, StopRequest, Verdict};
 
 use crate::Hearback;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use hearback_core::port::disk::{Lock, LockMode, Wait, Watch};
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
 use hearback_core::port::session::SessionStore;
+use hearback_core::port::watch::StoreWatch;
 use hearback_core::session::fold_session;
 use hearback_core::{
     Extra, FORMAT, HostBegin, HostFact, JobId, LockState, Session, Stamp, StopDone, StopKind, StopRequest,

@@ -28,6 +28,7 @@ mod ports;
 pub mod answer;
 pub mod doctor;
 pub mod follow_up;
+pub mod host;
 pub mod kill;
 pub mod launch;
 pub mod prune;

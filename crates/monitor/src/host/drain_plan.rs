@@ -2,7 +2,7 @@
 
 use hearback_core::{Notice, RequestedBy, Session, StopRequest};
 
-use super::active_turns::ActiveTurn;
+use crate::session::ActiveTurn;
 
 /// What is to be done with the turns of a host that is to end. Marks come first, before anybody waits.
 #[derive(Debug, Clone, PartialEq)]

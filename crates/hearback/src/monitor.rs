@@ -11,7 +11,6 @@ use hearback_monitor::host::{
     HostRequests, Monitor, MonitorEnd, MonitorOptions, MonitorPolicy, Predecessor, SeenMonitor, StopResponse,
     await_end_of,
 };
-use hearback_monitor::wait::Waits;
 use hearback_platform::Native;
 
 use crate::Hearback;
@@ -38,7 +37,6 @@ impl Hearback {
             relaunch: Arc::new(self.relauncher()),
             sinks: Arc::new(RegistryOf(Arc::clone(self))),
             active_turns: Arc::clone(&self.active_turns),
-            waits: Waits::default(),
             policy: self.monitor_policy(),
         };
         Arc::new(monitor).run(options).map_err(Guarded::Failed)

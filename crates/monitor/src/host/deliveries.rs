@@ -54,7 +54,7 @@ mod tests {
     use hearback_core::testing::sample;
 
     fn session(n: u64) -> Session {
-        Session::parse(&format!("s{n}")).unwrap()
+        Session::parse(format!("s{n}")).unwrap()
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::notices::Notices;
 use super::open_jobs::OpenJobs;
 use crate::kill;
 use crate::session::{ActiveTurn, interrupt};
+use crate::wait::Waits;
 
 /// How long the turn that asked for this end has, so that its agent hears the answer.
 const ASKER_WITHIN: Duration = Duration::from_secs(1);
@@ -119,10 +120,11 @@ impl Drain<'_> {
         let monitor = self.monitor;
         let Ok(mut open) = OpenJobs::look(&monitor.ports) else { return };
         open.jobs.retain(|job| job.is_bound_and_runs());
+        let waits = Waits::default();
         all_at_once(&open.jobs, |job| {
             let reason = Some(format!("bound to the host, which was to {}", self.request.kind));
             let request = kill::Request { by: KilledBy::Host, reason, grace: None, force: false };
-            if let Err(error) = kill::kill(&monitor.ports, &monitor.waits, job.id(), &request) {
+            if let Err(error) = kill::kill(&monitor.ports, &waits, job.id(), &request) {
                 monitor.note(&format!("job {} could not be ended: {error}", job.id()));
             }
         });
@@ -155,4 +157,57 @@ fn all_at_once<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::{World, session};
+    use crate::session::Beginning;
+    use hearback_core::port::session::SessionStore;
+    use hearback_core::session::TurnCause;
+
+    fn drain(world: &World, kind: StopKind) {
+        world.ask(kind);
+        let request = &StopRequest::new(kind, world.monitor.ports.clock.stamp());
+        Drain { monitor: &world.monitor, number: Some(1), request, succeed: true }.run();
+    }
+
+    #[test]
+    fn a_restart_starts_a_successor_and_a_stop_does_not() {
+        for (kind, successors) in [(StopKind::Restart, 1), (StopKind::Stop, 0), (StopKind::Drain, 0)] {
+            let world = World::new();
+            drain(&world, kind);
+            assert_eq!(world.relaunch.successors().len(), successors, "{kind}");
+            let facts = world.store.host().unwrap();
+            let request = &facts.requests[0].1;
+            assert_eq!(request.taken.present().map(|taken| taken.awaited), Some(0));
+            assert_eq!(request.done.present().and_then(|done| done.interrupted), Some(0));
+        }
+    }
+
+    #[test]
+    fn a_turn_that_does_not_end_in_time_is_marked_and_interrupted_and_its_place_is_told() {
+        let world = World::new();
+        let turns = world.monitor.turns();
+        let open = turns.begin(&session("s"), Beginning::new(TurnCause::Command)).unwrap().unwrap();
+        std::thread::scope(|scope| {
+            let draining = scope.spawn(|| drain(&world, StopKind::Restart));
+            // The agent of the turn notices the interruption, and ends.
+            let sessions = &world.monitor.ports.sessions;
+            let is_interrupted =
+                || sessions.session(&session("s")).unwrap().turns[0].1.interrupt.present().is_some();
+            while !is_interrupted() {
+                assert!(!draining.is_finished());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            drop(open);
+        });
+        let turn = &world.store.session(&session("s")).unwrap().turns[0].1;
+        let reason = turn.resumable.present().map(|mark| mark.reason);
+        assert_eq!(reason, Some(Interruption::Restart));
+        let facts = world.store.host().unwrap();
+        assert_eq!(facts.requests[0].1.done.present().and_then(|done| done.interrupted), Some(1));
+        assert_eq!(world.sink.payloads().len(), 1, "one notice for one destination");
+    }
 }

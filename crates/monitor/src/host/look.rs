@@ -186,3 +186,155 @@ impl Loop {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::deliveries::AT_ONCE;
+    use crate::host::pauses::AFTER_AN_ERROR;
+    use crate::host::testing::{LONG, World, session};
+    use hearback_core::port::record::RecordStore;
+    use hearback_core::port::session::SessionStore;
+    use hearback_core::testing::sample;
+    use hearback_core::{Durability, Extra, FORMAT, Facts, Read, Settled};
+
+    /// Hears until everything that was sent out is back.
+    fn settle(monitor: &mut Loop) {
+        while !(monitor.deliveries.is_idle() && monitor.hand_overs.is_idle()) {
+            assert_eq!(monitor.hear(LONG), None);
+        }
+    }
+
+    #[test]
+    fn one_look_sends_out_so_many_deliveries_each_to_another_session() {
+        let world = World::new();
+        for n in 0..AT_ONCE as u64 {
+            world.ended(2 * n, &format!("s{n}"));
+            world.ended(2 * n + 1, &format!("s{n}"));
+        }
+        world.ended(9999, "one-more");
+        let mut monitor = world.stays();
+        monitor.look().unwrap();
+        // None of them is heard of yet, so nothing more goes out.
+        monitor.look().unwrap();
+        settle(&mut monitor);
+        let sessions: std::collections::BTreeSet<_> =
+            world.sink.taken().into_iter().map(|delivery| delivery.session).collect();
+        assert_eq!((world.delivered().len(), sessions.len()), (AT_ONCE, AT_ONCE));
+        while world.delivered().len() < 2 * AT_ONCE + 1 {
+            monitor.look().unwrap();
+            settle(&mut monitor);
+        }
+        monitor.look().unwrap();
+        assert!(monitor.deliveries.is_idle(), "each was delivered once");
+    }
+
+    #[test]
+    fn a_failure_with_one_job_pauses_that_job_alone() {
+        let world = World::new();
+        let (broken, fine) = (world.ended(1, "a"), world.ended(2, "b"));
+        world.store.refuse_locks(&broken);
+        let mut monitor = world.stays();
+        assert_eq!(monitor.look().unwrap(), AFTER_AN_ERROR);
+        settle(&mut monitor);
+        assert_eq!(world.delivered(), [fine]);
+        let notes = || world.store.notes().iter().filter(|note| note.contains(broken.as_str())).count();
+        assert_eq!(notes(), 1, "{:?}", world.store.notes());
+        // It is left alone, then tried again, and not noted again.
+        world.clock.advance(AFTER_AN_ERROR / 2);
+        assert_eq!(monitor.look().unwrap(), AFTER_AN_ERROR / 2);
+        world.clock.advance(AFTER_AN_ERROR / 2);
+        assert_eq!(monitor.look().unwrap(), AFTER_AN_ERROR);
+        assert_eq!(notes(), 1);
+    }
+
+    #[test]
+    fn a_job_that_runs_is_awaited_by_one_thread_and_its_end_is_heard_of() {
+        let world = World::new();
+        let id = sample::id(1);
+        let facts = Facts {
+            spec: Read::Present(sample::spec("s")),
+            begin: Read::Present(sample::begin()),
+            ..Facts::default()
+        };
+        world.store.put(&id, facts);
+        let alive = world.store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap();
+        let mut monitor = world.stays();
+        for _ in 0..2 {
+            assert_eq!(monitor.look().unwrap(), LOOK_AT_LEAST_EVERY);
+        }
+        assert!(!monitor.sleepers.begin(&id), "it is awaited");
+        drop(alive);
+        // The thread finds it lost, and records that.
+        while !monitor.sleepers.begin(&id) {
+            assert_eq!(monitor.hear(LONG), None);
+        }
+        assert!(!world.store.facts(&id).end.is_absent());
+    }
+
+    #[test]
+    fn what_is_not_due_is_looked_at_when_it_is() {
+        let world = World::new();
+        let id = world.ended(1, "s");
+        let mut facts = world.store.facts(&id);
+        facts.leases.push((1, Read::Present(sample::lease())));
+        facts.results.push((1, Read::Present(sample::lease_result(false))));
+        world.store.put(&id, facts);
+        let mut monitor = world.stays();
+        assert_eq!(monitor.look().unwrap(), Duration::from_secs(5));
+        assert!(monitor.deliveries.is_idle());
+        // Another process makes the next attempt: its end is awaited.
+        world.clock.advance(Duration::from_secs(5));
+        let held = world.store.lock(&id, JobLock::Lease(1), LockMode::Exclusive, Wait::Try).unwrap();
+        let mut facts = world.store.facts(&id);
+        facts.results.clear();
+        world.store.put(&id, facts);
+        assert_eq!(monitor.look().unwrap(), Duration::from_secs(55));
+        assert!(!monitor.sleepers.begin(&id));
+        drop(held);
+        while !monitor.sleepers.begin(&id) {
+            assert_eq!(monitor.hear(LONG), None);
+        }
+    }
+
+    #[test]
+    fn messages_are_handed_over_in_a_turn_of_their_session() {
+        let world = World::new();
+        for text in ["one", "two"] {
+            world.store.queue(&sample::message("s", text), Durability::Process).unwrap();
+        }
+        let mut monitor = world.stays();
+        monitor.look().unwrap();
+        assert!(!monitor.hand_overs.is_idle());
+        settle(&mut monitor);
+        assert_eq!(world.sink.payloads().len(), 2);
+        assert_eq!(world.store.session(&session("s")).unwrap().turns.len(), 2);
+        assert_eq!(monitor.look().unwrap(), LOOK_AT_LEAST_EVERY);
+    }
+
+    #[test]
+    fn a_look_prunes_once_an_hour() {
+        let world = World::new();
+        let mut monitor = world.stays();
+        let is_pruned_after = |monitor: &mut Loop, n: u64, pause: Duration| {
+            // Settled long ago, and kept until the next prune.
+            let (at, facts, extra) = (sample::stamp(), Box::default(), Extra::new());
+            let settled = Settled { format: FORMAT, at, facts, extra };
+            let facts = Facts {
+                settled: Read::Present(settled),
+                spec: Read::Present(sample::unowned(&sample::id(n))),
+                begin: Read::Present(sample::begin()),
+                end: Read::Present(sample::end(0)),
+                ..Facts::default()
+            };
+            world.store.put(&sample::id(n), facts);
+            world.clock.advance(pause);
+            monitor.look().unwrap();
+            world.store.observe(&sample::id(n)).unwrap().is_none()
+        };
+        let month = Duration::from_secs(31 * 24 * 60 * 60);
+        assert!(is_pruned_after(&mut monitor, 1, month), "it prunes when it begins");
+        assert!(!is_pruned_after(&mut monitor, 2, Duration::from_secs(59 * 60)));
+        assert!(is_pruned_after(&mut monitor, 3, Duration::from_secs(60)));
+    }
+}

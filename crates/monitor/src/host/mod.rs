@@ -18,6 +18,8 @@ mod run;
 mod sleepers;
 mod stop;
 mod successor;
+#[cfg(test)]
+mod testing;
 mod work;
 mod workers;
 

@@ -17,7 +17,6 @@ use crate::Ports;
 use crate::follow_up::{Deliverer, Retry};
 use crate::prune::Retention;
 use crate::session::{ActiveTurns, Inbox, Turns};
-use crate::wait::Waits;
 
 /// How to look after a store.
 #[derive(Debug, Clone, Default)]
@@ -79,8 +78,6 @@ pub struct Monitor {
     pub sinks: Arc<dyn Sinks>,
     /// The turns of this process.
     pub active_turns: Arc<ActiveTurns>,
-    /// Waits with a deadline for jobs that end with the host.
-    pub waits: Waits,
     /// What it goes by.
     pub policy: MonitorPolicy,
 }

@@ -156,3 +156,50 @@ impl std::fmt::Debug for HostRequests<'_> {
         f.debug_struct("HostRequests").field("durability", &self.durability).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::World;
+
+    fn requests(world: &World) -> HostRequests<'_> {
+        let (ports, watch) = (&*world.monitor.ports, &world.store);
+        HostRequests { ports, watch, durability: Durability::Process }
+    }
+
+    #[test]
+    fn only_a_monitor_that_is_there_is_asked_and_only_once() {
+        let world = World::new();
+        let requests = requests(&world);
+        let request = StopRequest::new(StopKind::Stop, world.monitor.ports.clock.stamp());
+        let ask = || requests.ask(&request, Duration::ZERO).unwrap();
+        assert_eq!(ask(), StopResponse::NoMonitor);
+        let mut host = world.host();
+        assert_eq!(requests.seen().unwrap().lock, LockState::Held);
+        assert_eq!(ask(), StopResponse::Unanswered);
+        assert_eq!(ask(), StopResponse::UnderWay(StopKind::Stop));
+        host.round().unwrap();
+        drop(host);
+        assert_eq!(ask(), StopResponse::NoMonitor);
+    }
+
+    #[test]
+    fn a_new_host_closes_what_the_one_before_left_open_and_has_a_number_of_its_own() {
+        let world = World::new();
+        let requests = requests(&world);
+        drop(world.host());
+        world.ask(StopKind::Restart);
+        world.clock.advance(Duration::from_secs(1));
+        assert!(!requests.await_host_after(1, Duration::ZERO).unwrap());
+        let mut host = world.host();
+        assert!(requests.await_host_after(1, Duration::ZERO).unwrap());
+        assert_eq!(requests.number().unwrap(), 2);
+        let done = requests.seen().unwrap().facts.requests[0].1.done.clone();
+        assert_eq!(
+            done.present().map(|done| done.interrupted),
+            Some(None),
+            "no monitor did what it asks for"
+        );
+        assert!(matches!(host.round().unwrap(), crate::host::run::Round::LookAgainIn(_)));
+    }
+}

@@ -173,3 +173,84 @@ impl Loop {
         self.monitor.ports.clock.awake()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::{LONG, World};
+    use hearback_core::StopKind;
+    use hearback_core::port::session::SessionStore;
+
+    #[test]
+    fn a_request_is_taken_before_new_work() {
+        let world = World::new();
+        world.ended(1, "s");
+        let mut host = world.host();
+        world.ask(StopKind::Drain);
+        assert_eq!(host.round().unwrap(), Round::End(MonitorEnd::Stopped(StopKind::Drain)));
+        assert_eq!(world.delivered(), []);
+        let facts = world.store.host().unwrap();
+        assert!(facts.open_request().is_none(), "it is answered");
+    }
+
+    #[test]
+    fn a_monitor_that_is_not_the_host_takes_no_requests() {
+        let world = World::new();
+        let id = world.ended(1, "s");
+        world.ask(StopKind::Stop);
+        let mut monitor = world.stays();
+        assert!(matches!(monitor.round().unwrap(), Round::LookAgainIn(_)));
+        assert_eq!(monitor.hear(LONG), None);
+        assert_eq!(world.delivered(), [id]);
+    }
+
+    #[test]
+    fn a_monitor_that_does_not_stay_does_what_is_due_and_says_what_failed() {
+        let world = World::new();
+        let (broken, fine) = (world.ended(1, "a"), world.ended(2, "b"));
+        world.store.refuse_locks(&broken);
+        let once = MonitorOptions { once: true, ..MonitorOptions::default() };
+        assert!(world.monitor.run(&once).is_err());
+        assert_eq!(world.delivered(), std::slice::from_ref(&fine));
+        assert_eq!(world.relaunch.deliverers(), [fine], "a process of its own would make further attempts");
+        let world = World::new();
+        assert_eq!(world.monitor.run(&once).unwrap(), MonitorEnd::Done);
+    }
+
+    #[test]
+    fn the_host_records_a_signal_as_a_request_and_ends() {
+        let world = World::new();
+        let id = world.ended(1, "s");
+        let (sender, ended) = channel();
+        let monitor = Arc::clone(&world.monitor);
+        std::thread::spawn(move || sender.send(monitor.run(&MonitorOptions::default())));
+        let until = |is_so: &dyn Fn() -> bool| {
+            for _ in 0..LONG.as_millis() {
+                if is_so() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            panic!("it never was so");
+        };
+        until(&|| world.delivered() == [id.clone()]);
+        until(&|| world.store.host().unwrap().last_begin().is_some());
+        world.stop.request();
+        let end = ended.recv_timeout(LONG).unwrap().unwrap();
+        assert_eq!(end, MonitorEnd::Stopped(StopKind::Stop));
+        let facts = world.store.host().unwrap();
+        assert!(facts.requests.len() == 1 && facts.open_request().is_none(), "{facts:?}");
+    }
+
+    #[test]
+    fn a_round_that_fails_is_followed_by_a_rest_and_the_last_of_many_ends_the_monitor() {
+        let world = World::new();
+        let mut monitor = world.stays();
+        let error = || StoreError::Io(std::io::ErrorKind::Other.into());
+        for _ in 0..ERRORS_MAX {
+            assert_eq!(monitor.rest_after(error()).unwrap(), AFTER_AN_ERROR);
+        }
+        assert!(monitor.rest_after(error()).is_err());
+        assert_eq!(world.store.notes().len(), ERRORS_MAX as usize);
+    }
+}

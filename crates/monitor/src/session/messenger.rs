@@ -67,3 +67,53 @@ impl Inbox<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::Durability;
+    use hearback_core::port::session::SessionStore;
+    use hearback_core::port::sink::SinkReply;
+    use hearback_core::testing::{FakeClock, FakeProcesses, FakeSink, FakeStore, sample};
+
+    use crate::Ports;
+    use crate::follow_up::Retry;
+    use crate::session::{ActiveTurns, Turns};
+
+    /// Sees the messages of session `s` through to this sink, in this store; tells how many the sink was given.
+    fn see_through(store: &FakeStore, sink: &FakeSink) -> usize {
+        let ports = Ports::new(store.clone(), FakeProcesses::default(), FakeClock::default());
+        let (window, durability, active_turns) =
+            (Duration::ZERO, Durability::Process, &ActiveTurns::default());
+        let turns = Turns { ports: &ports, active_turns, window, durability };
+        let inbox = Inbox { turns, sinks: sink, retry: Retry::default() };
+        inbox.see_through(&Session::parse("s").unwrap()).unwrap();
+        sink.payloads().len()
+    }
+
+    fn store() -> FakeStore {
+        let store = FakeStore::default();
+        store.queue(&sample::message("s", "one"), Durability::Process).unwrap();
+        store.queue(&sample::message("s", "two"), Durability::Process).unwrap();
+        store
+    }
+
+    #[test]
+    fn everything_that_waits_is_handed_over_unless_another_process_does_it() {
+        let (store, session) = (store(), Session::parse("s").unwrap());
+        let lock = || store.lock_session(&session, SessionLock::Messenger, LockMode::Exclusive, Wait::Try);
+        let other = lock().unwrap();
+        assert_eq!(see_through(&store, &FakeSink::default()), 0);
+        drop(other);
+        assert_eq!(see_through(&store, &FakeSink::default()), 2);
+        assert_eq!(see_through(&store, &FakeSink::default()), 0, "nothing waits any more");
+    }
+
+    #[test]
+    fn the_next_attempt_is_left_to_a_monitor_that_runs() {
+        let store = store();
+        let _monitor = store.lock_monitor(LockMode::Exclusive, Wait::Try).unwrap();
+        let later = FakeSink::answering([SinkReply::RetryAfter { millis: 3_600_000 }]);
+        assert_eq!(see_through(&store, &later), 1);
+    }
+}

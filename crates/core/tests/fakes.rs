@@ -15,6 +15,7 @@ fn fakes_pass_the_suites_of_their_ports() {
     suite::process(&FakeProcesses::default());
     suite::record(&FakeStore::default());
     suite::session(&FakeStore::default());
+    suite::watch(&FakeStore::default());
     suite::sink(&FakeSink::default());
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, Publish};
 use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
+use hearback_core::port::watch::StoreWatch;
 use hearback_core::{FollowUpState, JobId, Reader, ReceiptHow, Session};
 use hearback_monitor::follow_up::{self, Closed};
 

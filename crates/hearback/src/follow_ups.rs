@@ -6,9 +6,10 @@ use std::time::Duration;
 use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::process::{ProcessControl, SupervisorRequest};
-use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
+use hearback_core::port::record::{FactStore, StoreError};
 use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::{Delivery, DeliveryContext, SinkError, SinkReply, Sinks};
+use hearback_core::port::watch::StoreWatch;
 use hearback_core::{
     End, Facts, FollowUpState, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read, ReceiptHow,
     Session,

@@ -100,7 +100,7 @@ pub struct Hearback {
     pub(crate) ports: Arc<Ports>,
     pub(crate) registry: Registry,
     /// The turns that this process runs.
-    pub(crate) active_turns: ActiveTurns,
+    pub(crate) active_turns: Arc<ActiveTurns>,
     pub(crate) waits: Waits,
     settings: Settings,
     supervisor: Option<PathBuf>,
@@ -139,7 +139,7 @@ impl Hearback {
             store,
             ports: Arc::new(ports),
             registry,
-            active_turns: ActiveTurns::default(),
+            active_turns: Arc::default(),
             waits: Waits::default(),
             settings,
             supervisor: options.supervisor,

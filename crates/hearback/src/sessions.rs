@@ -5,10 +5,10 @@ use std::io;
 use std::time::Duration;
 
 use hearback_core::note::HistoryEnd;
-use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
+use hearback_core::port::disk::{Publish, Wait};
 use hearback_core::port::process::DetachedRequest;
 use hearback_core::port::record::StoreError;
-use hearback_core::port::session::{SessionLock, SessionStore};
+use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::Sinks;
 use hearback_core::session::{
     Message, MessageFact, MessageFacts, MessageHow, SessionFacts, SessionState, TurnCause, TurnHow,
@@ -25,12 +25,8 @@ use crate::{Hearback, Scope};
 
 /// The command by which hearback, executed again, sees the messages of a session through.
 pub(crate) const MESSENGER_COMMAND: &str = "__messenger";
-/// How long a messenger rests after an error of the store; longer each time.
-const AFTER_AN_ERROR: Duration = Duration::from_secs(2);
 /// A message that nobody has touched for so long may have nobody.
 const FORSAKEN_AFTER: Duration = Duration::from_secs(30);
-/// A messenger that waits for the next attempt looks this often whether something else is next.
-const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 /// More than anybody types; what is larger belongs in a file that the message names.
 pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
@@ -236,7 +232,7 @@ impl Hearback {
         let seen = self.see_session(&send.session)?;
         let (sink, cwd) = self.route(&seen, send.sink.as_deref())?;
         let in_turn = seen.lock == LockState::Held;
-        let stopping = self.store.host()?.stopping(self.host_lock()?);
+        let stopping = self.store.host()?.stopping(self.ports.host_lock()?);
         let interrupts = match admit(stopping, self.settings().busy, in_turn) {
             Admission::Queue => false,
             Admission::Interrupt => true,
@@ -288,62 +284,18 @@ impl Hearback {
         }
     }
 
-    /// Sees the messages of a session through, asleep between attempts, unless somebody else does.
+    /// Sees the messages of a session through, asleep between attempts, unless another process does.
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written.
     pub(crate) fn see_messages_through(&self, session: &Session) -> Result<(), StoreError> {
-        loop {
-            let mine = self.lock_messenger(session)?;
-            if mine.is_none() {
-                return Ok(()); // Whoever has it looks again after letting go of it.
-            }
-            let mut errors = 0;
-            loop {
-                let pause = match self.take_messages(session, Wait::Block) {
-                    Ok(None) => break,
-                    Ok(Some(pause)) => pause,
-                    // A full disk, for instance. What was sent is not left lying for that.
-                    Err(_) => {
-                        errors += 1;
-                        AFTER_AN_ERROR * errors
-                    }
-                };
-                if self.is_monitored() {
-                    return Ok(());
-                }
-                // Not longer: what keeps the others waiting may be dropped meanwhile.
-                std::thread::sleep(pause.min(LOOK_AT_LEAST_EVERY));
-            }
-            drop(mine);
-            if self.next_message(session)? == NextMessage::Nothing {
-                return Ok(());
-            }
-        }
+        self.inbox().see_through(session)
     }
 
     fn next_message(&self, session: &Session) -> Result<NextMessage, StoreError> {
         let facts = self.store.session(session)?;
         Ok(next_message(&facts, &self.ports.clock.stamp(), &self.settings().retry))
-    }
-
-    fn lock_messenger(&self, session: &Session) -> Result<Option<Lock>, StoreError> {
-        self.store.lock_session(session, SessionLock::Messenger, LockMode::Exclusive, Wait::Try)
-    }
-
-    /// Hands over what is due for a session, once it is not in a turn; tells when to come back, if ever.
-    pub(crate) fn take_messages(
-        &self,
-        session: &Session,
-        wait: Wait,
-    ) -> Result<Option<Duration>, StoreError> {
-        let Some(_lock) = self.ports.lock_turn(session, wait)? else { return Ok(None) };
-        Ok(match self.inbox().hand_over(session)? {
-            NextMessage::In(pause) => Some(pause),
-            // Whoever is about to end leaves the rest to whoever comes next.
-            NextMessage::Nothing | NextMessage::Now { .. } | NextMessage::Expired { .. } => None,
-        })
     }
 
     /// Drops a message that waits, or that nobody could be given; tells whether there was one.
@@ -404,11 +356,6 @@ impl Hearback {
         // The lock first: a turn that ends in between has its end by then.
         let lock = self.turns().is_in_turn(session)?;
         Ok(SeenSession { session: session.clone(), facts: self.store.session(session)?, lock })
-    }
-
-    pub(crate) fn host_lock(&self) -> Result<LockState, StoreError> {
-        let free = self.store.lock_monitor(LockMode::Shared, Wait::Try)?.is_some();
-        Ok(if free { LockState::Free } else { LockState::Held })
     }
 }
 

@@ -1,4 +1,5 @@
-//! What hearback decides, and how it is carried out: launch, supervise, reconcile, wait, prune.
+//! What hearback decides, and how it is carried out: launch, supervise, reconcile, wait, deliver, prune, and the
+//! monitor that looks after a whole store.
 //!
 //! Every decision is a pure function over what was observed; carrying it out goes through the ports of
 //! `hearback-core` alone. Planning again after a plan was carried out plans nothing:
@@ -29,6 +30,7 @@ mod request;
 pub mod answer;
 pub mod doctor;
 pub mod follow_up;
+pub mod host;
 pub mod kill;
 pub mod launch;
 pub mod prune;

@@ -5,7 +5,7 @@ use hearback_core::port::disk::{Lock, LockMode, Wait};
 use hearback_core::port::process::ProcessControl;
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
 use hearback_core::port::session::{SessionLock, SessionStore};
-use hearback_core::{Here, JobId, Session};
+use hearback_core::{Here, JobId, LockState, Session};
 
 /// The ports that most decisions need, side by side.
 pub struct Ports {
@@ -45,6 +45,16 @@ impl Ports {
     /// When the lock cannot be made.
     pub fn lock_turn(&self, session: &Session, wait: Wait) -> Result<Option<Lock>, StoreError> {
         self.sessions.lock_session(session, SessionLock::Turn, LockMode::Exclusive, wait)
+    }
+
+    /// Whether a monitor is the host of this store.
+    ///
+    /// # Errors
+    ///
+    /// When the lock cannot be seen.
+    pub fn host_lock(&self) -> Result<LockState, StoreError> {
+        let free = self.sessions.lock_monitor(LockMode::Shared, Wait::Try)?.is_some();
+        Ok(if free { LockState::Free } else { LockState::Held })
     }
 
     /// Takes a lock of a job together with others who hold it shared.

@@ -3,7 +3,9 @@
 use std::io;
 use std::time::Duration;
 
-use crate::sys;
+use hearback_core::port::stop::{StopListener, StopSignals};
+
+use crate::{Native, sys};
 
 /// Hears requests to end this process: signals on Unix, the console's events on Windows. One at a time.
 ///
@@ -28,5 +30,17 @@ impl StopWatch {
     /// Sleeps until there is such a request, but not longer than `within`; tells whether there was one.
     pub fn wait(&self, within: Duration) -> bool {
         self.0.wait(within)
+    }
+}
+
+impl StopListener for StopWatch {
+    fn wait(&self, within: Duration) -> bool {
+        Self::wait(self, within)
+    }
+}
+
+impl StopSignals for Native {
+    fn listen(&self) -> io::Result<Box<dyn StopListener>> {
+        Ok(Box::new(StopWatch::new()?))
     }
 }

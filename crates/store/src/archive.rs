@@ -5,7 +5,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use hearback_core::port::disk::{Disk, LockMode, Publish, Wait, Watch};
+use hearback_core::port::disk::{Disk, LockMode, Publish, Wait};
 use hearback_core::port::record::{Housekeeping, JobLock, StoreError};
 use hearback_core::{FactKind, JobId, LockState, Place, Read, Spec, Timestamp};
 
@@ -33,10 +33,6 @@ impl<D: Disk> Housekeeping for Store<D> {
         }
         newest.truncate(most);
         Ok(newest)
-    }
-
-    fn watch_jobs(&self) -> Result<Box<dyn Watch>, StoreError> {
-        Ok(self.disk().watch(&self.layout.jobs())?)
     }
 
     fn archive(&self, id: &JobId) -> Result<bool, StoreError> {

@@ -78,6 +78,7 @@ mod store;
 #[cfg(test)]
 mod testing;
 mod tidy;
+mod watch;
 
 pub use hash::store_name;
 pub use layout::{config_path, monitor_lock_path, service_path, workshop_name};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hearback_core::port::disk::{Disk, Lock, LockMode, Publish, Wait, Watch};
+use hearback_core::port::disk::{Disk, Lock, LockMode, Publish, Wait};
 use hearback_core::port::record::StoreError;
 use hearback_core::port::session::{SessionLock, SessionStore};
 use hearback_core::session::{
@@ -198,12 +198,6 @@ impl<D: Disk> SessionStore for Store<D> {
         self.forget_host_facts(keep)
     }
 
-    fn watch_host(&self) -> Result<Box<dyn Watch>, StoreError> {
-        let folder = self.layout.monitor();
-        self.make_folders(&folder)?;
-        Ok(self.disk().watch(&folder)?)
-    }
-
     fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError> {
         let folder = self.layout.monitor();
         self.lock_in(&folder, &layout::run_lock(&folder), mode, wait)
@@ -230,6 +224,7 @@ mod tests {
     #[test]
     fn the_store_passes_the_suite_of_its_port() {
         suite::session(&store().1);
+        suite::watch(&store().1);
     }
 
     #[test]

@@ -8,5 +8,8 @@ pub mod disk;
 pub mod executor;
 pub mod process;
 pub mod record;
+pub mod relaunch;
 pub mod session;
 pub mod sink;
+pub mod stop;
+pub mod watch;

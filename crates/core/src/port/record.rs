@@ -164,9 +164,6 @@ pub trait Housekeeping: Send + Sync {
     /// The newest `most` jobs of history, newest first.
     fn past_jobs(&self, most: usize) -> Result<Vec<JobId>, StoreError>;
 
-    /// Watches for jobs that come and go.
-    fn watch_jobs(&self) -> Result<Box<dyn Watch>, StoreError>;
-
     /// Moves a settled job to history; tells whether it is there now. It stays where it is while it is in use.
     fn archive(&self, id: &JobId) -> Result<bool, StoreError>;
 

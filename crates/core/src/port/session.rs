@@ -1,6 +1,6 @@
 //! Sessions and their host as a port: publish a fact, see what there is, be the only one.
 
-use super::disk::{Lock, LockMode, Publish, Wait, Watch};
+use super::disk::{Lock, LockMode, Publish, Wait};
 use super::record::StoreError;
 use crate::session::{Message, MessageFact, SessionFacts, TurnFact};
 use crate::{Durability, HostFact, HostFacts, JobId, Session, Timestamp};
@@ -72,9 +72,6 @@ pub trait SessionStore: Send + Sync {
 
     /// Removes what is known of hosts, and of requests to them, but for the newest `keep` of each.
     fn forget_host(&self, keep: usize) -> Result<(), StoreError>;
-
-    /// Watches for requests to the host, and for [`SessionStore::wake_host`].
-    fn watch_host(&self) -> Result<Box<dyn Watch>, StoreError>;
 
     /// Takes the lock of the host, which looks after the whole store.
     fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError>;

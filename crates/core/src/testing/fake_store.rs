@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use super::fake_disk::Restless;
 use crate::message::Excerpt;
@@ -10,6 +11,7 @@ use crate::port::disk::{Lock, LockMode, Publish, Wait, Watch};
 use crate::port::executor::Script;
 use crate::port::record::{FactStore, Housekeeping, JobFiles, JobLock, KeyClaim, StoreError};
 use crate::port::session::{SessionLock, SessionStore};
+use crate::port::watch::StoreWatch;
 use crate::session::{Message, MessageFact, SessionFacts, TurnFact};
 use crate::{
     Durability, Fact, Facts, HostFact, HostFacts, JobId, Key, Kill, LockState, LockView, Observed, Output,
@@ -32,8 +34,12 @@ struct Records {
     sessions: BTreeMap<Session, SessionFacts>,
     host: HostFacts,
     refuse_writes: bool,
+    /// Jobs whose locks cannot be taken or seen.
+    unlockable: BTreeSet<JobId>,
     notes: Vec<String>,
     tidied_before: Option<Timestamp>,
+    /// How many writes there were.
+    writes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +67,11 @@ impl FakeStore {
     /// Lets every write fail, as on a full disk, or succeed again.
     pub fn refuse_writes(&self, refuse: bool) {
         self.records().refuse_writes = refuse;
+    }
+
+    /// Lets every lock of one job fail, as a damaged file does.
+    pub fn refuse_locks(&self, id: &JobId) {
+        self.records().unlockable.insert(id.clone());
     }
 
     /// What supervisors noted.
@@ -233,6 +244,9 @@ impl JobFiles for FakeStore {
         mode: LockMode,
         wait: Wait,
     ) -> Result<Option<Lock>, StoreError> {
+        if self.records().unlockable.contains(id) {
+            return Err(std::io::Error::other("this lock is damaged").into());
+        }
         Ok(self.take(LockName::Job(id.clone(), lock), mode, wait))
     }
 
@@ -288,10 +302,6 @@ impl Housekeeping for FakeStore {
         let records = self.records();
         let past = records.jobs.iter().rev().filter(|(_, job)| job.past);
         Ok(past.map(|(id, _)| id.clone()).take(most).collect())
-    }
-
-    fn watch_jobs(&self) -> Result<Box<dyn Watch>, StoreError> {
-        Ok(Box::new(Restless))
     }
 
     fn archive(&self, id: &JobId) -> Result<bool, StoreError> {
@@ -434,21 +444,54 @@ impl SessionStore for FakeStore {
         Ok(())
     }
 
-    fn watch_host(&self) -> Result<Box<dyn Watch>, StoreError> {
-        Ok(Box::new(Restless))
-    }
-
     fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError> {
         Ok(self.take(LockName::Monitor, mode, wait))
     }
 
     fn wake_host(&self) -> Result<(), StoreError> {
-        Ok(())
+        self.records().writable()
     }
 
     fn note_host(&self, line: &str) -> Result<(), StoreError> {
         self.records().notes.push(line.to_owned());
         Ok(())
+    }
+}
+
+impl StoreWatch for FakeStore {
+    fn watch_jobs(&self) -> Result<Box<dyn Watch>, StoreError> {
+        let seen = self.records().writes;
+        Ok(Box::new(FakeWatch { store: self.clone(), seen }))
+    }
+
+    fn watch_host(&self) -> Result<Box<dyn Watch>, StoreError> {
+        self.watch_jobs()
+    }
+}
+
+/// Reports every write, wherever it goes.
+struct FakeWatch {
+    store: FakeStore,
+    seen: u64,
+}
+
+impl FakeWatch {
+    /// How often to look.
+    const EVERY: Duration = Duration::from_millis(2);
+}
+
+impl Watch for FakeWatch {
+    fn wait(&mut self, within: Duration) {
+        let mut left = within;
+        loop {
+            let writes = self.store.records().writes;
+            if writes != self.seen || left.is_zero() {
+                self.seen = writes;
+                return;
+            }
+            std::thread::sleep(Self::EVERY.min(left));
+            left = left.saturating_sub(Self::EVERY);
+        }
     }
 }
 
@@ -465,7 +508,8 @@ fn numbered<T: Default>(list: &mut Vec<(u32, T)>, n: u32) -> &mut T {
 }
 
 impl Records {
-    fn writable(&self) -> Result<(), StoreError> {
+    fn writable(&mut self) -> Result<(), StoreError> {
+        self.writes += 1;
         if self.refuse_writes {
             Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into())
         } else {

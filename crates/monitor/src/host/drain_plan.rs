@@ -1,17 +1,18 @@
-//! Who is marked, told and waited for when a host is to end: a pure function of the turns that it runs.
+//! Which turns are marked and awaited, and which places are told, when a host is to end: a pure function of the turns
+//! that it runs.
 
 use hearback_core::{Notice, RequestedBy, Session, StopRequest};
 
-use super::active_turns::ActiveTurn;
+use crate::session::ActiveTurn;
 
-/// What is to be done with the turns of a host that is to end. Marks come first, before anybody waits.
+/// What is to be done with the turns of a host that is to end. Marks come first, before the wait.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DrainPlan {
     /// Turns that are to be continued unless they end well, each with whether it asked for this itself.
     pub marks: Vec<(ActiveTurn, bool)>,
     /// One for each destination.
     pub notices: Vec<Notice>,
-    /// Turns that are waited for. Whoever asked is not: it would wait for itself.
+    /// Turns that are waited for. The turn that asked is not: it would wait for itself.
     pub awaited: Vec<ActiveTurn>,
 }
 
@@ -59,7 +60,7 @@ mod tests {
         let told: Vec<_> =
             plan.notices.iter().map(|notice| (notice.destination.as_str(), notice.sessions.len())).collect();
         assert_eq!(told, [("chat", 2), ("chat/thread-1", 1), ("chat/thread-2", 1)]);
-        assert_eq!(super::plan(1, &restart(), &[]).notices, [], "nobody is active, nobody is told");
+        assert_eq!(super::plan(1, &restart(), &[]).notices, [], "no turn is under way, so no place is told");
     }
 
     #[test]
@@ -70,7 +71,7 @@ mod tests {
         let plan = plan(1, &request, &[asking.clone(), turn("b", "b")]);
         assert_eq!(plan.awaited, [turn("b", "b")]);
         assert_eq!(plan.marks, [(asking, true), (turn("b", "b"), false)]);
-        // An earlier turn of the same session is nobody who is there.
+        // An earlier turn of the same session has ended.
         let by = Some(RequestedBy { session: Session::parse("a").unwrap(), turn: 2 });
         let stale = StopRequest { by, ..restart() };
         assert_eq!(super::plan(1, &stale, &[turn("a", "a")]).awaited.len(), 1);

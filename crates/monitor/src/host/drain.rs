@@ -1,0 +1,213 @@
+//! Ending a monitor in good order: marks, notices, the wait for turns, the jobs that end with it, the successor.
+
+use std::sync::Arc;
+use std::thread::Builder;
+use std::time::Duration;
+
+use hearback_core::port::disk::Publish;
+use hearback_core::port::record::StoreError;
+use hearback_core::session::{Interruption, TurnFact};
+use hearback_core::{Extra, FORMAT, HostFact, KilledBy, StopDone, StopKind, StopRequest, StopTaken};
+
+use super::drain_plan::plan;
+use super::monitor::Monitor;
+use super::notices::Notices;
+use super::open_jobs::OpenJobs;
+use crate::kill;
+use crate::session::{ActiveTurn, interrupt};
+use crate::wait::Waits;
+
+/// How long the turn that asked for this end has, so that its agent hears the answer.
+const ASKER_WITHIN: Duration = Duration::from_secs(1);
+/// How long turns that were interrupted may take to notice.
+const INTERRUPTED_WITHIN: Duration = Duration::from_secs(10);
+
+/// The end of a monitor. What cannot be recorded on the way is logged, if that is possible, and does not prevent an
+/// end in good order.
+pub(super) struct Drain<'a> {
+    pub(super) monitor: &'a Arc<Monitor>,
+    /// The number of the request; none for one that is not recorded.
+    pub(super) number: Option<u32>,
+    pub(super) request: &'a StopRequest,
+    /// Whether a restart starts a successor.
+    pub(super) succeed: bool,
+}
+
+impl Drain<'_> {
+    /// Marks the turns that are under way, tells where they are shown, waits for them, and interrupts those that are
+    /// left.
+    pub(super) fn run(&self) {
+        let turns = self.monitor.active_turns.stop();
+        let plan = plan(self.number.unwrap_or(0), self.request, &turns);
+        self.mark(&plan.marks);
+        let awaited = count(&plan.awaited);
+        let at = self.monitor.ports.clock.stamp();
+        self.answer(&HostFact::Taken(StopTaken { format: FORMAT, at, awaited, extra: Extra::new() }));
+        let notices = Notices::send(self.monitor, plan.notices);
+        let left = self.await_turns(&plan.awaited);
+        self.interrupt(&left);
+        self.end_bound_jobs();
+        notices.finish(self.monitor);
+        // Before the last answer: a monitor that is killed after that has a successor.
+        self.start_successor();
+        let (at, interrupted) = (self.monitor.ports.clock.stamp(), Some(count(&left)));
+        self.answer(&HostFact::Done(StopDone { format: FORMAT, at, interrupted, extra: Extra::new() }));
+    }
+
+    fn reason(&self) -> Interruption {
+        match self.request.kind {
+            StopKind::Restart => Interruption::Restart,
+            StopKind::Stop | StopKind::Drain => Interruption::Shutdown,
+        }
+    }
+
+    fn mark(&self, marks: &[(ActiveTurn, bool)]) {
+        let ports = &self.monitor.ports;
+        for (turn, asked) in marks {
+            let mark = TurnFact::resumable(ports.clock.stamp(), self.reason(), *asked);
+            let durability = self.monitor.policy.durability;
+            self.check("a mark", ports.sessions.publish_turn(&turn.session, turn.turn, &mark, durability));
+        }
+    }
+
+    fn answer(&self, fact: &HostFact) {
+        let (sessions, durability) = (&self.monitor.ports.sessions, self.monitor.policy.durability);
+        if let Some(n) = self.number {
+            self.check("the answer to a request", sessions.publish_host(n, fact, durability));
+        }
+    }
+
+    fn check(&self, what: &str, published: Result<Publish, StoreError>) {
+        if let Err(error) = published {
+            self.monitor.note(&format!("{what} cannot be recorded: {error}"));
+        }
+    }
+
+    /// Waits for turns to end; tells which are left of all.
+    fn await_turns(&self, awaited: &[ActiveTurn]) -> Vec<ActiveTurn> {
+        let turns = &self.monitor.active_turns;
+        let left = turns.wait(self.limit(), |turn| awaited.contains(turn));
+        if left.iter().all(|turn| awaited.contains(turn)) {
+            return left;
+        }
+        turns.wait(Some(ASKER_WITHIN), |turn| !awaited.contains(turn))
+    }
+
+    /// How long turns have; nothing for as long as they take.
+    fn limit(&self) -> Option<Duration> {
+        let asked = self.request.within_ms.map(Duration::from_millis);
+        match self.request.kind {
+            StopKind::Drain => asked,
+            StopKind::Restart | StopKind::Stop => Some(asked.unwrap_or(self.monitor.policy.drain_timeout)),
+        }
+    }
+
+    fn interrupt(&self, left: &[ActiveTurn]) {
+        let (ports, turns) = (&self.monitor.ports, &self.monitor.active_turns);
+        let (reason, durability) = (self.reason(), self.monitor.policy.durability);
+        all_at_once(left, |turn| {
+            let session = &turn.session;
+            if let Err(error) = interrupt(ports, session, turn.turn, &turn.mark, reason, durability) {
+                self.monitor.note(&format!("a turn of session {session} could not be interrupted: {error}"));
+            }
+        });
+        turns.wait(Some(INTERRUPTED_WITHIN), |_| true);
+        turns.wait_for_records(INTERRUPTED_WITHIN);
+    }
+
+    /// Jobs that were launched as the host's own end with it, and their owners hear of that as of any end.
+    fn end_bound_jobs(&self) {
+        let monitor = self.monitor;
+        let Ok(mut open) = OpenJobs::look(&monitor.ports) else { return };
+        open.jobs.retain(|job| job.is_bound_and_runs());
+        let waits = Waits::default();
+        all_at_once(&open.jobs, |job| {
+            let reason = Some(format!("bound to the host, which was to {}", self.request.kind));
+            let request = kill::Request { by: KilledBy::Host, reason, grace: None, force: false };
+            if let Err(error) = kill::kill(&monitor.ports, &waits, job.id(), &request) {
+                monitor.note(&format!("job {} could not be ended: {error}", job.id()));
+            }
+        });
+    }
+
+    /// The successor begins when this process has ended.
+    fn start_successor(&self) {
+        if self.request.kind != StopKind::Restart || !self.succeed {
+            return;
+        }
+        let me = self.monitor.ports.processes.me();
+        if let Err(error) = me.and_then(|me| self.monitor.relaunch.start_successor(&me)) {
+            self.monitor.note(&format!("the successor cannot be started: {error}"));
+        }
+    }
+}
+
+fn count<T>(items: &[T]) -> u32 {
+    u32::try_from(items.len()).unwrap_or(u32::MAX)
+}
+
+/// Does the same for each item, all at the same time, and returns when it is done for all. Where there are no more
+/// threads to be had, one after the other.
+fn all_at_once<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
+    let work = &work;
+    std::thread::scope(|scope| {
+        for item in items {
+            if Builder::new().spawn_scoped(scope, move || work(item)).is_err() {
+                work(item);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::{World, session};
+    use crate::session::Beginning;
+    use hearback_core::port::session::SessionStore;
+    use hearback_core::session::TurnCause;
+
+    fn drain(world: &World, kind: StopKind) {
+        world.ask(kind);
+        let request = &StopRequest::new(kind, world.monitor.ports.clock.stamp());
+        Drain { monitor: &world.monitor, number: Some(1), request, succeed: true }.run();
+    }
+
+    #[test]
+    fn a_restart_starts_a_successor_and_a_stop_does_not() {
+        for (kind, successors) in [(StopKind::Restart, 1), (StopKind::Stop, 0), (StopKind::Drain, 0)] {
+            let world = World::new();
+            drain(&world, kind);
+            assert_eq!(world.relaunch.successors().len(), successors, "{kind}");
+            let facts = world.store.host().unwrap();
+            let request = &facts.requests[0].1;
+            assert_eq!(request.taken.present().map(|taken| taken.awaited), Some(0));
+            assert_eq!(request.done.present().and_then(|done| done.interrupted), Some(0));
+        }
+    }
+
+    #[test]
+    fn a_turn_that_does_not_end_in_time_is_marked_and_interrupted_and_its_place_is_told() {
+        let world = World::new();
+        let turns = world.monitor.turns();
+        let open = turns.begin(&session("s"), Beginning::new(TurnCause::Command)).unwrap().unwrap();
+        std::thread::scope(|scope| {
+            let draining = scope.spawn(|| drain(&world, StopKind::Restart));
+            // The agent of the turn notices the interruption, and ends.
+            let sessions = &world.monitor.ports.sessions;
+            let is_interrupted =
+                || sessions.session(&session("s")).unwrap().turns[0].1.interrupt.present().is_some();
+            while !is_interrupted() {
+                assert!(!draining.is_finished());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            drop(open);
+        });
+        let turn = &world.store.session(&session("s")).unwrap().turns[0].1;
+        let reason = turn.resumable.present().map(|mark| mark.reason);
+        assert_eq!(reason, Some(Interruption::Restart));
+        let facts = world.store.host().unwrap();
+        assert_eq!(facts.requests[0].1.done.present().and_then(|done| done.interrupted), Some(1));
+        assert_eq!(world.sink.payloads().len(), 1, "one notice for one destination");
+    }
+}

@@ -1,0 +1,69 @@
+//! What a monitor hears, and in which order it takes it.
+
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use hearback_core::port::disk::Lock;
+use hearback_core::{JobId, Session, Stamp};
+
+/// Work that a thread of the monitor does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Task {
+    /// Makes one attempt at the follow-up of a job.
+    Deliver(JobId),
+    /// Hands the messages of a session over.
+    HandOver(Session),
+    /// Sleeps until a job ends, or another process is done with an attempt at its follow-up.
+    AwaitJob(JobId),
+    /// Sleeps until a folder that is no job yet is one.
+    AwaitLaunch(JobId),
+    /// Continues a session whose last turn was interrupted.
+    Resume(Session),
+}
+
+/// What a monitor hears.
+#[derive(Debug)]
+pub(super) enum News {
+    /// This process is to terminate.
+    Stop,
+    /// This monitor holds the host's lock since this moment.
+    Host(Lock, Stamp),
+    /// A thread has finished its work, or has failed.
+    Finished(Task, Result<(), String>),
+    /// Something in the store has changed.
+    Changed,
+}
+
+/// Sleeps until there are news, but not longer than `within`, and takes all that there are: a stop first, the rest in
+/// order.
+pub(super) fn hear(heard: &Receiver<News>, within: Duration) -> Vec<News> {
+    let mut news: Vec<_> = heard.recv_timeout(within).into_iter().chain(heard.try_iter()).collect();
+    news.sort_by_key(|news| !matches!(news, News::Stop));
+    news
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::testing::sample;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_stop_is_taken_first_and_the_rest_in_order() {
+        let (sender, heard) = channel();
+        let task = |n| Task::AwaitJob(sample::id(n));
+        for news in [
+            News::Changed,
+            News::Finished(task(1), Ok(())),
+            News::Stop,
+            News::Finished(task(2), Err("no".to_owned())),
+        ] {
+            sender.send(news).unwrap();
+        }
+        let taken = hear(&heard, Duration::from_secs(60));
+        assert!(matches!(&taken[..2], [News::Stop, News::Changed]), "{taken:?}");
+        let tasks: Vec<_> = taken[2..].iter().map(|news| matches!(news, News::Finished(_, Ok(())))).collect();
+        assert_eq!(tasks, [true, false]);
+        assert!(hear(&heard, Duration::ZERO).is_empty(), "all of it was taken");
+    }
+}

@@ -1,0 +1,54 @@
+//! How a monitor comes to end: a request that is recorded, or a signal.
+
+use hearback_core::port::record::StoreError;
+use hearback_core::{HostFact, LockState, Read, StopKind, StopRequest, Verdict};
+
+use super::drain::Drain;
+use super::monitor::MonitorEnd;
+use super::run::Loop;
+
+impl Loop {
+    /// Does what the host was asked to, if it was; tells what that was when it is done.
+    pub(super) fn obey(&self) -> Result<Option<StopKind>, StoreError> {
+        if self.host.is_none() {
+            return Ok(None);
+        }
+        let facts = self.monitor.ports.sessions.host()?;
+        let Some((n, open)) = facts.open_request() else { return Ok(None) };
+        let request = match &open.request {
+            Read::Present(request) => request.clone(),
+            // It cannot be read, and is a request all the same; the kind that promises least is assumed.
+            _ => self.stop_request(),
+        };
+        self.drain(Some(n), &request);
+        Ok(Some(request.kind))
+    }
+
+    /// A signal is recorded as a request, so that there is one way to end. A monitor that is not the host, or cannot
+    /// record it, does the same unrecorded, and has ended then.
+    pub(super) fn stop_by_signal(&self) -> Option<MonitorEnd> {
+        if self.host.is_some() && self.record_own_request().is_ok() {
+            return None;
+        }
+        self.drain(None, &self.stop_request());
+        Some(MonitorEnd::Stopped(StopKind::Stop))
+    }
+
+    fn record_own_request(&self) -> Result<(), StoreError> {
+        let (sessions, request) = (&self.monitor.ports.sessions, self.stop_request());
+        let Verdict::Ask(n) = sessions.host()?.judge(LockState::Held, None, &request.at) else {
+            return Ok(());
+        };
+        let fact = HostFact::Request(request);
+        let _ = sessions.publish_host(n, &fact, self.monitor.policy.durability)?;
+        Ok(())
+    }
+
+    fn stop_request(&self) -> StopRequest {
+        StopRequest::new(StopKind::Stop, self.monitor.ports.clock.stamp())
+    }
+
+    fn drain(&self, number: Option<u32>, request: &StopRequest) {
+        Drain { monitor: &self.monitor, number, request, succeed: self.options.succeed }.run();
+    }
+}

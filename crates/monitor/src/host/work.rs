@@ -1,0 +1,64 @@
+//! What is to be done about one job, or about the messages of one session, now.
+
+use std::time::Duration;
+
+use hearback_core::port::record::StoreError;
+
+use super::open_jobs::OpenJob;
+use crate::follow_up::{Deliverer, Due};
+use crate::session::NextMessage;
+
+/// What is to be done about one job now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JobWork {
+    /// Nothing.
+    Nothing,
+    /// Sleep until it ends.
+    AwaitEnd,
+    /// Sleep until another process is done with this attempt, or has died, but look again after this long.
+    AwaitAttempt(u32, Duration),
+    /// Look again after this long.
+    Rest(Duration),
+    /// Make an attempt at its follow-up, or give it up.
+    Deliver,
+}
+
+/// Decides about a job.
+pub(super) fn of_job(deliverer: &Deliverer<'_>, job: &OpenJob) -> Result<JobWork, StoreError> {
+    if !job.has_ended {
+        return Ok(JobWork::AwaitEnd);
+    }
+    let pause = match deliverer.due(&job.seen)? {
+        Due::Never => return Ok(JobWork::Nothing),
+        Due::Now(_) | Due::GiveUp { .. } | Due::Expired => return Ok(JobWork::Deliver),
+        Due::In(pause) => pause,
+    };
+    if let Some(n) = deliverer.under_way(&job.seen)? {
+        return Ok(JobWork::AwaitAttempt(n, pause));
+    }
+    // The process that makes the attempt may have died between the two looks: then the next one is due sooner.
+    Ok(match deliverer.due(&job.seen)? {
+        Due::In(again) => JobWork::Rest(pause.min(again)),
+        _ => JobWork::Rest(Duration::ZERO),
+    })
+}
+
+/// What is to be done about the messages of one session now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SessionWork {
+    /// Nothing.
+    Nothing,
+    /// Look again after this long.
+    Rest(Duration),
+    /// Hand them over.
+    HandOver,
+}
+
+/// Decides about a session.
+pub(super) fn of_session(next: &NextMessage) -> SessionWork {
+    match next {
+        NextMessage::Nothing => SessionWork::Nothing,
+        NextMessage::In(pause) => SessionWork::Rest(*pause),
+        NextMessage::Now { .. } | NextMessage::Expired { .. } => SessionWork::HandOver,
+    }
+}

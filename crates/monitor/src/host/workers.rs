@@ -1,0 +1,99 @@
+//! Threads that work for a monitor. Each reports its end: when it returns, when it panics, and when it never began.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread::Builder;
+
+use super::monitor::Monitor;
+use super::news::{News, Task};
+
+/// Starts threads for a monitor.
+#[derive(Debug, Clone)]
+pub(super) struct Workers {
+    monitor: Arc<Monitor>,
+    news: Sender<News>,
+}
+
+impl Workers {
+    pub(super) fn new(monitor: &Arc<Monitor>, news: Sender<News>) -> Self {
+        Self { monitor: Arc::clone(monitor), news }
+    }
+
+    /// Lets a thread do a task. Its end is always reported.
+    pub(super) fn spawn<E: ToString>(
+        &self,
+        task: Task,
+        work: impl FnOnce(&Monitor) -> Result<(), E> + Send + 'static,
+    ) {
+        let monitor = Arc::clone(&self.monitor);
+        let report = Report::new(task, self.news.clone());
+        // A thread that cannot be started drops its work, and the report with it.
+        let _ = Builder::new().spawn(move || {
+            report.finish(work(&monitor).map_err(|error| error.to_string()));
+        });
+    }
+
+    /// Lets a thread listen, for as long as it has to.
+    pub(super) fn listen(
+        &self,
+        listen: impl FnOnce(&Monitor, &Sender<News>) + Send + 'static,
+    ) -> io::Result<()> {
+        let (monitor, news) = (Arc::clone(&self.monitor), self.news.clone());
+        Builder::new().spawn(move || listen(&monitor, &news)).map(drop)
+    }
+}
+
+/// Tells the monitor what became of a task, when it is dropped.
+struct Report {
+    task: Task,
+    result: Result<(), String>,
+    news: Sender<News>,
+}
+
+impl Report {
+    fn new(task: Task, news: Sender<News>) -> Self {
+        // What stands here until the work says otherwise.
+        Self { task, result: Err("its thread was not started, or panicked".to_owned()), news }
+    }
+
+    fn finish(mut self, result: Result<(), String>) {
+        self.result = result;
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        let result = std::mem::replace(&mut self.result, Ok(()));
+        // A monitor that has returned hears nothing more.
+        let _ = self.news.send(News::Finished(self.task.clone(), result));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::testing::sample;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    #[test]
+    fn a_worker_reports_its_end_whatever_that_is() {
+        let (sender, heard) = channel();
+        let task = Task::AwaitJob(sample::id(1));
+        drop(Report::new(task.clone(), sender.clone()));
+        Report::new(task.clone(), sender.clone()).finish(Ok(()));
+        let report = Report::new(task.clone(), sender);
+        let worker = std::thread::spawn(move || {
+            let _report = report;
+            std::panic::resume_unwind(Box::new("as told"));
+        });
+        assert!(worker.join().is_err());
+        let mut ends = Vec::new();
+        while let Ok(News::Finished(finished, result)) = heard.recv_timeout(Duration::from_secs(60)) {
+            assert_eq!(finished, task);
+            ends.push(result.is_ok());
+        }
+        assert_eq!(ends, [false, true, false]);
+    }
+}

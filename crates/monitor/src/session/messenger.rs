@@ -1,0 +1,119 @@
+//! Seeing the messages of a session through: handed over when it is free, and tried again where no monitor runs.
+
+use std::time::Duration;
+
+use hearback_core::port::disk::{LockMode, Wait};
+use hearback_core::port::record::StoreError;
+use hearback_core::port::session::SessionLock;
+use hearback_core::{LockState, Session};
+
+use super::inbox::{Inbox, NextMessage, next_message};
+
+/// How long to rest after an error of the store; longer each time.
+const AFTER_AN_ERROR: Duration = Duration::from_secs(2);
+/// A process that waits for the next attempt looks this often whether something else is next.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
+
+impl Inbox<'_> {
+    /// Sees the messages of a session through, asleep between attempts, unless another process does. Returns early
+    /// when a monitor runs, which does it from then on.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written.
+    pub fn see_through(&self, session: &Session) -> Result<(), StoreError> {
+        let ports = self.turns.ports;
+        loop {
+            let (lock, mode) = (SessionLock::Messenger, LockMode::Exclusive);
+            let Some(mine) = ports.sessions.lock_session(session, lock, mode, Wait::Try)? else {
+                return Ok(()); // The process that has it looks again after letting go of it.
+            };
+            let mut errors = 0;
+            loop {
+                let pause = match self.hand_over_when_free(session, Wait::Block) {
+                    Ok(None) => break,
+                    Ok(Some(pause)) => pause,
+                    // A full disk, for instance. What was sent is not left lying for that.
+                    Err(_) => {
+                        errors += 1;
+                        AFTER_AN_ERROR * errors
+                    }
+                };
+                if ports.host_lock().is_ok_and(|lock| lock == LockState::Held) {
+                    return Ok(());
+                }
+                // Not longer: what keeps the others waiting may be dropped meanwhile.
+                std::thread::sleep(pause.min(LOOK_AT_LEAST_EVERY));
+            }
+            drop(mine);
+            let facts = ports.sessions.session(session)?;
+            if next_message(&facts, &ports.clock.stamp(), &self.retry) == NextMessage::Nothing {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Hands over what is due for a session, once it is not in a turn; tells when to come back, if ever.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written.
+    pub fn hand_over_when_free(&self, session: &Session, wait: Wait) -> Result<Option<Duration>, StoreError> {
+        let Some(_lock) = self.turns.ports.lock_turn(session, wait)? else { return Ok(None) };
+        Ok(match self.hand_over(session)? {
+            NextMessage::In(pause) => Some(pause),
+            // A process that is about to end leaves the rest to the next one.
+            NextMessage::Nothing | NextMessage::Now { .. } | NextMessage::Expired { .. } => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::Durability;
+    use hearback_core::port::session::SessionStore;
+    use hearback_core::port::sink::SinkReply;
+    use hearback_core::testing::{FakeClock, FakeProcesses, FakeSink, FakeStore, sample};
+
+    use crate::Ports;
+    use crate::follow_up::Retry;
+    use crate::session::{ActiveTurns, Turns};
+
+    /// Sees the messages of session `s` through to this sink, in this store; tells how many the sink was given.
+    fn see_through(store: &FakeStore, sink: &FakeSink) -> usize {
+        let ports = Ports::new(store.clone(), FakeProcesses::default(), FakeClock::default());
+        let (window, durability, active_turns) =
+            (Duration::ZERO, Durability::Process, &ActiveTurns::default());
+        let turns = Turns { ports: &ports, active_turns, window, durability };
+        let inbox = Inbox { turns, sinks: sink, retry: Retry::default() };
+        inbox.see_through(&Session::parse("s").unwrap()).unwrap();
+        sink.payloads().len()
+    }
+
+    fn store() -> FakeStore {
+        let store = FakeStore::default();
+        store.queue(&sample::message("s", "one"), Durability::Process).unwrap();
+        store.queue(&sample::message("s", "two"), Durability::Process).unwrap();
+        store
+    }
+
+    #[test]
+    fn everything_that_waits_is_handed_over_unless_another_process_does_it() {
+        let (store, session) = (store(), Session::parse("s").unwrap());
+        let lock = || store.lock_session(&session, SessionLock::Messenger, LockMode::Exclusive, Wait::Try);
+        let other = lock().unwrap();
+        assert_eq!(see_through(&store, &FakeSink::default()), 0);
+        drop(other);
+        assert_eq!(see_through(&store, &FakeSink::default()), 2);
+        assert_eq!(see_through(&store, &FakeSink::default()), 0, "nothing waits any more");
+    }
+
+    #[test]
+    fn the_next_attempt_is_left_to_a_monitor_that_runs() {
+        let store = store();
+        let _monitor = store.lock_monitor(LockMode::Exclusive, Wait::Try).unwrap();
+        let later = FakeSink::answering([SinkReply::RetryAfter { millis: 3_600_000 }]);
+        assert_eq!(see_through(&store, &later), 1);
+    }
+}

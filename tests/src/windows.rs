@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(crate) fn end_processes_of(home: &Path) {
     let native = Native::default();
     let at_work = carrying(&format!("HEARBACK_HOME={}", home.display()));
-    for who in supervisors(home).into_iter().chain(named(home, "target.json", "/process")).chain(at_work) {
+    for who in supervisors(home).into_iter().chain(named(home, "target.json", "/handle")).chain(at_work) {
         // Only what is still exactly the process that was recorded, or found.
         let _ = native.end_by_force(&who);
     }

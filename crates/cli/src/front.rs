@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{Lock, ReadError};
+use hearback_core::port::executor::Executors;
 use hearback_core::port::record::{RecordStore, StoreError};
 use hearback_core::{
     CommandLine, Gap, JobId, JobView, LockState, Observed, OsText, Output, ProcessIdentity, Session,
@@ -237,7 +238,7 @@ impl Hearback {
         let home = options.home.or_else(home::default_home).ok_or(OpenError::NoHome)?;
         let native = Native::default();
         let store = Store::open(native, &home)?;
-        let ports = Ports::new(store.clone(), native, native);
+        let ports = Ports::new(store.clone(), native, native, Executors::local(native));
         let (path, read) = store.read_config();
         let settings = load_settings(&path, read);
         let registry = Registry {
@@ -414,7 +415,12 @@ impl Hearback {
         let mut view = JobView::new(&seen, &self.ports.here, log)?;
         answer::complete(&self.ports, &seen, &mut view);
         view.paused = view.state == StateWord::Running
-            && seen.facts.target.present().is_some_and(|t| self.ports.processes.is_stopped(&t.process));
+            && seen
+                .facts
+                .target
+                .present()
+                .and_then(|target| target.handle.process())
+                .is_some_and(|process| self.ports.processes.is_stopped(&process));
         if elsewhere {
             view.notes
                 .push("its supervisor works in another store, of which this is a copy: left alone".into());

@@ -22,6 +22,9 @@ pub struct Spec {
     pub command: CommandLine,
     /// Where to run it.
     pub cwd: OsText,
+    /// Which executor runs it.
+    #[serde(default, skip_serializing_if = "ExecutorName::is_local")]
+    pub executor: ExecutorName,
     /// Who is told when it is over, and who may see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
@@ -190,6 +193,27 @@ name! {
 name! {
     /// Somebody who reads answers besides their parent, and keeps account of its own of what it has read.
     Reader, "reader"
+}
+
+name! {
+    /// Where a job runs: the name of an executor. The default is `local`.
+    ExecutorName, "executor"
+}
+
+impl ExecutorName {
+    const LOCAL: &str = "local";
+
+    /// Whether it names the executor of this machine.
+    pub fn is_local(&self) -> bool {
+        self.0 == Self::LOCAL
+    }
+}
+
+/// This machine, which is also what a spec means that names no executor.
+impl Default for ExecutorName {
+    fn default() -> Self {
+        Self(Self::LOCAL.to_owned())
+    }
 }
 
 /// When the owner of a job is told that it is over.

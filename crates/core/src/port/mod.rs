@@ -10,3 +10,4 @@ pub mod process;
 pub mod record;
 pub mod session;
 pub mod sink;
+pub mod surroundings;

@@ -14,6 +14,7 @@ mod fake_executor;
 mod fake_processes;
 mod fake_sink;
 mod fake_store;
+mod fake_surroundings;
 pub mod sample;
 pub mod suite;
 
@@ -23,3 +24,4 @@ pub use fake_executor::{FakeExecutor, FakeRunning, Script};
 pub use fake_processes::{FakeLink, FakeProcesses};
 pub use fake_sink::FakeSink;
 pub use fake_store::FakeStore;
+pub use fake_surroundings::{FakeLog, FakeSurround, FakeSurroundings, Heard};

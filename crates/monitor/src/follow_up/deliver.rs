@@ -557,9 +557,10 @@ impl std::fmt::Debug for Deliverer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::port::executor::Executors;
     use hearback_core::port::record::RecordStore;
     use hearback_core::port::sink::SinkError;
-    use hearback_core::testing::{FakeClock, FakeProcesses, FakeSink, FakeStore, sample};
+    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeSink, FakeStore, sample};
     use hearback_core::{Facts, FollowUpState, LockView, Read, SinkPayload, fold};
 
     use crate::session::ActiveTurns;
@@ -574,7 +575,12 @@ mod tests {
 
     fn world(sinks: &[&str]) -> World {
         let (store, clock) = (FakeStore::default(), FakeClock::default());
-        let ports = Ports::new(store.clone(), FakeProcesses::default(), clock.clone());
+        let ports = Ports::new(
+            store.clone(),
+            FakeProcesses::default(),
+            clock.clone(),
+            Executors::local(FakeExecutor::default()),
+        );
         let id = sample::id(1);
         let mut spec = Spec { id: id.clone(), ..sample::spec("s") };
         spec.sinks = sinks.iter().map(|name| (*name).to_owned()).collect();
@@ -731,7 +737,12 @@ mod tests {
         let at_it = lock(JobLock::Lease(1));
         assert_eq!(world.attempt(&FakeSink::default()), Attempt::Later(OTHERS_LOOK), "whatever happens next");
         let other = World {
-            ports: Ports::new(world.store.clone(), FakeProcesses::default(), world.clock.clone()),
+            ports: Ports::new(
+                world.store.clone(),
+                FakeProcesses::default(),
+                world.clock.clone(),
+                Executors::local(FakeExecutor::default()),
+            ),
             store: world.store.clone(),
             clock: world.clock.clone(),
             active_turns: ActiveTurns::default(),
@@ -755,7 +766,12 @@ mod tests {
     fn whoever_has_a_supervisor_is_not_forsaken() {
         let processes = FakeProcesses::default();
         let mut world = world(&["a"]);
-        world.ports = Ports::new(world.store.clone(), processes.clone(), world.clock.clone());
+        world.ports = Ports::new(
+            world.store.clone(),
+            processes.clone(),
+            world.clock.clone(),
+            Executors::local(FakeExecutor::default()),
+        );
         let sink = FakeSink::default();
         let is_forsaken = || {
             let seen = world.store.observe(&world.id).unwrap().unwrap();

@@ -3,6 +3,7 @@
 //! [`step()`] decides and does nothing; [`Supervisor`] does what it says and tells it what happened.
 
 mod drive;
+mod record;
 mod step;
 
 pub use drive::Supervisor;

@@ -8,30 +8,46 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// Where the handler writes; a signal handler can reach nothing but statics.
+/// Where the handler writes when this process is to stop; a signal handler can reach nothing but statics.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
+/// Where it writes when a child has changed.
+static CHILDREN: AtomicI32 = AtomicI32::new(-1);
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// By which the system, or a person, asks a process to end.
 const STOPS: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
 
-/// Becomes readable when a child of this process has changed, or the system asks it to end. One per process.
+/// Becomes readable when some signals of this process arrive. One of each kind per process.
 pub(crate) struct SignalWatch {
     read: OwnedFd,
     _write: OwnedFd,
+    /// Where the handler finds the other end.
+    place: &'static AtomicI32,
+    /// Which get their default meaning back in the end.
+    restore: &'static [Signal],
 }
 
 impl SignalWatch {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// Hears requests to stop this process.
+    pub(crate) fn stops() -> io::Result<Self> {
+        Self::new(&WAKE, &STOPS, &STOPS)
+    }
+
+    /// Hears that a child of this process has changed.
+    pub(crate) fn children() -> io::Result<Self> {
+        Self::new(&CHILDREN, &[Signal::SIGCHLD], &[])
+    }
+
+    fn new(place: &'static AtomicI32, heard: &[Signal], restore: &'static [Signal]) -> io::Result<Self> {
         let (read, write) = pipe()?;
-        WAKE.store(write.as_raw_fd(), Ordering::SeqCst);
+        place.store(write.as_raw_fd(), Ordering::SeqCst);
         let flags = SaFlags::SA_RESTART | SaFlags::SA_NOCLDSTOP;
         let action = SigAction::new(SigHandler::Handler(wake), flags, SigSet::empty());
-        for signal in STOPS.into_iter().chain([Signal::SIGCHLD]) {
+        for signal in heard {
             // SAFETY: the handler makes one async-signal-safe call and touches nothing but atomics.
-            unsafe { sigaction(signal, &action) }?;
+            unsafe { sigaction(*signal, &action) }?;
         }
-        Ok(Self { read, _write: write })
+        Ok(Self { read, _write: write, place, restore })
     }
 
     /// Whether the system asked this process to end, since this was last asked.
@@ -54,25 +70,35 @@ impl AsFd for SignalWatch {
 
 impl Drop for SignalWatch {
     fn drop(&mut self) {
-        WAKE.store(-1, Ordering::SeqCst);
-        // Whoever asks this process to end now means the process: everything it still does can be done by others.
-        for signal in STOPS {
+        self.place.store(-1, Ordering::SeqCst);
+        // A request to stop now means the process: other processes can do everything that it still does.
+        for signal in self.restore {
             // SAFETY: the default disposition runs no code of ours.
-            let _ = unsafe { nix::sys::signal::signal(signal, SigHandler::SigDfl) };
+            let _ = unsafe { nix::sys::signal::signal(*signal, SigHandler::SigDfl) };
         }
     }
 }
 
 extern "C" fn wake(signal: libc::c_int) {
-    if signal != libc::SIGCHLD {
-        STOP.store(true, Ordering::SeqCst);
+    if signal == libc::SIGCHLD {
+        return write_to(&CHILDREN);
     }
-    // Whoever was interrupted may be about to read it.
+    STOP.store(true, Ordering::SeqCst);
+    write_to(&WAKE);
+}
+
+/// Wakes the thread that waits for requests to stop, without making one.
+pub(crate) fn wake_up() {
+    write_to(&WAKE);
+}
+
+fn write_to(place: &AtomicI32) {
+    // The code that was interrupted may be about to read it.
     let errno = Errno::last_raw();
     let byte = 0_u8;
     // SAFETY: write is async-signal-safe, the byte outlives the call, and a descriptor of -1 is merely refused.
     // The pipe does not block; when it is full, the reader has been woken already.
-    unsafe { libc::write(WAKE.load(Ordering::SeqCst), (&raw const byte).cast(), 1) };
+    unsafe { libc::write(place.load(Ordering::SeqCst), (&raw const byte).cast(), 1) };
     Errno::set_raw(errno);
 }
 

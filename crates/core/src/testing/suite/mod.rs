@@ -7,6 +7,7 @@ mod process;
 mod record;
 mod session;
 mod sink;
+mod surroundings;
 
 pub use clock::clock;
 pub use disk::disk;
@@ -15,3 +16,4 @@ pub use process::process;
 pub use record::record;
 pub use session::session;
 pub use sink::sink;
+pub use surroundings::surroundings;

@@ -18,7 +18,8 @@
 //!     ..Facts::default()
 //! };
 //! store.put(&id, facts);
-//! let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default(), Executors::local(FakeExecutor::default()));
+//! let executors = Executors::local(FakeExecutor::default());
+//! let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default(), executors);
 //! assert_eq!(reconcile::job(&ports, &id)?.len(), 3); // lost, settled, archived
 //! assert!(reconcile::job(&ports, &id)?.is_empty());
 //! # Ok::<(), hearback_core::port::record::StoreError>(())

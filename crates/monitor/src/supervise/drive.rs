@@ -5,17 +5,12 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
-use hearback_core::port::executor::{RunEvent, Running, StartRequest};
-use hearback_core::port::process::{LaunchAnswer, LaunchSignal, LauncherLink};
-use hearback_core::port::record::{JobLock, StoreError};
-use hearback_core::port::surroundings::{
-    Happened, OutsideEvent, Ready, Surround, SurroundRequest, Surroundings, next_event,
-};
-use hearback_core::{
-    Begin, BegunBy, CommandLine, Durability, Fact, JobId, Kill, KilledBy, Limits, LostReason, Outcome, Read,
-    Spec, StartError, StartErrorKind,
-};
+use hearback_core::port::disk::{Lock, LockMode, Wait};
+use hearback_core::port::executor::{RunEvent, Running};
+use hearback_core::port::process::{LaunchAnswer, LauncherLink};
+use hearback_core::port::record::JobLock;
+use hearback_core::port::surroundings::{Happened, OutsideEvent, Ready, Surround, Surroundings, next_event};
+use hearback_core::{Durability, JobId, Kill, KilledBy, Limits, LostReason, Outcome, Read, Spec};
 
 use super::step::{Action, Cause, Ending, Event, Seen, State, step};
 use crate::reconcile::SWEEP_WITHIN;
@@ -24,14 +19,14 @@ use crate::{Ports, reconcile};
 /// Owns one job from the launcher's word to the recorded end.
 pub struct Supervisor<'a> {
     pub(super) ports: &'a Ports,
-    surround: &'a dyn Surround,
-    wire: &'a mut dyn LauncherLink,
+    pub(super) surround: &'a dyn Surround,
+    pub(super) wire: &'a mut dyn LauncherLink,
     pub(super) id: JobId,
     pub(super) spec: Option<Spec>,
     /// Held until the begin is published, if the launcher is gone.
-    launching: Option<Lock>,
+    pub(super) launching: Option<Lock>,
     /// Held from before the begin until the end is durable.
-    alive: Option<Lock>,
+    pub(super) alive: Option<Lock>,
     /// What surrounds the target; there from before it is started until its end is recorded.
     pub(super) around: Option<Box<dyn Surroundings>>,
     pub(super) running: Option<Box<dyn Running>>,
@@ -42,7 +37,7 @@ pub struct Supervisor<'a> {
     /// Requests to end the job that were heard.
     heard: u32,
     /// What happened and was not decided on yet.
-    events: VecDeque<Event>,
+    pub(super) events: VecDeque<Event>,
     state: State,
 }
 
@@ -105,44 +100,6 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Gets ready while the launcher flushes the spec, then hears the word and reads what to do.
-    fn first_event(&mut self) -> Event {
-        let reserved = self.ports.store.reserve_end(&self.id);
-        let word = self.wire.word();
-        if word == LaunchSignal::Failed {
-            return Event::LaunchSignal(word);
-        }
-        if let Err(error) = reserved {
-            return Event::Unable(error.to_string());
-        }
-        if word == LaunchSignal::Gone {
-            match self.is_forsaken() {
-                Ok(true) => {}
-                Ok(false) => return Event::LaunchSignal(LaunchSignal::Failed),
-                Err(error) => return Event::Unable(error.to_string()),
-            }
-        }
-        match self.ports.store.spec(&self.id) {
-            Ok(Read::Present(spec)) => {
-                self.spec = Some(spec);
-                Event::LaunchSignal(word)
-            }
-            // Its launcher died before it had said what to run: there is no job.
-            Ok(Read::Absent) => Event::LaunchSignal(LaunchSignal::Failed),
-            Ok(_) => Event::Unable("the spec cannot be read back".into()),
-            Err(error) => Event::Unable(error.to_string()),
-        }
-    }
-
-    /// Whether a job whose launcher is gone is still nobody's.
-    ///
-    /// Somebody may be launching it again under its key, with a supervisor of their own: whoever is first to hold
-    /// the launch lock decides, and the other finds a begin.
-    fn is_forsaken(&mut self) -> Result<bool, StoreError> {
-        self.launching = self.ports.store.lock(&self.id, JobLock::Launch, LockMode::Shared, Wait::Block)?;
-        Ok(self.ports.store.observe(&self.id)?.is_some_and(|seen| seen.facts.begin.is_absent()))
-    }
-
     fn act(&mut self, action: Action) -> Option<Event> {
         match action {
             Action::FlushSpec => self.flush_spec(),
@@ -186,8 +143,7 @@ impl<'a> Supervisor<'a> {
                 return event;
             }
             let around = self.around.as_mut().expect("a state that waits has surroundings");
-            let last_output = around.last_output();
-            let deadline = self.state.deadline(&limits, last_output);
+            let deadline = self.state.deadline(&limits, around.last_output());
             match next_event(&mut **around, self.running.as_deref_mut(), deadline) {
                 Happened::Target(event) => return self.heard_of_target(event),
                 Happened::Outside(event) => self.hear(event),
@@ -199,7 +155,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn heard_of_target(&mut self, event: RunEvent) -> Event {
+    pub(super) fn heard_of_target(&mut self, event: RunEvent) -> Event {
         let at = self.ports.clock.awake();
         match event {
             RunEvent::Started => Event::Started { at },
@@ -212,7 +168,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Notes what an event around the target means for the job.
-    fn hear(&mut self, event: OutsideEvent) {
+    pub(super) fn hear(&mut self, event: OutsideEvent) {
         let at = self.ports.clock.awake();
         match event {
             OutsideEvent::OverCap => self.events.push_back(Event::OverCap { at }),
@@ -226,7 +182,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Reads the requests to end the job that are new.
-    fn read_requests(&mut self) {
+    pub(super) fn read_requests(&mut self) {
         let kills = match self.ports.store.kills(&self.id, self.heard) {
             Ok(kills) => kills,
             Err(error) => return self.note(&format!("what was asked cannot be read: {error}")),
@@ -248,85 +204,6 @@ impl<'a> Supervisor<'a> {
         (self.meanwhile)(&self.id);
     }
 
-    fn claim(&mut self) -> Result<Publish, StoreError> {
-        // By blocking: a crowd of probes could refuse a try.
-        self.alive = self.ports.store.lock(&self.id, JobLock::Alive, LockMode::Exclusive, Wait::Block)?;
-        let me = self.ports.processes.me()?;
-        let begin = Begin::new(BegunBy::Supervisor(me), self.ports.clock.wall());
-        let published = self.ports.store.publish(&self.id, &Fact::Begin(begin), self.durability());
-        self.launching = None;
-        published
-    }
-
-    /// Makes what surrounds the target, and hears what was requested before there was a bell to ring.
-    fn surround(&mut self) -> Event {
-        let store = &self.ports.store;
-        let request = SurroundRequest {
-            bell: &store.bell_path(&self.id),
-            log: &store.log_path(&self.id),
-            log_tail: &store.log_tail_path(&self.id),
-            log_cap: self.limits().log_cap,
-        };
-        let mut around = match self.surround.surround(&request) {
-            Ok(around) => around,
-            Err(error) => {
-                let message = format!("cannot prepare to run: {error}");
-                return Event::StartFailed(StartError { kind: StartErrorKind::Other, message }.shortened());
-            }
-        };
-        let stop = around.take_event().filter(|event| *event == OutsideEvent::Stop);
-        self.around = Some(around);
-        self.read_requests();
-        stop.into_iter().for_each(|stop| self.hear(stop));
-        Event::Surrounded
-    }
-
-    fn start(&mut self) -> Result<(), StartError> {
-        let spec = self.spec.as_ref().expect("a job that was claimed has a spec");
-        let around = self.around.as_ref().expect("a target has surroundings");
-        let executor = self.ports.executors.find(&spec.executor)?;
-        let script = match &spec.command {
-            CommandLine::Argv(_) => None,
-            CommandLine::Shell { shell: text, program } => {
-                let script = executor.script(text, program.as_deref(), &spec.cwd)?;
-                let written = self.ports.store.write_script(&self.id, &script);
-                Some(written.map_err(|error| StartError {
-                    kind: StartErrorKind::Other,
-                    message: format!("the text for the shell could not be written: {error}"),
-                })?)
-            }
-        };
-        let answer = spec.answer.then(|| self.ports.store.answer_path(&self.id));
-        self.running = Some(executor.start(&StartRequest {
-            job: &self.id,
-            command: &spec.command,
-            cwd: &spec.cwd,
-            withhold: &spec.withhold,
-            answer: answer.as_deref(),
-            script: script.as_deref(),
-            output: &around.log(),
-        })?);
-        Ok(())
-    }
-
-    /// Notes that the executor has the target, and since when it runs, if it runs at once.
-    fn accept(&mut self) {
-        self.events.push_back(Event::Accepted);
-        if let Some(event) = self.running.as_mut().and_then(|running| running.poll(Ready::NONE)) {
-            let event = self.heard_of_target(event);
-            self.events.push_back(event);
-        }
-    }
-
-    /// Records the target, and answers that it was started.
-    fn announce(&mut self) {
-        let bound_to = self.record_target();
-        // Another process may fill the disk next.
-        self.make_first_lease_lock();
-        let pid = self.running.as_ref().and_then(|running| running.handle().pid());
-        self.wire.answer(&LaunchAnswer::Started { pid, bound_to });
-    }
-
     fn kill(&mut self) -> Option<Event> {
         let running = self.running.as_mut()?;
         let survivors = running.kill(SWEEP_WITHIN);
@@ -338,21 +215,6 @@ impl<'a> Supervisor<'a> {
             _ => None,
         };
         Some(Event::Killed { seen, survivors })
-    }
-
-    fn flush_spec(&self) {
-        // Without the flush the job is as safe as its machine; not to run it would be worse.
-        if self.durability() == Durability::Power
-            && let Err(error) = self.ports.store.flush_spec(&self.id)
-        {
-            self.note(&format!("the spec could not be flushed: {error}"));
-        }
-    }
-
-    /// Answers when nothing runs and nothing will.
-    fn answer_at_the_end(&mut self, answer: &LaunchAnswer) {
-        self.alive = None;
-        self.wire.answer(answer);
     }
 
     /// The supervisor itself has failed: ends the job and says so.
@@ -415,12 +277,14 @@ impl std::fmt::Debug for Supervisor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::port::disk::Publish;
     use hearback_core::port::executor::Executors;
+    use hearback_core::port::process::LaunchSignal;
     use hearback_core::port::record::RecordStore;
     use hearback_core::testing::{
         FakeClock, FakeExecutor, FakeProcesses, FakeStore, FakeSurround, Heard, Script, sample,
     };
-    use hearback_core::{ExecutorName, Exit, Facts, JobState, LockView, fold};
+    use hearback_core::{ExecutorName, Exit, Fact, Facts, JobState, LockView, fold};
 
     /// A launcher that says one word and keeps the answer.
     struct FakeWire(LaunchSignal, Vec<LaunchAnswer>);

@@ -4,6 +4,7 @@
 
 mod drive;
 mod record;
+mod start;
 mod step;
 
 pub use drive::Supervisor;

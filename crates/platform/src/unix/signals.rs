@@ -1,10 +1,13 @@
 //! Signals of this process: which children changed, who wants it to end, and what a child inherits.
 
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::FromRawFd;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use nix::errno::Errno;
+#[cfg(not(target_os = "linux"))]
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
@@ -20,7 +23,8 @@ const STOPS: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
 /// Becomes readable when some signals of this process arrive. One of each kind per process.
 pub(crate) struct SignalWatch {
     read: OwnedFd,
-    _write: OwnedFd,
+    /// What the handler writes to, where that is another descriptor.
+    _write: Option<OwnedFd>,
     /// Where the handler finds the other end.
     place: &'static AtomicI32,
     /// Which get their default meaning back in the end.
@@ -39,8 +43,8 @@ impl SignalWatch {
     }
 
     fn new(place: &'static AtomicI32, heard: &[Signal], restore: &'static [Signal]) -> io::Result<Self> {
-        let (read, write) = pipe()?;
-        place.store(write.as_raw_fd(), Ordering::SeqCst);
+        let (read, write) = channel()?;
+        place.store(write.as_ref().unwrap_or(&read).as_raw_fd(), Ordering::SeqCst);
         let flags = SaFlags::SA_RESTART | SaFlags::SA_NOCLDSTOP;
         let action = SigAction::new(SigHandler::Handler(wake), flags, SigSet::empty());
         for signal in heard {
@@ -95,27 +99,40 @@ pub(crate) fn wake_up() {
 fn write_to(place: &AtomicI32) {
     // The code that was interrupted may be about to read it.
     let errno = Errno::last_raw();
-    let byte = 0_u8;
-    // SAFETY: write is async-signal-safe, the byte outlives the call, and a descriptor of -1 is merely refused.
-    // The pipe does not block; when it is full, the reader has been woken already.
-    unsafe { libc::write(place.load(Ordering::SeqCst), (&raw const byte).cast(), 1) };
+    let one = 1_u64;
+    // SAFETY: write is async-signal-safe, the number outlives the call, and a descriptor of -1 is merely refused.
+    // The descriptor does not block; when it is full, the reader has been woken already.
+    unsafe { libc::write(place.load(Ordering::SeqCst), (&raw const one).cast(), size_of_val(&one)) };
     Errno::set_raw(errno);
 }
 
-#[cfg(not(target_os = "macos"))]
-fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
-    nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)
+/// What becomes readable, and what to write to for that; nothing where it is the same.
+///
+/// One descriptor instead of two: a supervisor has to make do with few.
+#[cfg(target_os = "linux")]
+fn channel() -> io::Result<(OwnedFd, Option<OwnedFd>)> {
+    // SAFETY: takes numbers.
+    let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    Errno::result(event)?;
+    // SAFETY: the call above made this descriptor for us.
+    Ok((unsafe { OwnedFd::from_raw_fd(event) }, None))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn channel() -> io::Result<(OwnedFd, Option<OwnedFd>)> {
+    let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+    Ok((read, Some(write)))
 }
 
 #[cfg(target_os = "macos")]
-fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
+fn channel() -> io::Result<(OwnedFd, Option<OwnedFd>)> {
     use nix::fcntl::{FcntlArg, FdFlag, fcntl};
     let (read, write) = nix::unistd::pipe()?;
     for end in [&read, &write] {
         fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
         fcntl(end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     }
-    Ok((read, write))
+    Ok((read, Some(write)))
 }
 
 /// Gives every signal its default meaning again, and blocks none. Async-signal-safe: called between fork and exec.

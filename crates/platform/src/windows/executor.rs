@@ -39,7 +39,8 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     let job = Job::new().map_err(cannot)?;
     let (pump, writer) = Pump::new(Arc::clone(request.output)).map_err(cannot)?;
     let input = detach::null().map_err(cannot)?;
-    // The last process that can write to the pipe closes it, and that must not be us: ours goes as soon as the target has its own.
+    // The last process that can write to the pipe closes it, and that must not be us: ours goes as soon as the target
+    // has its own.
     let streams = Streams { input, output: writer, error: None };
     let answer = request.answer.map(plain);
     let owner = detach::owned_by_me();

@@ -64,4 +64,13 @@ mod tests {
         assert_eq!(remote.content::<Value>().unwrap()["job"], 77);
         assert!(TargetHandle::new(&"text").is_err(), "a handle is an object");
     }
+
+    #[test]
+    fn targets_of_earlier_builds_are_still_read() {
+        let target = sample::target();
+        let mut json = serde_json::to_value(&target).unwrap();
+        json["process"] = json["handle"].take();
+        json.as_object_mut().unwrap().remove("handle");
+        assert_eq!(serde_json::from_value::<crate::Target>(json).unwrap(), target);
+    }
 }

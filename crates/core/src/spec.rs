@@ -351,6 +351,17 @@ mod tests {
     }
 
     #[test]
+    fn a_spec_that_names_no_executor_runs_on_this_machine() {
+        let local = crate::testing::sample::spec("s");
+        let mut json = serde_json::to_value(&local).unwrap();
+        assert_eq!(json.get("executor"), None, "as specs of earlier builds are");
+        assert_eq!(serde_json::from_value::<Spec>(json.clone()).unwrap(), local);
+        json["executor"] = "ssh:host".into();
+        let remote: Spec = serde_json::from_value(json).unwrap();
+        assert!(!remote.executor.is_local() && remote.extra.is_empty());
+    }
+
+    #[test]
     fn sessions_are_opaque_but_not_empty() {
         assert!(Session::parse("thread 7/ümlaut").is_ok());
         assert_eq!(Session::parse(""), Err(NameError::Empty("session")));

@@ -43,7 +43,6 @@ pub fn complete(ports: &Ports, seen: &Observed, view: &mut JobView) {
 mod tests {
     use super::*;
     use crate::reconcile::{self, Step};
-    use hearback_core::port::executor::Executors;
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
     use hearback_core::{Answer, Begin, Facts, LostReason, Outcome, Read, Remains, Spec};
 
@@ -51,12 +50,7 @@ mod tests {
         let store = FakeStore::default();
         (
             store.clone(),
-            Ports::new(
-                store,
-                FakeProcesses::default(),
-                FakeClock::default(),
-                Executors::local(FakeExecutor::default()),
-            ),
+            Ports::new(store, FakeProcesses::default(), FakeClock::default(), FakeExecutor::default()),
         )
     }
 

@@ -159,7 +159,6 @@ fn end_supervisor(ports: &Ports, id: &JobId) -> Result<(), StoreError> {
 mod tests {
     use super::*;
     use hearback_core::port::disk::{LockMode, Wait};
-    use hearback_core::port::executor::Executors;
     use hearback_core::port::record::{JobLock, RecordStore};
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
     use hearback_core::{Durability, Facts, Read};
@@ -172,8 +171,7 @@ mod tests {
     fn world_of_executor() -> (FakeStore, FakeProcesses, FakeExecutor, Arc<Ports>) {
         let (store, processes) = (FakeStore::default(), FakeProcesses::default());
         let executor = FakeExecutor::default();
-        let executors = Executors::local(executor.clone());
-        let ports = Ports::new(store.clone(), processes.clone(), FakeClock::default(), executors);
+        let ports = Ports::new(store.clone(), processes.clone(), FakeClock::default(), executor.clone());
         (store, processes, executor, Arc::new(ports))
     }
 

@@ -480,7 +480,6 @@ fn settle_failed_start(ports: &Ports, claim: Claim, durability: Durability) {
 mod tests {
     use super::*;
     use hearback_core::StartErrorKind;
-    use hearback_core::port::executor::Executors;
     use hearback_core::port::record::RecordStore;
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
 
@@ -493,12 +492,8 @@ mod tests {
     fn world(heard: SupervisorReply) -> World {
         let (store, processes) = (FakeStore::default(), FakeProcesses::default());
         processes.next_supervisor_says(heard);
-        let ports = Ports::new(
-            store.clone(),
-            processes.clone(),
-            FakeClock::default(),
-            Executors::local(FakeExecutor::default()),
-        );
+        let ports =
+            Ports::new(store.clone(), processes.clone(), FakeClock::default(), FakeExecutor::default());
         World { store, processes, ports }
     }
 
@@ -533,6 +528,15 @@ mod tests {
 
     const STARTED: SupervisorReply =
         SupervisorReply::Answer(LaunchAnswer::Started { pid: Some(7), bound_to: None });
+
+    #[test]
+    fn an_unknown_executor_is_refused_and_nothing_is_recorded() {
+        let world = world(SupervisorReply::Gone);
+        let request = Request { executor: ExecutorName::parse("elsewhere").unwrap(), ..request(None) };
+        let error = launch(&world.ports, &launcher(), &request).unwrap_err();
+        assert_eq!(error.to_string(), "there is no executor named `elsewhere`");
+        assert!(world.store.open_jobs().unwrap().is_empty());
+    }
 
     #[test]
     fn a_launch_records_before_it_gives_the_word() {

@@ -4,7 +4,6 @@
 //! `hearback-core` alone. Planning again after a plan was carried out plans nothing:
 //!
 //! ```
-//! use hearback_core::port::executor::Executors;
 //! use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
 //! use hearback_core::{Facts, Read};
 //! use hearback_monitor::{Ports, reconcile};
@@ -18,8 +17,7 @@
 //!     ..Facts::default()
 //! };
 //! store.put(&id, facts);
-//! let executors = Executors::local(FakeExecutor::default());
-//! let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default(), executors);
+//! let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default(), FakeExecutor::default());
 //! assert_eq!(reconcile::job(&ports, &id)?.len(), 3); // lost, settled, archived
 //! assert!(reconcile::job(&ports, &id)?.is_empty());
 //! # Ok::<(), hearback_core::port::record::StoreError>(())

@@ -30,14 +30,14 @@ impl Ports {
         store: impl RecordStore + SessionStore + Clone + 'static,
         processes: impl ProcessControl + 'static,
         clock: impl Clock + 'static,
-        executors: Executors,
+        executors: impl Into<Executors>,
     ) -> Self {
         let here = processes.here();
         Self {
             sessions: Box::new(store.clone()),
             store: Box::new(store),
             processes: Box::new(processes),
-            executors,
+            executors: executors.into(),
             clock: Box::new(clock),
             here,
         }

@@ -242,12 +242,7 @@ mod tests {
         let store = FakeStore::default();
         (
             store.clone(),
-            Ports::new(
-                store,
-                FakeProcesses::default(),
-                FakeClock::default(),
-                Executors::local(FakeExecutor::default()),
-            ),
+            Ports::new(store, FakeProcesses::default(), FakeClock::default(), FakeExecutor::default()),
         )
     }
 

@@ -237,7 +237,6 @@ fn cannot_wait(id: &JobId, message: &str) -> WaitError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::port::executor::Executors;
     use hearback_core::port::record::RecordStore;
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
     use hearback_core::{Durability, Fact, Facts, Read};
@@ -250,7 +249,7 @@ mod tests {
                 store,
                 FakeProcesses::default(),
                 FakeClock::default(),
-                Executors::local(FakeExecutor::default()),
+                FakeExecutor::default(),
             )),
         )
     }

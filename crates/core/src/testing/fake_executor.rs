@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::sample;
 use super::suite::Commands;
-use crate::port::executor::{Detachment, Executor, RunEvent, Running, StartRequest};
+use crate::port::executor::{Detachment, Executor, Executors, RunEvent, Running, StartRequest};
 use crate::port::process::SweepReport;
 use crate::port::surroundings::{OutputLog, Ready, Sources};
 use crate::{CommandLine, Exit, JobId, OsText, ProcessIdentity, StartError, StartErrorKind, TargetHandle};
@@ -87,6 +87,13 @@ impl FakeExecutor {
             }
             _ => None,
         }
+    }
+}
+
+/// As `local`, and the only one.
+impl From<FakeExecutor> for Executors {
+    fn from(executor: FakeExecutor) -> Self {
+        Self::local(executor)
     }
 }
 

@@ -557,7 +557,6 @@ impl std::fmt::Debug for Deliverer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::port::executor::Executors;
     use hearback_core::port::record::RecordStore;
     use hearback_core::port::sink::SinkError;
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeSink, FakeStore, sample};
@@ -575,12 +574,8 @@ mod tests {
 
     fn world(sinks: &[&str]) -> World {
         let (store, clock) = (FakeStore::default(), FakeClock::default());
-        let ports = Ports::new(
-            store.clone(),
-            FakeProcesses::default(),
-            clock.clone(),
-            Executors::local(FakeExecutor::default()),
-        );
+        let ports =
+            Ports::new(store.clone(), FakeProcesses::default(), clock.clone(), FakeExecutor::default());
         let id = sample::id(1);
         let mut spec = Spec { id: id.clone(), ..sample::spec("s") };
         spec.sinks = sinks.iter().map(|name| (*name).to_owned()).collect();
@@ -741,7 +736,7 @@ mod tests {
                 world.store.clone(),
                 FakeProcesses::default(),
                 world.clock.clone(),
-                Executors::local(FakeExecutor::default()),
+                FakeExecutor::default(),
             ),
             store: world.store.clone(),
             clock: world.clock.clone(),
@@ -766,12 +761,8 @@ mod tests {
     fn whoever_has_a_supervisor_is_not_forsaken() {
         let processes = FakeProcesses::default();
         let mut world = world(&["a"]);
-        world.ports = Ports::new(
-            world.store.clone(),
-            processes.clone(),
-            world.clock.clone(),
-            Executors::local(FakeExecutor::default()),
-        );
+        world.ports =
+            Ports::new(world.store.clone(), processes.clone(), world.clock.clone(), FakeExecutor::default());
         let sink = FakeSink::default();
         let is_forsaken = || {
             let seen = world.store.observe(&world.id).unwrap().unwrap();

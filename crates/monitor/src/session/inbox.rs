@@ -227,7 +227,6 @@ impl std::fmt::Debug for Inbox<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::port::executor::Executors;
     use hearback_core::port::sink::{FollowUpSink, SinkError};
     use hearback_core::session::Interruption;
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeSink, FakeStore, sample};
@@ -250,7 +249,7 @@ mod tests {
                 FakeStore::default(),
                 FakeProcesses::default(),
                 clock.clone(),
-                Executors::local(FakeExecutor::default()),
+                FakeExecutor::default(),
             );
             for text in messages {
                 let at = ports.clock.stamp();

@@ -275,7 +275,6 @@ pub fn interrupt(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::port::executor::Executors;
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore};
 
     struct World {
@@ -292,7 +291,7 @@ mod tests {
                 FakeStore::default(),
                 processes.clone(),
                 FakeClock::default(),
-                Executors::local(FakeExecutor::default()),
+                FakeExecutor::default(),
             );
             Self {
                 processes,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Ends every supervisor that a record names, and with it its tree, and what was kept of a tree.
 pub(crate) fn end_recorded(home: &Path) {
-    end(supervisors(home).into_iter().chain(named(home, "target.json", "/process")));
+    end(supervisors(home).into_iter().chain(named(home, "target.json", "/handle")));
 }
 
 /// Ends whoever else works in this world. Takes a look at every process there is.

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AnswerRecord, Extra, FORMAT, Facts, Outcome, Output, ProcessIdentity, Session, Spec, Stamp, Timestamp,
+    AnswerRecord, Extra, FORMAT, Facts, Outcome, Output, ProcessIdentity, Session, Spec, Stamp, TargetHandle,
+    Timestamp,
 };
 
 /// The job was taken up by a supervisor, or will never be. Whoever publishes first decides.
@@ -39,13 +40,14 @@ impl Begin {
     }
 }
 
-/// The process that the supervisor started.
+/// The target, as its executor accepted it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// The format of this fact.
     pub format: u32,
-    /// Which process it is.
-    pub process: ProcessIdentity,
+    /// How its executor finds it again. Facts of earlier builds call it `process`.
+    #[serde(alias = "process")]
+    pub handle: TargetHandle,
     /// When it was started.
     pub at_ms: Timestamp,
     /// How far it is detached: what it lives through.

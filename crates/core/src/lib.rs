@@ -22,6 +22,7 @@ mod clean;
 mod delivery;
 mod fact;
 mod fold;
+mod handle;
 mod host;
 mod id;
 mod notice;
@@ -55,6 +56,7 @@ pub use fact::{
 pub use fold::{
     Facts, Fold, FollowUp, FollowUpState, Here, JobState, LockState, LockView, Observed, Place, Read, fold,
 };
+pub use handle::TargetHandle;
 pub use host::{
     HostBegin, HostFact, HostFacts, REDELIVERY_WINDOW, RequestFacts, RequestedBy, StopDone, StopKind,
     StopRequest, StopTaken, Verdict,
@@ -66,8 +68,8 @@ pub use output::{Gap, GapReason, LogCap, Output};
 pub use payload::{MESSAGE_EVENT_TYPE, MessagePayload, NOTICE_EVENT_TYPE, Notice, SinkPayload};
 pub use port::process::{BootId, MachineId, ProcessIdentity};
 pub use spec::{
-    Busy, CommandLine, Durability, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy, OsText, OverCap,
-    Reader, Session, Spec,
+    Busy, CommandLine, Durability, ExecutorName, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy,
+    OsText, OverCap, Reader, Session, Spec,
 };
 pub use time::{Stamp, Timestamp};
 pub use transcript::Shape;

@@ -22,6 +22,9 @@ pub struct Spec {
     pub command: CommandLine,
     /// Where to run it.
     pub cwd: OsText,
+    /// Which executor runs it.
+    #[serde(default, skip_serializing_if = "ExecutorName::is_local")]
+    pub executor: ExecutorName,
     /// Who is told when it is over, and who may see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
@@ -192,6 +195,27 @@ name! {
     Reader, "reader"
 }
 
+name! {
+    /// Where a job runs: the name of an executor. The default is `local`.
+    ExecutorName, "executor"
+}
+
+impl ExecutorName {
+    const LOCAL: &str = "local";
+
+    /// Whether it names the executor of this machine.
+    pub fn is_local(&self) -> bool {
+        self.0 == Self::LOCAL
+    }
+}
+
+/// This machine, which is also what a spec means that names no executor.
+impl Default for ExecutorName {
+    fn default() -> Self {
+        Self(Self::LOCAL.to_owned())
+    }
+}
+
 /// When the owner of a job is told that it is over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -324,6 +348,17 @@ mod tests {
             let json = serde_json::to_string(&text).unwrap();
             assert_eq!(serde_json::from_str::<OsText>(&json).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn a_spec_that_names_no_executor_runs_on_this_machine() {
+        let local = crate::testing::sample::spec("s");
+        let mut json = serde_json::to_value(&local).unwrap();
+        assert_eq!(json.get("executor"), None, "as specs of earlier builds are");
+        assert_eq!(serde_json::from_value::<Spec>(json.clone()).unwrap(), local);
+        json["executor"] = "ssh:host".into();
+        let remote: Spec = serde_json::from_value(json).unwrap();
+        assert!(!remote.executor.is_local() && remote.extra.is_empty());
     }
 
     #[test]

@@ -208,7 +208,7 @@ impl JobView {
             started_at: target.map(|target| target.at_ms.to_string()),
             ended_at: end.map(|end| end.at_ms.to_string()),
             ran_ms: end.and_then(|end| end.ran_ms),
-            pid: target.map(|target| target.process.pid),
+            pid: target.and_then(|target| target.handle.pid()),
             timeout_ms: spec.and_then(|spec| spec.limits.timeout_ms),
             idle_timeout_ms: spec.and_then(|spec| spec.limits.idle_timeout_ms),
             outcome,

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use hearback_core::port::executor::RunEvent;
+use hearback_core::port::surroundings::OutsideEvent;
 use hearback_core::testing::{
-    FakeClock, FakeDisk, FakeExecutor, FakeProcesses, FakeSink, FakeStore, Script, suite,
+    FakeClock, FakeDisk, FakeExecutor, FakeProcesses, FakeSink, FakeStore, FakeSurround, Heard, suite,
 };
-use hearback_core::{CommandLine, Exit, StartError, StartErrorKind};
 
 #[test]
 fn fakes_pass_the_suites_of_their_ports() {
@@ -20,21 +19,18 @@ fn fakes_pass_the_suites_of_their_ports() {
 }
 
 #[test]
-fn the_fake_executor_passes_the_suite_when_it_is_told_how() {
-    let refuse = |kind| StartError { kind, message: "as told".into() };
-    let script = Script {
-        refuse: [StartErrorKind::NotFound, StartErrorKind::BadDirectory].map(refuse).into(),
-        events: [RunEvent::Exited { exit: Exit::Exited { code: 3 }, usage: None }].into(),
-        ..Script::default()
-    };
-    let executor = FakeExecutor::default();
-    *executor.0.lock().expect("nobody panicked") = script;
-    let nothing = || CommandLine::Argv(vec!["nothing".into()]);
-    let commands = suite::Commands {
-        hello_then_3: nothing(),
-        missing: nothing(),
-        cwd: "/".into(),
-        no_such_dir: "/nowhere".into(),
-    };
-    suite::executor(&executor, &commands, Path::new("/log"));
+fn the_fake_executor_passes_the_suite() {
+    let surround = FakeSurround { hurry: true, ..FakeSurround::default() };
+    let (executor, commands) = (FakeExecutor::default(), FakeExecutor::commands());
+    suite::executor(&executor, &surround, &commands, Path::new("/folder"));
+    assert_eq!(surround.log.bytes(), b"hello\n");
+}
+
+#[test]
+fn the_fake_surroundings_pass_the_suite() {
+    let surround = FakeSurround { hurry: true, ..FakeSurround::default() };
+    let ring =
+        || surround.heard.lock().expect("no test panicked").push_back(Heard::Event(OutsideEvent::Bell));
+    suite::surroundings(&surround, &ring, Path::new("/folder"));
+    assert_eq!(surround.log.bytes(), b"hello, world");
 }

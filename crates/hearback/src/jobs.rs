@@ -172,7 +172,12 @@ impl Hearback {
         let mut view = JobView::new(&seen, &self.ports.here, log)?;
         answer::complete(&self.ports, &seen, &mut view);
         view.paused = view.state == StateWord::Running
-            && seen.facts.target.present().is_some_and(|t| self.ports.processes.is_stopped(&t.process));
+            && seen
+                .facts
+                .target
+                .present()
+                .and_then(|target| target.handle.process())
+                .is_some_and(|process| self.ports.processes.is_stopped(&process));
         if elsewhere {
             view.notes
                 .push("its supervisor works in another store, of which this is a copy: left alone".into());

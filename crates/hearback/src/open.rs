@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hearback_core::Timestamp;
 use hearback_core::port::disk::ReadError;
+use hearback_core::port::executor::Executors;
 use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::FollowUpSink;
 use hearback_monitor::Ports;
@@ -121,7 +122,7 @@ impl Hearback {
         let home = options.home.or_else(home::default_home).ok_or(OpenError::NoHome)?;
         let native = Native::default();
         let store = Store::open(native, &home)?;
-        let ports = Ports::new(store.clone(), native, native);
+        let ports = Ports::new(store.clone(), native, native, Executors::local(native));
         let is_read = options.settings.is_none();
         let settings = options.settings.unwrap_or_else(|| {
             let (path, read) = store.read_config();

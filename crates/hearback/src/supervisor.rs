@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hearback_core::JobId;
+use hearback_core::port::executor::Executors;
 use hearback_core::port::process::{LaunchAnswer, LauncherLink};
 use hearback_monitor::Ports;
 use hearback_monitor::supervise::Supervisor;
@@ -75,7 +76,7 @@ fn supervise(id: JobId, complete: impl FnOnce(Options) -> Options) -> i32 {
         }
     };
     let home = store.home().to_owned();
-    let ports = Ports::new(store, native, native);
+    let ports = Ports::new(store, native, native, Executors::local(native));
     // Whoever finds the job over was started to see its follow-up through.
     if !is_over(&ports, &id) {
         let meanwhile = |id: &JobId| {

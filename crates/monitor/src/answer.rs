@@ -43,12 +43,15 @@ pub fn complete(ports: &Ports, seen: &Observed, view: &mut JobView) {
 mod tests {
     use super::*;
     use crate::reconcile::{self, Step};
-    use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
+    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
     use hearback_core::{Answer, Begin, Facts, LostReason, Outcome, Read, Remains, Spec};
 
     fn world() -> (FakeStore, Ports) {
         let store = FakeStore::default();
-        (store.clone(), Ports::new(store, FakeProcesses::default(), FakeClock::default()))
+        (
+            store.clone(),
+            Ports::new(store, FakeProcesses::default(), FakeClock::default(), FakeExecutor::default()),
+        )
     }
 
     fn asked(id: &JobId) -> Facts {

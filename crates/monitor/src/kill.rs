@@ -138,10 +138,7 @@ fn ask(ports: &Ports, seen: &Observed, request: &Request, grace: Duration) -> Re
 fn end_survivors(ports: &Ports, seen: Observed) -> Result<Report, StoreError> {
     let survivors = match survivors(&seen).is_empty() {
         true => Vec::new(),
-        false => {
-            let target = seen.facts.target.present().map(|target| &target.process);
-            ports.processes.sweep(&seen.id, target, Duration::ZERO, SWEEP_WITHIN)?.survivors
-        }
+        false => reconcile::sweep(ports, &seen)?.survivors,
     };
     Ok(Report { seen, was_over: true, survivors })
 }
@@ -163,13 +160,19 @@ mod tests {
     use super::*;
     use hearback_core::port::disk::{LockMode, Wait};
     use hearback_core::port::record::{FactStore, JobFiles, JobLock};
-    use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
+    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
     use hearback_core::{Durability, Facts, Read};
 
     fn world() -> (FakeStore, FakeProcesses, Arc<Ports>) {
+        let (store, processes, _, ports) = world_of_executor();
+        (store, processes, ports)
+    }
+
+    fn world_of_executor() -> (FakeStore, FakeProcesses, FakeExecutor, Arc<Ports>) {
         let (store, processes) = (FakeStore::default(), FakeProcesses::default());
-        let ports = Ports::new(store.clone(), processes.clone(), FakeClock::default());
-        (store, processes, Arc::new(ports))
+        let executor = FakeExecutor::default();
+        let ports = Ports::new(store.clone(), processes.clone(), FakeClock::default(), executor.clone());
+        (store, processes, executor, Arc::new(ports))
     }
 
     fn begun() -> Facts {
@@ -187,13 +190,13 @@ mod tests {
 
     #[test]
     fn scenario_24_a_finished_job_says_how_it_ended_and_nobody_is_signalled() {
-        let (store, processes, ports) = world();
+        let (store, _, executor, ports) = world_of_executor();
         let id = sample::id(1);
         store.put(&id, Facts { end: Read::Present(sample::end(3)), ..begun() });
         let report = kill(&ports, &Waits::default(), &id, &request(true)).unwrap();
         assert!(report.was_over && report.survivors.is_empty());
         assert_eq!(report.seen.facts.end.present(), Some(&sample::end(3)));
-        assert!(processes.sweeps().is_empty());
+        assert!(executor.sweeps().is_empty());
         assert!(store.facts(&id).kills.is_empty(), "nothing is asked of a job that is over");
         assert!(matches!(
             kill(&ports, &Waits::default(), &sample::id(2), &request(false)),
@@ -228,14 +231,14 @@ mod tests {
 
     #[test]
     fn survivors_of_a_job_that_is_over_can_still_be_ended() {
-        let (store, processes, ports) = world();
+        let (store, _, executor, ports) = world_of_executor();
         let id = sample::id(1);
         let mut end = sample::end(0);
         end.survivors = vec![sample::process(7)];
         store.put(&id, Facts { end: Read::Present(end), ..begun() });
         let report = kill(&ports, &Waits::default(), &id, &request(false)).unwrap();
         assert!(report.was_over && report.survivors.is_empty());
-        assert_eq!(processes.sweeps(), [id]);
+        assert_eq!(executor.sweeps(), [id]);
     }
 
     #[test]

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
+use hearback_core::port::executor::UnknownExecutor;
 use hearback_core::port::process::{LaunchAnswer, LaunchSignal, SupervisorReply, SupervisorRequest};
 use hearback_core::port::record::{JobLock, KeyClaim, StoreError};
 use hearback_core::{
-    Begin, BegunBy, CommandLine, Durability, Extra, FORMAT, Fact, JobId, JobState, Key, Limits, LockState,
-    LockView, LogCap, NotifyPolicy, Observed, OsText, Outcome, Read, Receipt, ReceiptHow, Session, Spec,
-    StartError, Timestamp, fold,
+    Begin, BegunBy, CommandLine, Durability, ExecutorName, Extra, FORMAT, Fact, JobId, JobState, Key, Limits,
+    LockState, LockView, LogCap, NotifyPolicy, Observed, OsText, Outcome, Read, Receipt, ReceiptHow, Session,
+    Spec, StartError, Timestamp, fold,
 };
 
 use crate::{Ports, reconcile};
@@ -30,6 +31,8 @@ pub struct Request {
     pub command: CommandLine,
     /// Where to run it.
     pub cwd: OsText,
+    /// Which executor runs it.
+    pub executor: ExecutorName,
     /// Its owner.
     pub session: Option<Session>,
     /// A name for people.
@@ -62,6 +65,7 @@ impl Request {
         Self {
             command,
             cwd,
+            executor: ExecutorName::default(),
             session: None,
             label: None,
             key: None,
@@ -90,6 +94,7 @@ impl Request {
             id: id.clone(),
             command: self.command.clone(),
             cwd: self.cwd.clone(),
+            executor: self.executor.clone(),
             session,
             label: self.label.clone(),
             key: self.key.clone(),
@@ -130,13 +135,18 @@ pub enum Launched {
     Started {
         /// The job.
         id: JobId,
-        /// The target's pid, for people.
-        pid: u32,
+        /// The target's pid, for people, if it runs on this machine.
+        pid: Option<u32>,
         /// What it ends with, if it is not wholly on its own: see [`Target`](hearback_core::Target).
         bound_to: Option<String>,
     },
     /// It was launched before, under the same key.
     Known {
+        /// The job.
+        id: JobId,
+    },
+    /// It was killed before its target was started, which is recorded as its outcome.
+    Killed {
         /// The job.
         id: JobId,
     },
@@ -146,7 +156,7 @@ impl Launched {
     /// The job, new or known.
     pub fn id(&self) -> &JobId {
         match self {
-            Self::Started { id, .. } | Self::Known { id } => id,
+            Self::Started { id, .. } | Self::Known { id } | Self::Killed { id } => id,
         }
     }
 }
@@ -158,6 +168,9 @@ pub enum LaunchError {
     /// It could not be recorded. Nothing runs, and nothing is left behind.
     #[error("the job could not be recorded, so nothing was run")]
     Store(#[from] StoreError),
+    /// This program cannot run the job. Nothing runs, and nothing is recorded.
+    #[error(transparent)]
+    UnknownExecutor(#[from] UnknownExecutor),
     /// The supervisor could not be started. Nothing runs, and nothing is left behind.
     #[error("the supervisor could not be started, so nothing was run")]
     Spawn(#[source] std::io::Error),
@@ -225,6 +238,7 @@ pub fn launch_and(
     request: &Request,
     recorded: &mut dyn FnMut(&JobId),
 ) -> Result<Launched, LaunchError> {
+    ports.executors.find(&request.executor)?;
     let claim = fresh(ports)?;
     let Some(key) = &request.key else { return start(ports, launcher, request, claim, recorded) };
     match ports.store.claim_key(request.session.as_ref(), key, &claim.id) {
@@ -321,8 +335,8 @@ fn reached(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Re
     match &seen.facts.spec {
         Read::Absent => Ok(Reached::Nothing),
         Read::Present(spec)
-            if (&spec.command, &spec.cwd, spec.answer)
-                == (&request.command, &request.cwd, request.answer) =>
+            if (&spec.command, &spec.cwd, &spec.executor, spec.answer)
+                == (&request.command, &request.cwd, &request.executor, request.answer) =>
         {
             // The launch lock may be ours, and says nothing then.
             let locks = LockView { launch: LockState::Free, ..seen.locks };
@@ -394,6 +408,7 @@ fn start(
             clean_up(ports, claim);
             Err(LaunchError::Refused(message))
         }
+        SupervisorReply::Answer(LaunchAnswer::Killed) => Ok(Launched::Killed { id }),
         SupervisorReply::Silence => Err(LaunchError::Unconfirmed { id }),
         SupervisorReply::Gone | SupervisorReply::Answer(LaunchAnswer::Taken) => {
             unanswered(ports, claim, durability)
@@ -466,7 +481,7 @@ mod tests {
     use super::*;
     use hearback_core::StartErrorKind;
     use hearback_core::port::record::{FactStore, Housekeeping, JobFiles};
-    use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
+    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
 
     struct World {
         store: FakeStore,
@@ -477,7 +492,8 @@ mod tests {
     fn world(heard: SupervisorReply) -> World {
         let (store, processes) = (FakeStore::default(), FakeProcesses::default());
         processes.next_supervisor_says(heard);
-        let ports = Ports::new(store.clone(), processes.clone(), FakeClock::default());
+        let ports =
+            Ports::new(store.clone(), processes.clone(), FakeClock::default(), FakeExecutor::default());
         World { store, processes, ports }
     }
 
@@ -485,6 +501,7 @@ mod tests {
         Request {
             command: CommandLine::Argv(vec!["make".into()]),
             cwd: "/".into(),
+            executor: ExecutorName::default(),
             session: Some(Session::parse("s").unwrap()),
             label: None,
             key: key.map(|key| Key::parse(key).unwrap()),
@@ -510,12 +527,21 @@ mod tests {
     }
 
     const STARTED: SupervisorReply =
-        SupervisorReply::Answer(LaunchAnswer::Started { pid: 7, bound_to: None });
+        SupervisorReply::Answer(LaunchAnswer::Started { pid: Some(7), bound_to: None });
+
+    #[test]
+    fn an_unknown_executor_is_refused_and_nothing_is_recorded() {
+        let world = world(SupervisorReply::Gone);
+        let request = Request { executor: ExecutorName::parse("elsewhere").unwrap(), ..request(None) };
+        let error = launch(&world.ports, &launcher(), &request).unwrap_err();
+        assert_eq!(error.to_string(), "there is no executor named `elsewhere`");
+        assert!(world.store.open_jobs().unwrap().is_empty());
+    }
 
     #[test]
     fn a_launch_records_before_it_gives_the_word() {
         let world = world(STARTED);
-        let Launched::Started { id, pid: 7, bound_to: None } =
+        let Launched::Started { id, pid: Some(7), bound_to: None } =
             launch(&world.ports, &launcher(), &request(None)).unwrap()
         else {
             panic!("not started")
@@ -597,7 +623,7 @@ mod tests {
         let session = Session::parse("s").unwrap();
         let _ = world.store.claim_key(Some(&session), &Key::parse("k").unwrap(), &id).unwrap();
         let launched = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap();
-        assert_eq!(launched, Launched::Started { id, pid: 7, bound_to: None });
+        assert_eq!(launched, Launched::Started { id, pid: Some(7), bound_to: None });
     }
 
     #[test]
@@ -610,7 +636,7 @@ mod tests {
         let recorded = Fact::Spec(Box::new(spec(&world.ports, &launcher(), &request, &id)));
         let _ = world.store.publish(&id, &recorded, Durability::Power).unwrap();
         let launched = launch(&world.ports, &launcher(), &request).unwrap();
-        assert_eq!(launched, Launched::Started { id: id.clone(), pid: 7, bound_to: None });
+        assert_eq!(launched, Launched::Started { id: id.clone(), pid: Some(7), bound_to: None });
         assert_eq!(world.processes.told(), [LaunchSignal::Durable]);
 
         // Nobody finishes what was declared abandoned: its owner may have been told so.

@@ -5,7 +5,7 @@
 //! `hearback-core` alone. Planning again after a plan was carried out plans nothing:
 //!
 //! ```
-//! use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
+//! use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
 //! use hearback_core::{Facts, Read};
 //! use hearback_monitor::{Ports, reconcile};
 //!
@@ -18,7 +18,7 @@
 //!     ..Facts::default()
 //! };
 //! store.put(&id, facts);
-//! let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default());
+//! let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default(), FakeExecutor::default());
 //! assert_eq!(reconcile::job(&ports, &id)?.len(), 3); // lost, settled, archived
 //! assert!(reconcile::job(&ports, &id)?.is_empty());
 //! # Ok::<(), hearback_core::port::record::StoreError>(())

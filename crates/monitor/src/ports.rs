@@ -2,6 +2,7 @@
 
 use hearback_core::port::clock::Clock;
 use hearback_core::port::disk::{Lock, LockMode, Wait};
+use hearback_core::port::executor::Executors;
 use hearback_core::port::process::ProcessControl;
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
 use hearback_core::port::session::{SessionLock, SessionStore};
@@ -15,6 +16,8 @@ pub struct Ports {
     pub sessions: Box<dyn SessionStore>,
     /// The processes of this machine.
     pub processes: Box<dyn ProcessControl>,
+    /// Where targets run.
+    pub executors: Executors,
     /// The time.
     pub clock: Box<dyn Clock>,
     /// This machine and this boot: they do not change under a process.
@@ -27,12 +30,14 @@ impl Ports {
         store: impl RecordStore + SessionStore + Clone + 'static,
         processes: impl ProcessControl + 'static,
         clock: impl Clock + 'static,
+        executors: impl Into<Executors>,
     ) -> Self {
         let here = processes.here();
         Self {
             sessions: Box::new(store.clone()),
             store: Box::new(store),
             processes: Box::new(processes),
+            executors: executors.into(),
             clock: Box::new(clock),
             here,
         }

@@ -130,7 +130,7 @@ pub fn all(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
 mod tests {
     use super::*;
     use hearback_core::port::clock::Clock;
-    use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
+    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
 
     fn settled(clock: &FakeClock, n: u64) -> (JobId, Stamp) {
         (sample::id(n), clock.stamp())
@@ -169,7 +169,8 @@ mod tests {
     #[test]
     fn a_file_that_a_process_may_still_finish_is_left_alone() {
         let (store, clock) = (FakeStore::default(), FakeClock::default());
-        let ports = Ports::new(store.clone(), FakeProcesses::default(), clock.clone());
+        let ports =
+            Ports::new(store.clone(), FakeProcesses::default(), clock.clone(), FakeExecutor::default());
         all(&ports, Retention::default()).unwrap();
         let age = clock.wall().millis_since(store.tidied_before().unwrap());
         assert_eq!(Duration::from_millis(age), Duration::from_secs(60 * 60));

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hearback_core::port::disk::{LockMode, Publish, Wait};
+use hearback_core::port::process::SweepReport;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{
     Begin, BegunBy, End, EndAuthor, Extra, FORMAT, Fact, Facts, Here, JobId, JobState, LostReason, Observed,
@@ -56,6 +57,7 @@ pub fn plan(seen: &Observed, here: &Here) -> Option<Step> {
         // After a reboot nobody knows whether it was ever begun: a begin is not flushed.
         JobState::Unclaimed if here.is_past_boot(&seen.facts) => Some(Step::Lose(LostReason::Reboot)),
         JobState::Unclaimed => Some(Step::Abandon),
+        // A target whose executor can attach does not end with its supervisor: a step `Reattach` belongs here.
         JobState::Orphaned => Some(Step::Lose(here.lost_reason(&seen.facts))),
         JobState::Ended { .. } if answer_is_due(&seen.facts, &folded.state) => Some(Step::Answer),
         JobState::Ended { .. } if !folded.follow_up.state.is_closed() => None,
@@ -196,10 +198,9 @@ fn lose(ports: &Ports, id: &JobId) -> Result<Applied, StoreError> {
     let Some(seen) = ports.store.observe(id)? else { return Ok(Applied::Overtaken) };
     let seen = Observed { locks: hearback_core::LockView::FREE, ..seen };
     let Some(Step::Lose(reason)) = plan(&seen, &ports.here) else { return Ok(Applied::Overtaken) };
-    let target = seen.facts.target.present().map(|target| &target.process);
     let survivors = match reason {
         LostReason::Reboot => Vec::new(),
-        _ => ports.processes.sweep(id, target, Duration::ZERO, SWEEP_WITHIN)?.survivors,
+        _ => sweep(ports, &seen)?.survivors,
     };
     let end = End {
         author: EndAuthor::Reconciler,
@@ -211,6 +212,18 @@ fn lose(ports: &Ports, id: &JobId) -> Result<Applied, StoreError> {
     Ok(publish(ports, &seen, &Fact::End(Box::new(end)))?.into())
 }
 
+/// Ends what is left of a job whose supervisor is gone, where it ran.
+///
+/// A job of an executor that this program does not have is an error: nothing is known about its target, so it is
+/// neither swept nor called lost.
+pub(crate) fn sweep(ports: &Ports, seen: &Observed) -> Result<SweepReport, StoreError> {
+    // Without a readable spec the job ran where every job runs that names no executor.
+    let name = seen.facts.spec.present().map(|spec| spec.executor.clone()).unwrap_or_default();
+    let executor = ports.executors.find(&name).map_err(std::io::Error::from)?;
+    let handle = seen.facts.target.present().map(|target| &target.handle);
+    Ok(executor.sweep(&seen.id, handle, SWEEP_WITHIN)?)
+}
+
 fn publish(ports: &Ports, seen: &Observed, fact: &Fact) -> Result<Publish, StoreError> {
     let durability = seen.facts.spec.present().map(|spec| spec.durability).unwrap_or_default();
     ports.store.publish(&seen.id, fact, durability)
@@ -219,14 +232,18 @@ fn publish(ports: &Ports, seen: &Observed, fact: &Fact) -> Result<Publish, Store
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::port::executor::Executors;
     use hearback_core::port::record::{FactStore, JobFiles};
-    use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
-    use hearback_core::{BootId, MachineId, ReceiptHow, Spec};
+    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
+    use hearback_core::{BootId, ExecutorName, MachineId, ReceiptHow, Spec};
     use proptest::prelude::*;
 
     fn world() -> (FakeStore, Ports) {
         let store = FakeStore::default();
-        (store.clone(), Ports::new(store, FakeProcesses::default(), FakeClock::default()))
+        (
+            store.clone(),
+            Ports::new(store, FakeProcesses::default(), FakeClock::default(), FakeExecutor::default()),
+        )
     }
 
     fn begun(id: &JobId) -> Facts {
@@ -304,14 +321,34 @@ mod tests {
     #[test]
     fn a_copy_of_a_store_says_nothing_about_jobs_that_run_in_the_original() {
         let (store, processes) = (FakeStore::default(), FakeProcesses::default());
-        let ports = Ports::new(store.clone(), processes.clone(), FakeClock::default());
+        let executor = FakeExecutor::default();
+        let executors = Executors::local(executor.clone());
+        let ports = Ports::new(store.clone(), processes.clone(), FakeClock::default(), executors);
         let id = sample::id(1);
         store.put(&id, begun(&id));
         // Nobody holds the lock here, and yet the supervisor is alive.
         processes.spawn(sample::process(100));
         assert_eq!(job(&ports, &id).unwrap(), []);
-        assert!(processes.sweeps().is_empty());
+        assert!(executor.sweeps().is_empty());
         assert!(plan_all(&ports).unwrap().steps.is_empty());
+    }
+
+    #[test]
+    fn a_job_whose_executor_is_unknown_is_not_called_lost() {
+        let (store, ports) = world();
+        let id = sample::id(1);
+        let executor = ExecutorName::parse("elsewhere").unwrap();
+        let spec = Spec { executor: executor.clone(), ..sample::unowned(&id) };
+        store.put(&id, Facts { spec: Read::Present(spec), ..begun(&id) });
+        let error = job(&ports, &id).unwrap_err();
+        assert!(error.to_string().contains("no executor named `elsewhere`"), "{error}");
+        assert!(store.facts(&id).end.is_absent());
+
+        let there = FakeExecutor::default();
+        let executors = ports.executors.clone().with(executor, there.clone());
+        let ports = Ports::new(store.clone(), FakeProcesses::default(), FakeClock::default(), executors);
+        assert_eq!(job(&ports, &id).unwrap()[0], Step::Lose(LostReason::SupervisorDied));
+        assert_eq!(there.sweeps(), [id], "its own executor swept it");
     }
 
     #[test]

@@ -238,12 +238,20 @@ fn cannot_wait(id: &JobId, message: &str) -> WaitError {
 mod tests {
     use super::*;
     use hearback_core::port::record::{FactStore, JobFiles};
-    use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore, sample};
+    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
     use hearback_core::{Durability, Fact, Facts, Read};
 
     fn world() -> (FakeStore, Arc<Ports>) {
         let store = FakeStore::default();
-        (store.clone(), Arc::new(Ports::new(store, FakeProcesses::default(), FakeClock::default())))
+        (
+            store.clone(),
+            Arc::new(Ports::new(
+                store,
+                FakeProcesses::default(),
+                FakeClock::default(),
+                FakeExecutor::default(),
+            )),
+        )
     }
 
     fn begun(store: &FakeStore, id: &JobId) {

@@ -2,7 +2,8 @@
 //!
 //! [`Native`] is the whole crate: it is the [`Disk`](hearback_core::port::disk::Disk), the
 //! [`ProcessControl`](hearback_core::port::process::ProcessControl), the
-//! [`Executor`](hearback_core::port::executor::Executor) and the [`Clock`](hearback_core::port::clock::Clock) of
+//! [`Executor`](hearback_core::port::executor::Executor) `local`, the
+//! [`Surround`](hearback_core::port::surroundings::Surround) and the [`Clock`](hearback_core::port::clock::Clock) of
 //! the machine it runs on.
 //!
 //! ```

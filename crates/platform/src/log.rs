@@ -6,18 +6,102 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use fs_err::File;
+use hearback_core::port::surroundings::OutputLog;
 use hearback_core::{GapReason, LogCap, Output};
 
-use crate::sys::files;
+use crate::sys::{clock, files};
 
 /// How much of the end is kept in memory where a file system cannot give up the middle of a file.
 const TAIL: usize = 64 * 1024;
 
+/// How long a log that is slow to write may keep the supervisor.
+const FINISH_WITHIN: Duration = Duration::from_secs(1);
+/// How soon to try again meanwhile.
+const TRY_EVERY: Duration = Duration::from_millis(2);
+
+/// The log that a supervisor owns. The target's output comes from its thread or another.
+pub(crate) struct SharedLog {
+    writer: Mutex<LogWriter>,
+    /// What the supervisor may want to know while the log is being written.
+    progress: Mutex<Progress>,
+    /// Wakes the supervisor, if it waits.
+    wake: fn(),
+}
+
+struct Progress {
+    output: Output,
+    /// When something was last printed, on the awake clock.
+    last_output: Duration,
+    over_cap: bool,
+    reported_over_cap: bool,
+}
+
+impl SharedLog {
+    /// Opens the log. `wake` is called once, when the output exceeds the cap.
+    pub(crate) fn open(path: &Path, tail: &Path, cap: Option<LogCap>, wake: fn()) -> io::Result<Self> {
+        let writer = LogWriter::new(files::open_log(path)?, tail.to_owned(), cap);
+        let progress = Progress {
+            output: Output::default(),
+            last_output: clock::awake(),
+            over_cap: false,
+            reported_over_cap: false,
+        };
+        Ok(Self { writer: Mutex::new(writer), progress: Mutex::new(progress), wake })
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When something was last printed; when the log was opened, if nothing ever was.
+    pub(crate) fn last_output(&self) -> Duration {
+        self.progress().last_output
+    }
+
+    /// Whether the output exceeded the cap. Reported once.
+    pub(crate) fn take_over_cap(&self) -> bool {
+        let mut progress = self.progress();
+        let news = progress.over_cap && !progress.reported_over_cap;
+        progress.reported_over_cap |= news;
+        news
+    }
+
+    /// Completes the file, and reports what it holds; if another thread is stuck writing, what was written before.
+    pub(crate) fn finish(&self) -> Output {
+        let deadline = clock::awake() + FINISH_WITHIN;
+        loop {
+            match self.writer.try_lock() {
+                Ok(mut writer) => return writer.finish(),
+                Err(TryLockError::Poisoned(writer)) => return writer.into_inner().finish(),
+                Err(TryLockError::WouldBlock) if clock::awake() >= deadline => {
+                    return self.progress().output.clone();
+                }
+                Err(TryLockError::WouldBlock) => std::thread::sleep(TRY_EVERY),
+            }
+        }
+    }
+}
+
+impl OutputLog for SharedLog {
+    fn keep(&self, bytes: &[u8]) {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.keep(bytes);
+        let mut progress = self.progress();
+        (progress.last_output, progress.output) = (clock::awake(), writer.output().clone());
+        if !progress.over_cap && writer.is_over_cap() {
+            progress.over_cap = true;
+            (self.wake)();
+        }
+    }
+}
+
 /// Writes what a job prints. A log that cannot be written loses output, never the job.
-pub(crate) struct LogWriter {
+struct LogWriter {
     file: File,
     /// Where the end goes if the middle cannot be given back. Not into the file: who follows it could not tell.
     tail_path: PathBuf,
@@ -36,12 +120,12 @@ struct Tail {
 }
 
 impl LogWriter {
-    pub(crate) fn new(file: File, tail_path: PathBuf, cap: Option<LogCap>) -> Self {
+    fn new(file: File, tail_path: PathBuf, cap: Option<LogCap>) -> Self {
         Self { file, tail_path, cap, output: Output::default(), tail: None }
     }
 
     /// Keeps what was just printed, at most 64 KiB at a time.
-    pub(crate) fn keep(&mut self, bytes: &[u8]) {
+    fn keep(&mut self, bytes: &[u8]) {
         let start = self.output.bytes;
         self.output.bytes += bytes.len() as u64;
         self.make_room(start);
@@ -54,7 +138,7 @@ impl LogWriter {
                 }
                 self.output.lose(start + written..self.output.bytes, GapReason::Lost);
             }
-            // Nobody asks a second time what there was.
+            // The output is reported once.
             Some(tail) if tail.written => self.output.lose(start..self.output.bytes, GapReason::Cap),
             Some(tail) => {
                 tail.bytes.extend(bytes);
@@ -65,18 +149,17 @@ impl LogWriter {
     }
 
     /// Whether more was printed than is kept.
-    pub(crate) fn is_over_cap(&self) -> bool {
+    fn is_over_cap(&self) -> bool {
         self.tail.is_some() || self.output.gaps.iter().any(|gap| gap.why == GapReason::Cap)
     }
 
     /// What was kept so far, and what was not.
-    #[cfg_attr(unix, expect(dead_code, reason = "only Windows keeps output in another thread"))]
-    pub(crate) fn output(&self) -> &Output {
+    fn output(&self) -> &Output {
         &self.output
     }
 
     /// Completes the file, and tells what it holds.
-    pub(crate) fn finish(&mut self) -> Output {
+    fn finish(&mut self) -> Output {
         match self.tail.take() {
             Some(tail) if !tail.written => self.write_tail(tail),
             tail => self.tail = tail,

@@ -11,7 +11,8 @@ use hearback_core::port::process::{
     BoundedRun, BoundedRunReport, DetachedRequest, Presence, ProcessControl, ProcessIdentity, SupervisorLink,
     SupervisorRequest, SweepReport,
 };
-use hearback_core::{BootId, Exit, Here, JobId, OsText, StartError, Timestamp};
+use hearback_core::port::surroundings::{Surround, SurroundRequest, Surroundings};
+use hearback_core::{BootId, Exit, Here, JobId, OsText, StartError, TargetHandle, Timestamp};
 
 use crate::sys;
 
@@ -155,14 +156,8 @@ impl ProcessControl for Native {
         }
     }
 
-    fn sweep(
-        &self,
-        job: &JobId,
-        target: Option<&ProcessIdentity>,
-        grace: Duration,
-        within: Duration,
-    ) -> io::Result<SweepReport> {
-        sys::tree::sweep(job, target, grace, within)
+    fn sweep_marked(&self, mark: &JobId, grace: Duration, within: Duration) -> io::Result<SweepReport> {
+        sys::tree::sweep(mark, None, grace, within)
     }
 
     fn end_unbegun(&self) -> io::Result<usize> {
@@ -170,6 +165,13 @@ impl ProcessControl for Native {
     }
 }
 
+impl Surround for Native {
+    fn surround(&self, request: &SurroundRequest<'_>) -> io::Result<Box<dyn Surroundings>> {
+        sys::surroundings::surround(request)
+    }
+}
+
+/// The executor `local`. It cannot attach: a target whose supervisor is gone has ended, or is about to.
 impl Executor for Native {
     fn script(&self, text: &str, program: Option<&str>, cwd: &OsText) -> Result<Script, StartError> {
         sys::shell::script(text, program, Path::new(&sys::text::to_os(cwd)))
@@ -177,6 +179,13 @@ impl Executor for Native {
 
     fn start(&self, request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
         sys::executor::start(request)
+    }
+
+    /// Finds the job's processes by the mark in their environment, and the target's group if the identity of its leader
+    /// still matches. A process that cannot be proved to belong to the job is not signalled.
+    fn sweep(&self, job: &JobId, handle: Option<&TargetHandle>, within: Duration) -> io::Result<SweepReport> {
+        let target = handle.and_then(TargetHandle::process);
+        sys::tree::sweep(job, target.as_ref(), Duration::ZERO, within)
     }
 }
 
@@ -272,25 +281,28 @@ mod tests {
         let (native, stage, job) = (Native::default(), stage(), own_id());
         let argv = played("who_asks").iter().map(|word| sys::text::from_os(word)).collect();
         let path = |name: &str| stage.path().join(name);
+        let surroundings = native.surround(&SurroundRequest {
+            bell: &path("bell"),
+            log: &path("log"),
+            log_tail: &path("log.tail"),
+            log_cap: None,
+        });
         let mut running = native
             .start(&StartRequest {
                 job: &job,
                 command: &hearback_core::CommandLine::Argv(argv),
                 script: None,
                 cwd: &sys::text::from_os(stage.path().as_os_str()),
-                log: &path("log"),
-                log_tail: &path("log.tail"),
-                log_cap: None,
-                bell: &path("bell"),
                 withhold: &[],
                 answer: None,
+                output: &surroundings.unwrap().log(),
             })
             .unwrap();
         let detached = detached_on(stage.path());
         assert!(!running.members().contains(&detached), "it is none of the tree");
-        assert_eq!(running.force(LONG), []);
+        assert_eq!(running.kill(LONG), []);
         assert_eq!(running.members(), []);
-        assert_eq!(native.sweep(&job, Some(running.process()), Duration::ZERO, LONG).unwrap().survivors, []);
+        assert_eq!(native.sweep(&job, Some(running.handle()), LONG).unwrap().survivors, []);
         let_go(stage.path(), &detached);
     }
 
@@ -309,7 +321,7 @@ mod tests {
         };
         let sent = std::thread::spawn(move || native.run_bounded(&bounded_run));
         let detached = detached_on(stage.path());
-        let swept = native.sweep(&mark, None, Duration::ZERO, LONG).unwrap();
+        let swept = native.sweep_marked(&mark, Duration::ZERO, LONG).unwrap();
         assert_eq!((swept.ended, swept.survivors), (1, Vec::new()), "who asked, and nobody else");
         assert_ne!(sent.join().unwrap().unwrap().exit, Some(Exit::Exited { code: 0 }));
         let_go(stage.path(), &detached);

@@ -102,7 +102,7 @@ fn scenario_29_the_owner_of_a_job_whose_pid_is_somebody_elses_is_told_that_it_is
     let supervisor = outbox.world.supervisor(&id);
     outbox.world.end_supervisor(&id);
     eventually("the supervisor is gone", || (!alive(supervisor)).then_some(()));
-    target["process"]["pid"] = json!(stranger.0.id());
+    target["handle"]["pid"] = json!(stranger.0.id());
     fs::write(folder.join("target.json"), target.to_string()).unwrap();
     outbox.world.run(["list"]).ok();
     let sent = outbox.sent(&id, 1);

@@ -618,7 +618,7 @@ fn a_target_is_alone_in_its_session_and_its_supervisor_in_another() {
         let id = world.launch(args!["--", bin("show-env"), "--console"]);
         let told = printed_lines(&world, &id);
         let mut seen: Vec<u32> = told[1].split(' ').skip(1).map(|pid| pid.parse().unwrap()).collect();
-        let target = fact(&world, &id, "target.json")["process"]["pid"].as_u64().unwrap();
+        let target = fact(&world, &id, "target.json")["handle"]["pid"].as_u64().unwrap();
         let mut expected = [target.try_into().unwrap(), world.supervisor(&id)];
         seen.sort_unstable();
         expected.sort_unstable();

@@ -548,7 +548,7 @@ fn orphan(world: &World, process: &Value) -> String {
     let folder = world.job_dir(&id);
     fs::remove_file(folder.join("end.json")).unwrap();
     let mut target = read(&folder.join("target.json"));
-    target["process"] = process.clone();
+    target["handle"] = process.clone();
     fs::write(folder.join("target.json"), target.to_string()).unwrap();
     let mut begin = read(&folder.join("begin.json"));
     // Its supervisor's number belongs to the stranger as well; a supervisor that lived would keep the job its own.

@@ -177,7 +177,11 @@ fn tell_what_is_next(hearback: &Hearback, launched: &Launched, output: &Output) 
     let id = launched.id();
     let short = id.short();
     match launched {
-        Launched::Started { pid, .. } => output.hint(&format!("started in the background as process {pid}")),
+        Launched::Started { pid: Some(pid), .. } => {
+            output.hint(&format!("started in the background as process {pid}"))
+        }
+        Launched::Started { pid: None, .. } => output.hint("started in the background"),
+        Launched::Killed { .. } => output.hint("killed before it was started"),
         Launched::Known { .. } => output.hint("launched before, under the same key"),
     }
     let job = hearback.job(id).ok().flatten();

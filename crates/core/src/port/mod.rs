@@ -12,4 +12,5 @@ pub mod relaunch;
 pub mod session;
 pub mod sink;
 pub mod stop;
+pub mod surroundings;
 pub mod watch;

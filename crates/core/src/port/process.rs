@@ -77,8 +77,9 @@ pub enum LaunchSignal {
 pub enum LaunchAnswer {
     /// The target runs.
     Started {
-        /// Its pid, for people.
-        pid: u32,
+        /// Its pid, for people, if it runs on this machine.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
         /// What it ends with, if it is not wholly on its own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bound_to: Option<String>,
@@ -93,6 +94,8 @@ pub enum LaunchAnswer {
         /// Why.
         message: String,
     },
+    /// The job was killed before its target was started; that is recorded.
+    Killed,
     /// Somebody else had decided already: the job is abandoned, or another supervisor's. This one runs nothing.
     Taken,
 }
@@ -245,23 +248,20 @@ pub trait ProcessControl: Send + Sync {
     /// Ends one process by force. Nothing happens to a process that is not the one meant.
     fn end_by_force(&self, who: &ProcessIdentity) -> io::Result<()>;
 
-    /// Ends what a dead supervisor left behind, or what carries the mark of an bounded_run.
+    /// Ends every process of this machine that carries a mark in its environment: what is left of a turn or of a
+    /// bounded run.
     ///
-    /// Everybody is asked first and has until `grace` has passed, unless that is zero; it returns as soon as nobody is
-    /// left. Then whoever is left is forced within `within`; what is still dying gets as long again.
+    /// What is left of a job is swept by its [`Executor`](super::executor::Executor) instead, since only that knows
+    /// where the job runs. Turns and bounded runs belong to no executor: the process that starts them runs them on this
+    /// machine, and records nothing about them but the mark.
     ///
-    /// Finds the job's processes by the mark in their environment, and the target's group if the identity of its
-    /// leader still matches. Nothing that cannot be proved to belong to the job is signalled.
+    /// All of them are requested to terminate, and have until `grace` has passed, unless that is zero; it returns as
+    /// soon as none is left. Then those that are left are killed within `within`; what is still dying gets as long
+    /// again.
     ///
-    /// On Windows only those can be asked who share a console with us, and what is swept never does: there everybody is
-    /// forced at once, and the report says that nobody was asked.
-    fn sweep(
-        &self,
-        job: &JobId,
-        target: Option<&ProcessIdentity>,
-        grace: Duration,
-        within: Duration,
-    ) -> io::Result<SweepReport>;
+    /// On Windows only processes that share a console with us can be requested, and what is swept never does: there all
+    /// are killed at once, and the report says that none was asked.
+    fn sweep_marked(&self, mark: &JobId, grace: Duration, within: Duration) -> io::Result<SweepReport>;
 
     /// Ends every supervisor and detached program that will never begin, of this store or another, and tells how many.
     ///

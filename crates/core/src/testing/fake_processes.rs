@@ -40,7 +40,7 @@ impl FakeProcesses {
         self.heard.lock().unwrap().insert(0, heard);
     }
 
-    /// The jobs that were swept, in order.
+    /// The marks that were swept, in order.
     pub fn sweeps(&self) -> Vec<JobId> {
         self.sweeps.lock().unwrap().clone()
     }
@@ -127,17 +127,8 @@ impl ProcessControl for FakeProcesses {
         }
         Ok(())
     }
-    fn sweep(
-        &self,
-        job: &JobId,
-        target: Option<&ProcessIdentity>,
-        grace: Duration,
-        _within: Duration,
-    ) -> io::Result<SweepReport> {
-        self.sweeps.lock().unwrap().push(job.clone());
-        let ended =
-            target.and_then(|target| self.alive.lock().unwrap().remove(&target.pid)).into_iter().count();
-        let asked = if grace.is_zero() { 0 } else { ended };
-        Ok(SweepReport { ended, asked, survivors: Vec::new() })
+    fn sweep_marked(&self, mark: &JobId, _grace: Duration, _within: Duration) -> io::Result<SweepReport> {
+        self.sweeps.lock().unwrap().push(mark.clone());
+        Ok(SweepReport::default())
     }
 }

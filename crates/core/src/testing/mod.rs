@@ -16,6 +16,7 @@ mod fake_relaunch;
 mod fake_sink;
 mod fake_stop;
 mod fake_store;
+mod fake_surroundings;
 pub mod sample;
 pub mod suite;
 
@@ -27,3 +28,4 @@ pub use fake_relaunch::FakeRelaunch;
 pub use fake_sink::FakeSink;
 pub use fake_stop::FakeStop;
 pub use fake_store::FakeStore;
+pub use fake_surroundings::{FakeLog, FakeSurround, FakeSurroundings, Heard};

@@ -4,9 +4,9 @@ use crate::fold::Here;
 use crate::session::{Message, TurnBegin, TurnCause};
 use crate::{
     Answer, AnswerRecord, AnswerSource, AnswerText, Begin, BegunBy, BootId, CommandLine, Durability, End,
-    Extra, FORMAT, Facts, JobId, JobView, Kill, KilledBy, Lease, LeaseResult, Limits, LockView, NotifyPolicy,
-    Observed, Outcome, Output, Place, ProcessIdentity, Read, Receipt, ReceiptHow, Session, Spec, Stamp,
-    Target, Timestamp,
+    ExecutorName, Extra, FORMAT, Facts, JobId, JobView, Kill, KilledBy, Lease, LeaseResult, Limits, LockView,
+    NotifyPolicy, Observed, Outcome, Output, Place, ProcessIdentity, Read, Receipt, ReceiptHow, Session,
+    Spec, Stamp, Target, TargetHandle, Timestamp,
 };
 
 /// The `n`-th of a row of ids.
@@ -21,6 +21,7 @@ pub fn spec(session: &str) -> Spec {
         id: id(1),
         command: CommandLine::Argv(vec!["make".into(), "all targets".into()]),
         cwd: "/project".into(),
+        executor: ExecutorName::default(),
         session: Some(Session::parse(session).unwrap()),
         label: None,
         key: None,
@@ -105,7 +106,7 @@ pub fn abandoned() -> Begin {
 pub fn target() -> Target {
     Target {
         format: FORMAT,
-        process: process(101),
+        handle: TargetHandle::of_process(&process(101)),
         at_ms: at(),
         survives: vec!["parent".into()],
         bound_to: None,

@@ -559,7 +559,7 @@ mod tests {
     use super::*;
     use hearback_core::port::record::{FactStore, JobFiles};
     use hearback_core::port::sink::SinkError;
-    use hearback_core::testing::{FakeClock, FakeProcesses, FakeSink, FakeStore, sample};
+    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeSink, FakeStore, sample};
     use hearback_core::{Facts, FollowUpState, LockView, Read, SinkPayload, fold};
 
     use crate::session::ActiveTurns;
@@ -574,7 +574,8 @@ mod tests {
 
     fn world(sinks: &[&str]) -> World {
         let (store, clock) = (FakeStore::default(), FakeClock::default());
-        let ports = Ports::new(store.clone(), FakeProcesses::default(), clock.clone());
+        let ports =
+            Ports::new(store.clone(), FakeProcesses::default(), clock.clone(), FakeExecutor::default());
         let id = sample::id(1);
         let mut spec = Spec { id: id.clone(), ..sample::spec("s") };
         spec.sinks = sinks.iter().map(|name| (*name).to_owned()).collect();
@@ -731,7 +732,12 @@ mod tests {
         let at_it = lock(JobLock::Lease(1));
         assert_eq!(world.attempt(&FakeSink::default()), Attempt::Later(OTHERS_LOOK), "whatever happens next");
         let other = World {
-            ports: Ports::new(world.store.clone(), FakeProcesses::default(), world.clock.clone()),
+            ports: Ports::new(
+                world.store.clone(),
+                FakeProcesses::default(),
+                world.clock.clone(),
+                FakeExecutor::default(),
+            ),
             store: world.store.clone(),
             clock: world.clock.clone(),
             active_turns: ActiveTurns::default(),
@@ -755,7 +761,8 @@ mod tests {
     fn whoever_has_a_supervisor_is_not_forsaken() {
         let processes = FakeProcesses::default();
         let mut world = world(&["a"]);
-        world.ports = Ports::new(world.store.clone(), processes.clone(), world.clock.clone());
+        world.ports =
+            Ports::new(world.store.clone(), processes.clone(), world.clock.clone(), FakeExecutor::default());
         let sink = FakeSink::default();
         let is_forsaken = || {
             let seen = world.store.observe(&world.id).unwrap().unwrap();

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::session::SessionStore;
-use hearback_core::testing::{FakeClock, FakeProcesses, FakeRelaunch, FakeSink, FakeStop, FakeStore, sample};
+use hearback_core::testing::{
+    FakeClock, FakeExecutor, FakeProcesses, FakeRelaunch, FakeSink, FakeStop, FakeStore, sample,
+};
 use hearback_core::{
     Durability, Facts, HostFact, JobId, NoticeBytes, Read, Session, Spec, StopKind, StopRequest,
 };
@@ -36,7 +38,12 @@ impl World {
         let (sink, stop, relaunch) =
             (Arc::new(FakeSink::default()), FakeStop::default(), FakeRelaunch::default());
         let monitor = Monitor {
-            ports: Arc::new(Ports::new(store.clone(), FakeProcesses::default(), clock.clone())),
+            ports: Arc::new(Ports::new(
+                store.clone(),
+                FakeProcesses::default(),
+                clock.clone(),
+                FakeExecutor::default(),
+            )),
             watch: Arc::new(store.clone()),
             signals: Arc::new(stop.clone()),
             relaunch: Arc::new(relaunch.clone()),

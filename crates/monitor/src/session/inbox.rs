@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use hearback_core::port::sink::{FollowUpSink, SinkError};
     use hearback_core::session::Interruption;
-    use hearback_core::testing::{FakeClock, FakeProcesses, FakeSink, FakeStore, sample};
+    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeSink, FakeStore, sample};
     use hearback_core::{Durability, Session};
 
     use crate::Ports;
@@ -245,7 +245,12 @@ mod tests {
     impl World {
         fn new(messages: &[&str]) -> Self {
             let clock = FakeClock::default();
-            let ports = Ports::new(FakeStore::default(), FakeProcesses::default(), clock.clone());
+            let ports = Ports::new(
+                FakeStore::default(),
+                FakeProcesses::default(),
+                clock.clone(),
+                FakeExecutor::default(),
+            );
             for text in messages {
                 let at = ports.clock.stamp();
                 let message = Message { at, ..sample::message("s", text) };

@@ -74,7 +74,7 @@ mod tests {
     use hearback_core::Durability;
     use hearback_core::port::session::SessionStore;
     use hearback_core::port::sink::SinkReply;
-    use hearback_core::testing::{FakeClock, FakeProcesses, FakeSink, FakeStore, sample};
+    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeSink, FakeStore, sample};
 
     use crate::Ports;
     use crate::follow_up::Retry;
@@ -82,7 +82,12 @@ mod tests {
 
     /// Sees the messages of session `s` through to this sink, in this store; tells how many the sink was given.
     fn see_through(store: &FakeStore, sink: &FakeSink) -> usize {
-        let ports = Ports::new(store.clone(), FakeProcesses::default(), FakeClock::default());
+        let ports = Ports::new(
+            store.clone(),
+            FakeProcesses::default(),
+            FakeClock::default(),
+            FakeExecutor::default(),
+        );
         let (window, durability, active_turns) =
             (Duration::ZERO, Durability::Process, &ActiveTurns::default());
         let turns = Turns { ports: &ports, active_turns, window, durability };

@@ -125,7 +125,7 @@ impl<'a> Turns<'a> {
         };
         let begin = forsaken.begin.present();
         if let Some(begin) = begin {
-            let report = self.ports.processes.sweep(&begin.mark, None, Duration::ZERO, FORCE_WITHIN)?;
+            let report = self.ports.processes.sweep_marked(&begin.mark, Duration::ZERO, FORCE_WITHIN)?;
             if !report.survivors.is_empty() {
                 let pids: Vec<_> = report.survivors.iter().map(|who| who.pid.to_string()).collect();
                 let why = format!("the turn before would not end: process {}", pids.join(", "));
@@ -268,14 +268,14 @@ pub fn interrupt(
 ) -> Result<(), StoreError> {
     let fact = TurnFact::interrupt(ports.clock.stamp(), reason);
     let _ = ports.sessions.publish_turn(session, turn, &fact, durability)?;
-    ports.processes.sweep(mark, None, GRACE, FORCE_WITHIN)?;
+    ports.processes.sweep_marked(mark, GRACE, FORCE_WITHIN)?;
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::testing::{FakeClock, FakeProcesses, FakeStore};
+    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore};
 
     struct World {
         processes: FakeProcesses,
@@ -287,7 +287,12 @@ mod tests {
     impl World {
         fn new() -> Self {
             let processes = FakeProcesses::default();
-            let ports = Ports::new(FakeStore::default(), processes.clone(), FakeClock::default());
+            let ports = Ports::new(
+                FakeStore::default(),
+                processes.clone(),
+                FakeClock::default(),
+                FakeExecutor::default(),
+            );
             Self {
                 processes,
                 ports,

@@ -1,39 +1,35 @@
-//! Doing what [`step()`] says, until the job is over and recorded.
+//! Doing what [`step()`] says, until the job has ended and that is recorded.
 
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
-use hearback_core::port::executor::{Executor, RunEvent, Running, StartRequest};
-use hearback_core::port::process::{LaunchAnswer, LaunchSignal, LauncherLink};
-use hearback_core::port::record::{JobLock, StoreError};
-use hearback_core::{
-    Begin, BegunBy, CommandLine, Durability, End, Extra, FORMAT, Fact, JobId, Kill, KilledBy, Leftovers,
-    Limits, LostReason, Outcome, Output, Read, Spec, StartError, StartErrorKind, Target,
-};
+use hearback_core::port::disk::{Lock, LockMode, Wait};
+use hearback_core::port::executor::{RunEvent, Running};
+use hearback_core::port::process::{LaunchAnswer, LauncherLink};
+use hearback_core::port::record::JobLock;
+use hearback_core::port::surroundings::{Happened, OutsideEvent, Ready, Surround, Surroundings, next_event};
+use hearback_core::{Durability, JobId, Kill, KilledBy, Limits, LostReason, Outcome, Read, Spec};
 
 use super::step::{Action, Cause, Ending, Event, Seen, State, step};
 use crate::reconcile::SWEEP_WITHIN;
-use crate::{Ports, answer, reconcile};
-
-/// Between tries to record an end that the disk would not take.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_MOST: Duration = Duration::from_secs(5);
+use crate::{Ports, reconcile};
 
 /// Owns one job from the launcher's word to the recorded end.
 pub struct Supervisor<'a> {
-    ports: &'a Ports,
-    executor: &'a dyn Executor,
-    wire: &'a mut dyn LauncherLink,
-    id: JobId,
-    spec: Option<Spec>,
+    pub(super) ports: &'a Ports,
+    pub(super) surround: &'a dyn Surround,
+    pub(super) wire: &'a mut dyn LauncherLink,
+    pub(super) id: JobId,
+    pub(super) spec: Option<Spec>,
     /// Held until the begin is published, if the launcher is gone.
-    launching: Option<Lock>,
+    pub(super) launching: Option<Lock>,
     /// Held from before the begin until the end is durable.
-    alive: Option<Lock>,
-    running: Option<Box<dyn Running>>,
+    pub(super) alive: Option<Lock>,
+    /// What surrounds the target; there from before it is started until its end is recorded.
+    pub(super) around: Option<Box<dyn Surroundings>>,
+    pub(super) running: Option<Box<dyn Running>>,
     /// Held while what was left behind is kept.
     keeper: Option<Lock>,
     /// Sees the follow-up through while this process still keeps what leftovers print.
@@ -41,7 +37,7 @@ pub struct Supervisor<'a> {
     /// Requests to end the job that were heard.
     heard: u32,
     /// What happened and was not decided on yet.
-    events: VecDeque<Event>,
+    pub(super) events: VecDeque<Event>,
     state: State,
 }
 
@@ -49,19 +45,20 @@ impl<'a> Supervisor<'a> {
     /// A supervisor that has not been told anything yet.
     pub fn new(
         ports: &'a Ports,
-        executor: &'a dyn Executor,
+        surround: &'a dyn Surround,
         wire: &'a mut dyn LauncherLink,
         meanwhile: &'a dyn Fn(&JobId),
         id: JobId,
     ) -> Self {
         Self {
             ports,
-            executor,
+            surround,
             wire,
             id,
             spec: None,
             launching: None,
             alive: None,
+            around: None,
             running: None,
             keeper: None,
             meanwhile,
@@ -80,6 +77,7 @@ impl<'a> Supervisor<'a> {
             self.fail(&panic_text(&*panic));
         }
         self.running = None;
+        self.around = None;
         self.keeper = None;
         // Only now may others conclude that there is nothing more to come.
         self.alive = None;
@@ -102,149 +100,89 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Gets ready while the launcher flushes the spec, then hears the word and reads what to do.
-    fn first_event(&mut self) -> Event {
-        let reserved = self.ports.store.reserve_end(&self.id);
-        let word = self.wire.word();
-        if word == LaunchSignal::Failed {
-            return Event::LaunchSignal(word);
-        }
-        if let Err(error) = reserved {
-            return Event::Unable(error.to_string());
-        }
-        if word == LaunchSignal::Gone {
-            match self.is_forsaken() {
-                Ok(true) => {}
-                Ok(false) => return Event::LaunchSignal(LaunchSignal::Failed),
-                Err(error) => return Event::Unable(error.to_string()),
-            }
-        }
-        match self.ports.store.spec(&self.id) {
-            Ok(Read::Present(spec)) => {
-                self.spec = Some(spec);
-                Event::LaunchSignal(word)
-            }
-            // Its launcher died before it had said what to run: there is no job.
-            Ok(Read::Absent) => Event::LaunchSignal(LaunchSignal::Failed),
-            Ok(_) => Event::Unable("the spec cannot be read back".into()),
-            Err(error) => Event::Unable(error.to_string()),
-        }
-    }
-
-    /// Whether a job whose launcher is gone is still nobody's.
-    ///
-    /// Somebody may be launching it again under its key, with a supervisor of their own: whoever is first to hold
-    /// the launch lock decides, and the other finds a begin.
-    fn is_forsaken(&mut self) -> Result<bool, StoreError> {
-        self.launching = self.ports.store.lock(&self.id, JobLock::Launch, LockMode::Shared, Wait::Block)?;
-        Ok(self.ports.store.observe(&self.id)?.is_some_and(|seen| seen.facts.begin.is_absent()))
-    }
-
     fn act(&mut self, action: Action) -> Option<Event> {
         match action {
-            Action::FlushSpec => {
-                // Without the flush the job is as safe as its machine; not to run it would be worse.
-                if self.durability() == Durability::Power
-                    && let Err(error) = self.ports.store.flush_spec(&self.id)
-                {
-                    self.note(&format!("the spec could not be flushed: {error}"));
-                }
-                None
+            Action::FlushSpec => self.flush_spec(),
+            Action::Claim => {
+                return Some(match self.claim() {
+                    Ok(published) => Event::Claimed(published),
+                    Err(error) => Event::Unable(error.to_string()),
+                });
             }
-            Action::Claim => Some(match self.claim() {
-                Ok(published) => Event::Claimed(published),
-                Err(error) => Event::Unable(error.to_string()),
-            }),
-            Action::Start => Some(match self.start() {
-                Ok(pid) => Event::Started { at: self.ports.clock.awake(), pid },
-                Err(error) => Event::StartFailed(error.shortened()),
-            }),
-            Action::Announce { pid } => {
-                let bound_to = self.record_target();
-                // Whoever launches may fill the disk next.
-                self.make_first_lease_lock();
-                self.wire.answer(&LaunchAnswer::Started { pid, bound_to });
-                // Somebody may have asked before there was a bell to ring.
-                self.hear();
-                None
-            }
-            Action::Ask => {
-                self.running.as_mut()?.ask();
-                None
-            }
-            Action::Force => {
-                let running = self.running.as_mut()?;
-                let survivors = running.force(SWEEP_WITHIN);
-                // Force has reaped whatever it ended; that is told at once or not at all.
-                let seen = match running.next(Some(Duration::ZERO)) {
-                    RunEvent::Exited { exit, usage } => {
-                        Some(Seen { exit, usage, at: self.ports.clock.awake() })
-                    }
-                    _ => None,
-                };
-                Some(Event::Forced { seen, survivors })
-            }
+            Action::Surround => return Some(self.surround()),
+            Action::Start => match self.start() {
+                Ok(()) => self.accept(),
+                Err(error) => return Some(Event::StartFailed(error.shortened())),
+            },
+            Action::Announce => self.announce(),
+            Action::Terminate => self.running.as_mut()?.terminate(),
+            Action::Kill => return self.kill(),
             Action::End(ending) => {
                 self.record_end(ending, None);
                 self.record_answer();
-                None
             }
-            Action::Keep => {
-                self.keep();
-                None
-            }
-            Action::Drain => {
-                self.running.as_mut()?.drain();
-                None
-            }
-            Action::AnswerFailed(error) => {
-                self.alive = None;
-                self.wire.answer(&LaunchAnswer::FailedToStart { error });
-                None
-            }
+            Action::Keep => self.keep(),
+            Action::Drain => drop(self.drain()),
+            Action::AnswerFailed(error) => self.answer_at_the_end(&LaunchAnswer::FailedToStart { error }),
+            Action::AnswerKilled => self.answer_at_the_end(&LaunchAnswer::Killed),
             Action::Refuse(message) => {
-                self.alive = None;
-                // Nothing ran, and the launcher takes the folder away: whoever settled it now would race with that.
+                // Nothing ran, and the launcher removes the folder: settling the job would race with that.
                 self.spec = None;
-                self.wire.answer(&LaunchAnswer::Refused { message });
-                None
+                self.answer_at_the_end(&LaunchAnswer::Refused { message });
             }
-            Action::AnswerTaken => {
-                self.wire.answer(&LaunchAnswer::Taken);
-                None
-            }
+            Action::AnswerTaken => self.wire.answer(&LaunchAnswer::Taken),
         }
+        None
     }
 
+    /// Waits for what decides about the job next.
     fn next_event(&mut self) -> Event {
         let limits = self.limits();
         loop {
-            let running = self.running.as_mut().expect("a state that waits has a target");
-            let deadline = self.state.deadline(&limits, running.last_output());
-            let happened = running.next(deadline);
-            let at = self.ports.clock.awake();
-            match happened {
-                RunEvent::Exited { exit, usage } => {
-                    let left = running.members();
-                    return Event::Exited { seen: Seen { exit, usage, at }, left };
-                }
-                RunEvent::Emptied => return Event::Emptied,
-                RunEvent::Deadline => return Event::Deadline { at, last_output: running.last_output() },
-                RunEvent::OverCap => return Event::OverCap { at },
-                RunEvent::Stop => {
-                    let cause = Cause::Kill { by: KilledBy::System, reason: None };
-                    return Event::Asked { cause, grace: Duration::from_millis(limits.grace_ms), at };
-                }
-                RunEvent::Bell => self.hear(),
-            }
             if let Some(event) = self.events.pop_front() {
                 return event;
+            }
+            let around = self.around.as_mut().expect("a state that waits has surroundings");
+            let deadline = self.state.deadline(&limits, around.last_output());
+            match next_event(&mut **around, self.running.as_deref_mut(), deadline) {
+                Happened::Target(event) => return self.heard_of_target(event),
+                Happened::Outside(event) => self.hear(event),
+                Happened::Deadline => {
+                    let last_output = around.last_output();
+                    return Event::Deadline { at: self.ports.clock.awake(), last_output };
+                }
             }
         }
     }
 
-    /// Reads what was asked since the bell was last rung.
-    fn hear(&mut self) {
+    pub(super) fn heard_of_target(&mut self, event: RunEvent) -> Event {
+        let at = self.ports.clock.awake();
+        match event {
+            RunEvent::Started => Event::Started { at },
+            RunEvent::Emptied => Event::Emptied,
+            RunEvent::Exited { exit, usage } => {
+                let left = self.running.as_mut().map(|running| running.members()).unwrap_or_default();
+                Event::Exited { seen: Seen { exit, usage, at }, left }
+            }
+        }
+    }
+
+    /// Notes what an event around the target means for the job.
+    pub(super) fn hear(&mut self, event: OutsideEvent) {
+        let at = self.ports.clock.awake();
+        match event {
+            OutsideEvent::OverCap => self.events.push_back(Event::OverCap { at }),
+            OutsideEvent::Stop => {
+                let cause = Cause::Kill { by: KilledBy::System, reason: None };
+                let grace = Duration::from_millis(self.limits().grace_ms);
+                self.events.push_back(Event::Asked { cause, grace, at });
+            }
+            OutsideEvent::Bell => self.read_requests(),
+        }
+    }
+
+    /// Reads the requests to end the job that are new.
+    pub(super) fn read_requests(&mut self) {
         let kills = match self.ports.store.kills(&self.id, self.heard) {
             Ok(kills) => kills,
             Err(error) => return self.note(&format!("what was asked cannot be read: {error}")),
@@ -266,138 +204,17 @@ impl<'a> Supervisor<'a> {
         (self.meanwhile)(&self.id);
     }
 
-    fn claim(&mut self) -> Result<Publish, StoreError> {
-        // By blocking: a crowd of probes could refuse a try.
-        self.alive = self.ports.store.lock(&self.id, JobLock::Alive, LockMode::Exclusive, Wait::Block)?;
-        let me = self.ports.processes.me()?;
-        let begin = Begin::new(BegunBy::Supervisor(me), self.ports.clock.wall());
-        let published = self.ports.store.publish(&self.id, &Fact::Begin(begin), self.durability());
-        self.launching = None;
-        published
-    }
-
-    fn start(&mut self) -> Result<u32, StartError> {
-        let spec = self.spec.as_ref().expect("a job that was claimed has a spec");
-        let script = match &spec.command {
-            CommandLine::Argv(_) => None,
-            CommandLine::Shell { shell: text, program } => {
-                let script = self.executor.script(text, program.as_deref(), &spec.cwd)?;
-                let written = self.ports.store.write_script(&self.id, &script);
-                Some(written.map_err(|error| StartError {
-                    kind: StartErrorKind::Other,
-                    message: format!("the text for the shell could not be written: {error}"),
-                })?)
+    fn kill(&mut self) -> Option<Event> {
+        let running = self.running.as_mut()?;
+        let survivors = running.kill(SWEEP_WITHIN);
+        // The kill has reaped what it ended; that is reported at once or not at all.
+        let seen = match running.poll(Ready::NONE) {
+            Some(RunEvent::Exited { exit, usage }) => {
+                Some(Seen { exit, usage, at: self.ports.clock.awake() })
             }
+            _ => None,
         };
-        let log = self.ports.store.log_path(&self.id);
-        let answer = spec.answer.then(|| self.ports.store.answer_path(&self.id));
-        let running = self.executor.start(&StartRequest {
-            job: &self.id,
-            command: &spec.command,
-            cwd: &spec.cwd,
-            withhold: &spec.withhold,
-            answer: answer.as_deref(),
-            log: &log,
-            log_tail: &self.ports.store.log_tail_path(&self.id),
-            log_cap: spec.limits.log_cap,
-            script: script.as_deref(),
-            bell: &self.ports.store.bell_path(&self.id),
-        })?;
-        let pid = running.process().pid;
-        self.running = Some(running);
-        Ok(pid)
-    }
-
-    /// Records who the target is, and tells what it ends with.
-    fn record_target(&mut self) -> Option<String> {
-        let running = self.running.as_ref()?;
-        let detachment = running.detachment();
-        let target = Target {
-            format: FORMAT,
-            process: running.process().clone(),
-            at_ms: self.ports.clock.wall(),
-            survives: detachment.survives,
-            bound_to: detachment.bound_to.clone(),
-            extra: Extra::new(),
-        };
-        // The job runs; who looks for it without this finds it by its mark.
-        if let Err(error) = self.ports.store.publish(&self.id, &Fact::Target(target), self.durability()) {
-            self.note(&format!("the target could not be recorded: {error}"));
-        }
-        detachment.bound_to
-    }
-
-    /// Made while there is room: on a disk that is full by the end, it shows others that somebody is at the first
-    /// attempt.
-    fn make_first_lease_lock(&self) {
-        if self.spec.as_ref().is_some_and(|spec| !spec.sinks.is_empty()) {
-            let lock = self.ports.store.lock(&self.id, JobLock::Lease(1), LockMode::Exclusive, Wait::Try);
-            if let Err(error) = lock {
-                self.note(&format!("there is no room for a lock of the first attempt: {error}"));
-            }
-        }
-    }
-
-    /// Records the end, however long it takes: the result and the lock are kept until the disk takes it.
-    fn record_end(&mut self, ending: Ending, note: Option<String>) {
-        // Whatever becomes of the output, how the job ended is recorded.
-        let drained = catch_unwind(AssertUnwindSafe(|| self.running.as_mut().map(|running| running.drain())));
-        let end = self.end(ending, drained.ok().flatten().unwrap_or_default(), note);
-        let mut pause = RETRY_FIRST;
-        let mut noted = String::new();
-        loop {
-            match self.ports.store.publish(&self.id, &Fact::End(Box::new(end.clone())), self.durability()) {
-                Ok(Publish::New | Publish::Exists) => return,
-                // Somebody removed the folder: there is nothing left to record it in.
-                Err(error) if error.is_gone() => return,
-                Err(error) => {
-                    let line = format!("the end could not be recorded, trying again: {error}");
-                    // Said once, and not every few seconds for as long as a disk is full.
-                    if line != noted {
-                        self.note(&line);
-                        noted = line;
-                    }
-                }
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(RETRY_MOST);
-        }
-    }
-
-    /// Works the answer out, if there is to be one, before anybody learns that there is nothing more to come. Best
-    /// effort: whoever looks at the job after us does it as well.
-    fn record_answer(&self) {
-        if self.spec.as_ref().is_some_and(|spec| spec.answer)
-            && let Err(error) = answer::record(self.ports, &self.id)
-        {
-            self.note(&format!("the answer could not be recorded: {error}"));
-        }
-    }
-
-    fn end(&self, ending: Ending, output: Output, note: Option<String>) -> End {
-        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        let what_became = match self.limits().leftovers {
-            Leftovers::Kill => "ended with it",
-            Leftovers::Keep => "kept",
-        };
-        let left_behind = match ending.left_behind {
-            0 => None,
-            1 => Some(format!("1 process that it left behind was {what_became}")),
-            n => Some(format!("{n} processes that it left behind were {what_became}")),
-        };
-        // An end that nobody asked for.
-        let by_itself = matches!(ending.outcome, Outcome::Exited { .. } | Outcome::Signaled { .. });
-        let suspicion = self.running.as_ref().filter(|_| by_itself).and_then(|running| running.suspicion());
-        let seen: Vec<_> = suspicion.into_iter().chain(left_behind).collect();
-        End {
-            ran_ms: ending.ran.map(millis),
-            usage: ending.usage,
-            output,
-            survivors: ending.survivors,
-            note: note.or_else(|| (!seen.is_empty()).then(|| seen.join("; "))),
-            at: Some(self.ports.clock.stamp()),
-            ..End::new(ending.outcome, self.ports.clock.wall())
-        }
+        Some(Event::Killed { seen, survivors })
     }
 
     /// The supervisor itself has failed: ends the job and says so.
@@ -409,9 +226,10 @@ impl<'a> Supervisor<'a> {
             return;
         }
         let survivors = self.running.as_mut().map_or_else(Vec::new, |running| {
-            let target = running.process().clone();
+            let target = running.handle().process();
             // A target that caused the failure may cause it again; then it is not known to be gone.
-            catch_unwind(AssertUnwindSafe(|| running.force(SWEEP_WITHIN))).unwrap_or_else(|_| vec![target])
+            let killed = catch_unwind(AssertUnwindSafe(|| running.kill(SWEEP_WITHIN)));
+            killed.unwrap_or_else(|_| target.into_iter().collect())
         });
         let unseen = || Ending::of(Outcome::Lost { reason: LostReason::SupervisorDied });
         let ending = self.state.known_ending().unwrap_or_else(unseen);
@@ -431,15 +249,15 @@ impl<'a> Supervisor<'a> {
         let _ = reconcile::job(self.ports, &self.id);
     }
 
-    fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> Limits {
         self.spec.as_ref().map(|spec| spec.limits).unwrap_or_default()
     }
 
-    fn durability(&self) -> Durability {
+    pub(super) fn durability(&self) -> Durability {
         self.spec.as_ref().map(|spec| spec.durability).unwrap_or_default()
     }
 
-    fn note(&self, line: &str) {
+    pub(super) fn note(&self, line: &str) {
         // Nobody watches a supervisor's terminal, and a disk that is full cannot take this either.
         let _ = self.ports.store.note(&self.id, &format!("{} {line}", self.ports.clock.wall()));
     }
@@ -459,9 +277,14 @@ impl std::fmt::Debug for Supervisor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::port::disk::Publish;
+    use hearback_core::port::executor::Executors;
+    use hearback_core::port::process::LaunchSignal;
     use hearback_core::port::record::{FactStore, JobFiles};
-    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, Script, sample};
-    use hearback_core::{Exit, Facts, JobState, LockView, fold};
+    use hearback_core::testing::{
+        FakeClock, FakeExecutor, FakeProcesses, FakeStore, FakeSurround, Heard, Script, sample,
+    };
+    use hearback_core::{ExecutorName, Exit, Fact, Facts, JobState, LockView, fold};
 
     /// A launcher that says one word and keeps the answer.
     struct FakeWire(LaunchSignal, Vec<LaunchAnswer>);
@@ -480,28 +303,48 @@ mod tests {
         script: Script,
         facts: Option<Facts>,
     ) -> (FakeStore, FakeExecutor, Vec<LaunchAnswer>) {
+        supervise_in(&FakeSurround::default(), word, script, facts)
+    }
+
+    fn supervise_in(
+        surround: &FakeSurround,
+        word: LaunchSignal,
+        script: Script,
+        facts: Option<Facts>,
+    ) -> (FakeStore, FakeExecutor, Vec<LaunchAnswer>) {
         let store = FakeStore::default();
         let id = sample::id(1);
-        let launched = Facts { spec: Read::Present(sample::unowned(&id)), ..Facts::default() };
-        store.put(&id, facts.unwrap_or(launched));
-        let ports = Ports::new(store.clone(), FakeProcesses::default(), FakeClock::default());
-        let executor = FakeExecutor::default();
-        *executor.0.lock().unwrap() = script;
+        store.put(&id, facts.unwrap_or(launched()));
+        let executor = FakeExecutor::plays(script);
+        let executors = Executors::local(executor.clone());
+        let ports = Ports::new(store.clone(), FakeProcesses::default(), FakeClock::default(), executors);
         let mut wire = FakeWire(word, vec![]);
-        Supervisor::new(&ports, &executor, &mut wire, &|_| {}, id).run();
+        Supervisor::new(&ports, surround, &mut wire, &|_| {}, id).run();
         (store, executor, wire.1)
+    }
+
+    fn launched() -> Facts {
+        Facts { spec: Read::Present(sample::unowned(&sample::id(1))), ..Facts::default() }
+    }
+
+    fn outcome(store: &FakeStore) -> Outcome {
+        store.facts(&sample::id(1)).end.present().unwrap().outcome.clone()
     }
 
     fn exits(code: u32) -> Script {
         let exit = Exit::Exited { code };
-        Script { events: [RunEvent::Exited { exit, usage: None }].into(), ..Script::default() }
+        let events = [RunEvent::Exited { exit, usage: None }].into();
+        Script { events, prints: b"hello".into(), ..Script::default() }
     }
 
     #[test]
     fn a_job_is_run_recorded_answered_and_settled() {
         let (store, executor, answers) = supervise(LaunchSignal::Durable, exits(3), None);
-        assert_eq!(answers, [LaunchAnswer::Started { pid: 101, bound_to: Some("fake.service".into()) }]);
-        assert_eq!(executor.0.lock().unwrap().calls, ["start"]);
+        assert_eq!(
+            answers,
+            [LaunchAnswer::Started { pid: Some(101), bound_to: Some("fake.service".into()) }]
+        );
+        assert_eq!(executor.calls(), ["start"]);
         let facts = store.facts(&sample::id(1));
         let end = facts.end.present().unwrap();
         assert_eq!(end.outcome, Outcome::Exited { code: 3 });
@@ -521,14 +364,14 @@ mod tests {
         {
             let (_, executor, answers) = supervise(word, exits(0), Some(facts.clone()));
             assert_eq!(answers, told);
-            assert!(executor.0.lock().unwrap().calls.is_empty());
+            assert!(executor.calls().is_empty());
         }
     }
 
     #[test]
     fn a_job_whose_launcher_is_gone_is_run_unless_somebody_launches_it_again() {
         let (store, executor, _) = supervise(LaunchSignal::Gone, exits(3), None);
-        assert_eq!(executor.0.lock().unwrap().calls, ["start"]);
+        assert_eq!(executor.calls(), ["start"]);
         assert!(store.facts(&sample::id(1)).end.present().is_some());
 
         let (store, id) = (FakeStore::default(), sample::id(1));
@@ -537,11 +380,13 @@ mod tests {
         let late = std::thread::spawn({
             let store = store.clone();
             move || {
-                let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default());
                 let executor = FakeExecutor::default();
+                let executors = Executors::local(executor.clone());
+                let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default(), executors);
                 let mut wire = FakeWire(LaunchSignal::Gone, vec![]);
-                Supervisor::new(&ports, &executor, &mut wire, &|_| {}, sample::id(1)).run();
-                executor.0.lock().unwrap().calls.len()
+                let surround = FakeSurround::default();
+                Supervisor::new(&ports, &surround, &mut wire, &|_| {}, sample::id(1)).run();
+                executor.calls().len()
             }
         });
         // The supervisor of the second launch begins before its launcher lets go.
@@ -555,15 +400,15 @@ mod tests {
     fn a_folder_without_a_spec_is_no_job() {
         let (store, executor, answers) = supervise(LaunchSignal::Gone, exits(0), Some(Facts::default()));
         assert!(answers.is_empty());
-        assert!(executor.0.lock().unwrap().calls.is_empty());
+        assert!(executor.calls().is_empty());
         assert!(store.facts(&sample::id(1)).begin.is_absent());
     }
 
     #[test]
     fn a_supervisor_that_fails_ends_the_job_and_invents_no_exit() {
-        let script = Script { leftovers: vec![sample::process(101)], force_works: true, ..Script::default() };
+        let script = Script { leftovers: vec![sample::process(101)], kill_works: true, ..Script::default() };
         let (store, executor, _) = supervise(LaunchSignal::Durable, script, None);
-        assert_eq!(executor.0.lock().unwrap().calls, ["start", "force"]);
+        assert_eq!(executor.calls(), ["start", "kill"]);
         let facts = store.facts(&sample::id(1));
         let end = facts.end.present().unwrap();
         assert_eq!(end.outcome, Outcome::Lost { reason: LostReason::SupervisorDied });
@@ -573,10 +418,53 @@ mod tests {
 
     #[test]
     fn a_supervisor_that_fails_after_the_exit_still_tells_it() {
-        let script = Script { leftovers: vec![sample::process(102)], force_works: true, ..exits(7) };
+        let script = Script { leftovers: vec![sample::process(102)], kill_works: true, ..exits(7) };
         let (store, ..) = supervise(LaunchSignal::Durable, script, None);
         let facts = store.facts(&sample::id(1));
         let JobState::Ended { outcome, .. } = fold(&facts, LockView::FREE).state else { panic!("not ended") };
         assert_eq!(outcome, Outcome::Exited { code: 7 });
+    }
+
+    #[test]
+    fn a_kill_that_comes_before_the_target_is_heard_and_nothing_runs() {
+        let kills = vec![(1, Read::Present(sample::kill()))];
+        let facts = Facts { kills, ..launched() };
+        let (store, executor, answers) = supervise(LaunchSignal::Durable, exits(0), Some(facts));
+        assert!(executor.calls().is_empty(), "nothing was started");
+        assert_eq!(answers, [LaunchAnswer::Killed]);
+        assert!(matches!(outcome(&store), Outcome::Killed { exit: None, .. }));
+
+        let stop = FakeSurround::hears([Heard::Event(OutsideEvent::Stop)]);
+        let (store, executor, answers) = supervise_in(&stop, LaunchSignal::Durable, exits(0), None);
+        assert!(executor.calls().is_empty(), "a system that shuts down starts nothing");
+        assert_eq!(answers, [LaunchAnswer::Killed]);
+        assert!(matches!(outcome(&store), Outcome::Killed { by: KilledBy::System, .. }));
+    }
+
+    #[test]
+    fn a_system_that_shuts_down_terminates_the_tree_then_kills_it() {
+        let script = Script { leftovers: vec![sample::process(101)], ..Script::default() };
+        let heard = [Heard::Deadline, Heard::Event(OutsideEvent::Stop), Heard::Deadline];
+        let (store, executor, _) =
+            supervise_in(&FakeSurround::hears(heard), LaunchSignal::Durable, script, None);
+        assert_eq!(executor.calls(), ["start", "terminate", "kill"]);
+        let facts = store.facts(&sample::id(1));
+        assert_eq!(facts.end.present().unwrap().survivors, [sample::process(101)]);
+    }
+
+    #[test]
+    fn what_cannot_be_surrounded_or_has_no_executor_fails_to_start() {
+        let refuse = FakeSurround { refuse: true, ..FakeSurround::default() };
+        let (store, executor, answers) = supervise_in(&refuse, LaunchSignal::Durable, exits(0), None);
+        assert!(executor.calls().is_empty());
+        assert!(matches!(outcome(&store), Outcome::FailedToStart { .. }));
+        assert!(matches!(&answers[..], [LaunchAnswer::FailedToStart { .. }]));
+
+        let executor = ExecutorName::parse("elsewhere").unwrap();
+        let spec = Spec { executor, ..sample::unowned(&sample::id(1)) };
+        let facts = Facts { spec: Read::Present(spec), ..Facts::default() };
+        let (store, ..) = supervise(LaunchSignal::Durable, exits(0), Some(facts));
+        let Outcome::FailedToStart { error } = outcome(&store) else { panic!("{:?}", outcome(&store)) };
+        assert!(error.message.contains("no executor named `elsewhere`"), "{error}");
     }
 }

@@ -3,6 +3,8 @@
 //! [`step()`] decides and does nothing; [`Supervisor`] does what it says and tells it what happened.
 
 mod drive;
+mod record;
+mod start;
 mod step;
 
 pub use drive::Supervisor;

@@ -16,8 +16,12 @@ pub enum State {
     Waiting,
     /// Asking for the job: somebody may have declared it abandoned.
     Claiming,
+    /// Hanging the bell, listening and opening the log. From here on a request to end the job is heard.
+    Preparing,
     /// Starting the target.
     Starting,
+    /// The executor has accepted the target, which may still wait for its turn there. No limit counts.
+    Accepted,
     /// The target runs.
     Running {
         /// When it was started, on the awake clock.
@@ -30,8 +34,8 @@ pub enum State {
         /// When asking turns into forcing, on the awake clock.
         deadline: Duration,
     },
-    /// The tree is being forced.
-    Forcing {
+    /// The tree is being killed.
+    Killing {
         /// What is known so far.
         end: Known,
     },
@@ -93,6 +97,11 @@ pub struct Known {
 }
 
 impl Known {
+    /// The end of a target that is there, or was about to be, for a cause.
+    fn caused(cause: Cause, since: Duration) -> Self {
+        Self { since, cause: Some(cause), seen: None, left_behind: 0 }
+    }
+
     /// The cause is what was acted on, and what was then seen is kept beside it.
     fn ending(self, survivors: Vec<ProcessIdentity>) -> Ending {
         let exit = self.seen.map(|seen| seen.exit);
@@ -148,12 +157,14 @@ pub enum Event {
     Claimed(Publish),
     /// hearback could not do its part before anything ran.
     Unable(String),
+    /// What surrounds the target is there.
+    Surrounded,
+    /// The executor has accepted the target.
+    Accepted,
     /// The target runs.
     Started {
         /// Since when, on the awake clock.
         at: Duration,
-        /// Its pid, for people.
-        pid: u32,
     },
     /// The target could not be started.
     StartFailed(StartError),
@@ -187,11 +198,11 @@ pub enum Event {
         /// When the job last printed anything, on the awake clock.
         last_output: Duration,
     },
-    /// Force was used.
-    Forced {
+    /// The tree was killed.
+    Killed {
         /// How the main process ended, if that was not known before.
         seen: Option<Seen>,
-        /// Who would not end.
+        /// What is not gone.
         survivors: Vec<ProcessIdentity>,
     },
 }
@@ -203,17 +214,16 @@ pub enum Action {
     FlushSpec,
     /// Take the alive lock and publish the begin.
     Claim,
+    /// Hang the bell, listen for requests to stop, and open the log.
+    Surround,
     /// Start the target.
     Start,
-    /// Record the target, and answer that it runs.
-    Announce {
-        /// Its pid, for people.
-        pid: u32,
-    },
-    /// Ask the tree to end.
-    Ask,
-    /// End it by force.
-    Force,
+    /// Record the target, and answer that it was started.
+    Announce,
+    /// Request the tree to terminate.
+    Terminate,
+    /// Kill the tree.
+    Kill,
     /// Record the end.
     End(Ending),
     /// Go on taking the output of what was left behind.
@@ -222,6 +232,8 @@ pub enum Action {
     Drain,
     /// Answer that the target could not be started; its end is recorded.
     AnswerFailed(StartError),
+    /// Answer that the job was killed before its target was started; its end is recorded.
+    AnswerKilled,
     /// Answer that nothing runs, because hearback could not do its part.
     Refuse(String),
     /// Answer that somebody else had decided about the job already.
@@ -240,22 +252,33 @@ pub fn step(limits: &Limits, state: State, event: Event) -> (State, Vec<Action>)
         (State::Waiting, Event::LaunchSignal(LaunchSignal::Failed)) => (State::Over, vec![]),
         (State::Waiting | State::Claiming, Event::Unable(why)) => (State::Over, vec![Action::Refuse(why)]),
 
-        (State::Claiming, Event::Claimed(Publish::New)) => (State::Starting, vec![Action::Start]),
+        (State::Claiming, Event::Claimed(Publish::New)) => (State::Preparing, vec![Action::Surround]),
         (State::Claiming, Event::Claimed(Publish::Exists)) => (State::Over, vec![Action::AnswerTaken]),
 
-        (State::Starting, Event::Started { at, pid }) => {
-            (State::Running { since: at }, vec![Action::Announce { pid }])
+        (State::Preparing, Event::Surrounded) => (State::Starting, vec![Action::Start]),
+        // Nothing has run, and nothing will.
+        (State::Preparing, Event::Asked { cause, at, .. }) => {
+            let ending = Known::caused(cause, at).ending(vec![]);
+            (State::Over, vec![Action::End(ending), Action::AnswerKilled])
         }
-        (State::Starting, Event::StartFailed(error)) => {
+        (State::Preparing | State::Starting, Event::StartFailed(error)) => {
             let ending = Ending::of(Outcome::FailedToStart { error: error.clone() });
             (State::Over, vec![Action::End(ending), Action::AnswerFailed(error)])
+        }
+
+        (State::Starting, Event::Accepted) => (State::Accepted, vec![Action::Announce]),
+        (State::Accepted, Event::Started { at }) => (State::Running { since: at }, vec![]),
+        (State::Accepted, Event::Asked { cause, grace, at }) => ask(Known::caused(cause, at), grace, at),
+        (State::Accepted, Event::Exited { seen, left }) => {
+            let since = seen.at;
+            exited(limits, Known { since, cause: None, seen: Some(seen), left_behind: left.len() }, left)
         }
 
         (State::Running { since }, Event::Exited { seen, left }) => {
             exited(limits, Known { since, cause: None, seen: Some(seen), left_behind: left.len() }, left)
         }
         (State::Running { since }, Event::Asked { cause, grace, at }) => {
-            ask(Known { since, cause: Some(cause), seen: None, left_behind: 0 }, grace, at)
+            ask(Known::caused(cause, since), grace, at)
         }
         (State::Running { since }, Event::Deadline { at, last_output }) => {
             over_limit(limits, since, limits.exceeded(since, last_output, at), at)
@@ -278,9 +301,9 @@ pub fn step(limits: &Limits, state: State, event: Event) -> (State, Vec<Action>)
             (State::Ending { end, deadline: deadline.min(at + grace) }, vec![])
         }
         (State::Ending { end, .. }, Event::Emptied) => (State::Over, vec![Action::End(end.ending(vec![]))]),
-        (State::Ending { end, .. }, Event::Deadline { .. }) => (State::Forcing { end }, vec![Action::Force]),
+        (State::Ending { end, .. }, Event::Deadline { .. }) => (State::Killing { end }, vec![Action::Kill]),
 
-        (State::Forcing { end }, Event::Forced { seen, survivors }) => {
+        (State::Killing { end }, Event::Killed { seen, survivors }) => {
             let end = Known { seen: end.seen.or(seen), ..end };
             (State::Over, vec![Action::End(end.ending(survivors))])
         }
@@ -305,17 +328,17 @@ fn exited(limits: &Limits, end: Known, left: Vec<ProcessIdentity>) -> (State, Ve
 }
 
 fn over_limit(limits: &Limits, since: Duration, cause: Option<Cause>, at: Duration) -> (State, Vec<Action>) {
-    if cause.is_none() {
-        return (State::Running { since }, vec![]);
+    match cause {
+        None => (State::Running { since }, vec![]),
+        Some(cause) => ask(Known::caused(cause, since), Duration::from_millis(limits.grace_ms), at),
     }
-    ask(Known { since, cause, seen: None, left_behind: 0 }, Duration::from_millis(limits.grace_ms), at)
 }
 
 fn ask(end: Known, grace: Duration, at: Duration) -> (State, Vec<Action>) {
     if grace.is_zero() {
-        return (State::Forcing { end }, vec![Action::Force]);
+        return (State::Killing { end }, vec![Action::Kill]);
     }
-    (State::Ending { end, deadline: at + grace }, vec![Action::Ask])
+    (State::Ending { end, deadline: at + grace }, vec![Action::Terminate])
 }
 
 /// Limits on the awake clock.
@@ -327,7 +350,8 @@ trait Exceeded {
 impl Exceeded for Limits {
     fn deadline(&self, since: Duration, last_output: Duration) -> Option<Duration> {
         let hard = self.timeout_ms.map(|limit| since.saturating_add(Duration::from_millis(limit)));
-        let idle = self.idle_timeout_ms.map(|limit| last_output.saturating_add(Duration::from_millis(limit)));
+        let quiet_since = last_output.max(since);
+        let idle = self.idle_timeout_ms.map(|limit| quiet_since.saturating_add(Duration::from_millis(limit)));
         hard.into_iter().chain(idle).min()
     }
 
@@ -338,7 +362,7 @@ impl Exceeded for Limits {
         if let Some(limit_ms) = over(self.timeout_ms, since) {
             return Some(Cause::Timeout { limit_ms });
         }
-        over(self.idle_timeout_ms, last_output).map(|limit_ms| Cause::Idle { limit_ms })
+        over(self.idle_timeout_ms, last_output.max(since)).map(|limit_ms| Cause::Idle { limit_ms })
     }
 }
 
@@ -355,7 +379,7 @@ impl State {
     /// What would have to be recorded if the supervisor failed now: never an exit that was not seen.
     pub fn known_ending(&self) -> Option<Ending> {
         match self {
-            Self::Ending { end, .. } | Self::Forcing { end } => Some(end.clone().ending(Vec::new())),
+            Self::Ending { end, .. } | Self::Killing { end } => Some(end.clone().ending(Vec::new())),
             _ => None,
         }
     }
@@ -412,17 +436,22 @@ mod tests {
         Outcome::Killed { by: KilledBy::Person, reason: None, exit }
     }
 
-    fn until_running() -> [Event; 3] {
+    fn until_accepted() -> [Event; 4] {
         [
             Event::LaunchSignal(LaunchSignal::Durable),
             Event::Claimed(Publish::New),
-            Event::Started { at: seconds(2), pid: 101 },
+            Event::Surrounded,
+            Event::Accepted,
         ]
     }
 
+    fn until_running() -> impl Iterator<Item = Event> {
+        until_accepted().into_iter().chain([Event::Started { at: seconds(2) }])
+    }
+
     fn after_start(limits: &Limits, events: impl IntoIterator<Item = Event>) -> (State, Vec<Action>) {
-        let (state, mut actions) = run_with(limits, until_running().into_iter().chain(events));
-        actions.drain(..3);
+        let (state, mut actions) = run_with(limits, until_running().chain(events));
+        actions.drain(..4);
         (state, actions)
     }
 
@@ -433,12 +462,12 @@ mod tests {
 
     #[test]
     fn the_plain_life_of_a_job() {
-        let (state, actions) = run(until_running().into_iter().chain([exited(vec![])]));
+        let (state, actions) = run(until_running().chain([exited(vec![])]));
         assert_eq!(state, State::Over);
         let ending = Ending { ran: Some(seconds(10)), ..Ending::of(Outcome::Exited { code: 3 }) };
         assert_eq!(
             actions,
-            [Action::Claim, Action::Start, Action::Announce { pid: 101 }, Action::End(ending)]
+            [Action::Claim, Action::Surround, Action::Start, Action::Announce, Action::End(ending)]
         );
     }
 
@@ -455,20 +484,44 @@ mod tests {
     #[test]
     fn a_failed_start_is_recorded_before_it_is_answered() {
         let error = StartError { kind: StartErrorKind::NotFound, message: "no".into() };
-        let (state, actions) = run([
-            Event::LaunchSignal(LaunchSignal::Durable),
-            Event::Claimed(Publish::New),
-            Event::StartFailed(error.clone()),
-        ]);
-        assert_eq!(state, State::Over);
         let ending = Ending::of(Outcome::FailedToStart { error: error.clone() });
-        assert_eq!(actions[2..], [Action::End(ending), Action::AnswerFailed(error)]);
+        // Whether the executor refuses, or its surroundings cannot be made.
+        for before in [2, 3] {
+            let failed = [Event::StartFailed(error.clone())];
+            let (state, actions) = run(until_accepted().into_iter().take(before).chain(failed));
+            assert_eq!(state, State::Over);
+            let answer = Action::AnswerFailed(error.clone());
+            assert_eq!(actions[before..], [Action::End(ending.clone()), answer]);
+        }
+    }
+
+    #[test]
+    fn a_job_that_is_killed_before_its_start_never_runs() {
+        let events = until_accepted().into_iter().take(2).chain([asked(5, 1), Event::Surrounded]);
+        let (state, actions) = run(events);
+        assert_eq!(state, State::Over);
+        let ending = Ending::of(killed(None));
+        assert_eq!(actions[2..], [Action::End(ending), Action::AnswerKilled]);
+    }
+
+    #[test]
+    fn a_target_that_waits_for_its_turn_elsewhere_hears_a_kill_and_has_no_limit_yet() {
+        let limits = Limits { timeout_ms: Some(1), idle_timeout_ms: Some(1), ..NONE };
+        let (state, _) = run_with(&limits, until_accepted());
+        assert_eq!(state.deadline(&limits, Duration::ZERO), None);
+        let (ending, actions) = step(&limits, state.clone(), asked(5, 10));
+        assert_eq!(
+            (ending.deadline(&limits, Duration::ZERO), actions),
+            (Some(seconds(15)), vec![Action::Terminate])
+        );
+        let (_, actions) = step(&limits, state, exited(vec![]));
+        assert_eq!(the_end(&actions).outcome, Outcome::Exited { code: 3 });
     }
 
     #[test]
     fn leftovers_are_asked_then_forced_then_named() {
         let (state, actions) = after_start(&NONE, [exited(vec![sample::process(7)])]);
-        assert_eq!(actions, [Action::Ask]);
+        assert_eq!(actions, [Action::Terminate]);
         assert_eq!(state.deadline(&NONE, Duration::ZERO), Some(seconds(17)));
 
         let (over, actions) = step(&NONE, state.clone(), Event::Emptied);
@@ -477,9 +530,9 @@ mod tests {
 
         let deadline = Event::Deadline { at: seconds(17), last_output: Duration::ZERO };
         let (forcing, actions) = step(&NONE, state, deadline);
-        assert_eq!(actions, [Action::Force]);
+        assert_eq!(actions, [Action::Kill]);
         let survivors = vec![sample::process(7)];
-        let (_, actions) = step(&NONE, forcing, Event::Forced { seen: None, survivors: survivors.clone() });
+        let (_, actions) = step(&NONE, forcing, Event::Killed { seen: None, survivors: survivors.clone() });
         assert_eq!(the_end(&actions).survivors, survivors);
         assert_eq!(the_end(&actions).outcome, Outcome::Exited { code: 3 }, "leftovers change no outcome");
     }
@@ -497,7 +550,7 @@ mod tests {
     #[test]
     fn a_kill_asks_then_forces_and_keeps_what_was_seen() {
         let (state, actions) = after_start(&NONE, [asked(5, 10)]);
-        assert_eq!(actions, [Action::Ask]);
+        assert_eq!(actions, [Action::Terminate]);
         assert_eq!(state.deadline(&NONE, Duration::ZERO), Some(seconds(15)));
         // A second request is only more urgent.
         let (state, actions) = step(&NONE, state, asked(1, 11));
@@ -507,15 +560,15 @@ mod tests {
         assert_eq!(the_end(&actions).outcome, killed(Some(Exit::Exited { code: 3 })));
 
         let (state, _) = step(&NONE, state, Event::Deadline { at: seconds(12), last_output: seconds(2) });
-        let (_, actions) = step(&NONE, state, Event::Forced { seen: None, survivors: vec![] });
+        let (_, actions) = step(&NONE, state, Event::Killed { seen: None, survivors: vec![] });
         assert_eq!(the_end(&actions).outcome, killed(None), "an exit that was not seen is not invented");
-        assert_eq!(after_start(&NONE, [asked(0, 10)]).1, [Action::Force], "no grace, no asking");
+        assert_eq!(after_start(&NONE, [asked(0, 10)]).1, [Action::Kill], "no grace, no asking");
     }
 
     #[test]
     fn an_exit_that_was_seen_before_a_kill_is_an_exit() {
         let (state, actions) = after_start(&NONE, [exited(vec![sample::process(7)]), asked(0, 13)]);
-        assert_eq!(actions, [Action::Ask]);
+        assert_eq!(actions, [Action::Terminate]);
         let (_, actions) = step(&NONE, state, Event::Emptied);
         assert_eq!(the_end(&actions).outcome, Outcome::Exited { code: 3 });
     }
@@ -539,7 +592,7 @@ mod tests {
         let (state, actions) = step(&limits, state, at(7, 6));
         assert_eq!(actions, [], "it has printed meanwhile");
         let (idle, actions) = step(&limits, state.clone(), at(11, 6));
-        assert_eq!(actions, [Action::Ask]);
+        assert_eq!(actions, [Action::Terminate]);
         let (_, actions) = step(&limits, idle, exited(vec![]));
         let exit = Some(Exit::Exited { code: 3 });
         assert_eq!(the_end(&actions).outcome, Outcome::IdleTimedOut { limit_ms: 5_000, exit });
@@ -557,7 +610,10 @@ mod tests {
 
         let kill = Limits { over_cap: OverCap::Kill, ..trim };
         let (state, actions) = after_start(&kill, [over()]);
-        assert_eq!((state.deadline(&kill, seconds(9)), actions), (Some(seconds(14)), vec![Action::Ask]));
+        assert_eq!(
+            (state.deadline(&kill, seconds(9)), actions),
+            (Some(seconds(14)), vec![Action::Terminate])
+        );
         let (_, actions) = step(&kill, state, exited(vec![]));
         let by = KilledBy::OutputLimit;
         let reason = Some("it printed more than 1048576 bytes".into());
@@ -570,7 +626,7 @@ mod tests {
         let events = [
             Event::LaunchSignal(LaunchSignal::Durable),
             Event::Claimed(Publish::New),
-            Event::Started { at: Duration::ZERO, pid: 1 },
+            Event::Started { at: Duration::ZERO },
             exited(vec![]),
             exited(vec![sample::process(7)]),
             asked(0, 3),
@@ -578,7 +634,7 @@ mod tests {
             Event::OverCap { at: seconds(3) },
             Event::Emptied,
             Event::Deadline { at: seconds(99), last_output: Duration::ZERO },
-            Event::Forced { seen: Some(seen(4)), survivors: vec![] },
+            Event::Killed { seen: Some(seen(4)), survivors: vec![] },
         ];
         // Every sequence of five after the target runs, with every kind of limits.
         let n = events.len();

@@ -1,22 +1,24 @@
 //! Targets on this machine: started in a session of their own, reaped by their only parent.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hearback_core::port::executor::{ANSWER_VARIABLE, Detachment, RunEvent, Running, StartRequest};
-use hearback_core::{Exit, JobId, Output, ProcessIdentity, StartError, StartErrorKind, Usage};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use hearback_core::port::surroundings::{Ready, Sources};
+use hearback_core::{Exit, ProcessIdentity, StartError, StartErrorKind, TargetHandle, Usage};
 
-use super::bell::Bell;
 #[cfg(target_os = "linux")]
 use super::oom::Counter;
 use super::pump::Pump;
 use super::signals::{self, SignalWatch};
-use super::{clock, identity, text, tree, unit};
+use super::surroundings::{poll, source};
+use super::tree::Tree;
+use super::{identity, text, tree, unit};
 use crate::program::{self, Invocation};
 use crate::{JOB_MARK, SUPERVISOR_MARK};
 
@@ -35,7 +37,7 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     }
     let invocation = program::resolve(request.command, &cwd, request.script)?;
     let prepared = prepare(request).map_err(|error| other("cannot prepare to run", &error))?;
-    let Prepared { pump, writer, watch, bell } = prepared;
+    let Prepared { pump, writer, children } = prepared;
     #[cfg(target_os = "linux")]
     let oom = Counter::new();
     let pid = spawn(&invocation, &cwd, request, &writer)?;
@@ -48,29 +50,17 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
         scope: identity::scope(),
     });
     Ok(Box::new(LocalRunning {
-        job: request.job.clone(),
-        process,
-        #[cfg(target_os = "linux")]
-        leader: handle_of(pid),
+        handle: TargetHandle::of_process(&process),
+        tree: Rc::new(Tree::new(request.job.clone(), process)),
         #[cfg(target_os = "linux")]
         oom,
         pump,
-        watch,
-        bell,
-        rung: false,
+        children,
         exit: None,
-        stage: Stage::Alive,
+        stage: Stage::Accepted,
         childless: false,
         look: true,
-        settled_down: false,
     }))
-}
-
-/// A handle on a child that nobody has reaped yet.
-#[cfg(target_os = "linux")]
-fn handle_of(child: u32) -> Option<std::os::fd::OwnedFd> {
-    use rustix::process::{Pid, PidfdFlags, pidfd_open};
-    pidfd_open(Pid::from_raw(i32::try_from(child).ok()?)?, PidfdFlags::empty()).ok()
 }
 
 fn other(what: &str, error: &io::Error) -> StartError {
@@ -81,15 +71,14 @@ fn other(what: &str, error: &io::Error) -> StartError {
 struct Prepared {
     pump: Pump,
     writer: io::PipeWriter,
-    watch: SignalWatch,
-    bell: Bell,
+    children: SignalWatch,
 }
 
 fn prepare(request: &StartRequest<'_>) -> io::Result<Prepared> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_child_subreaper(true)?;
-    let (pump, writer) = Pump::new(request.log, request.log_tail, request.log_cap)?;
-    Ok(Prepared { pump, writer, watch: SignalWatch::new()?, bell: Bell::hang(request.bell)? })
+    let (pump, writer) = Pump::new(Arc::clone(request.output))?;
+    Ok(Prepared { pump, writer, children: SignalWatch::children()? })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
@@ -153,51 +142,40 @@ fn prepare_target(supervisor: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Where the sources of a target are in their list.
+const CHILDREN: usize = 0;
+const OUTPUT: usize = 1;
+
 /// How far a target is.
 #[derive(PartialEq, Eq)]
 enum Stage {
+    /// It runs, which has not been reported.
+    Accepted,
     Alive,
-    /// Its exit has been told.
+    /// Its exit has been reported.
     Exited,
-    /// That nothing is left has been told.
+    /// That nothing is left has been reported.
     Empty,
 }
 
 struct LocalRunning {
-    job: JobId,
-    process: ProcessIdentity,
-    /// The target, which leads its group; a handle is not reused as a pid is.
-    #[cfg(target_os = "linux")]
-    leader: Option<std::os::fd::OwnedFd>,
+    handle: TargetHandle,
+    tree: Rc<Tree>,
     #[cfg(target_os = "linux")]
     oom: Option<Counter>,
     pump: Pump,
-    watch: SignalWatch,
-    bell: Bell,
-    /// The bell was rung since the last time it was told.
-    rung: bool,
+    children: SignalWatch,
     exit: Option<(Exit, Usage)>,
     stage: Stage,
     /// No child is left to wait for; where orphans come back to us, that means the whole tree.
     childless: bool,
     /// Something may have changed since the tree was last looked at.
     look: bool,
-    /// What the start needed has been given back.
-    settled_down: bool,
-}
-
-/// Starting a job takes more memory than watching one. Hundreds of supervisors may sleep side by side.
-fn give_memory_back() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: returns free pages of the allocator to the system, and touches nothing that is in use.
-    unsafe {
-        libc::malloc_trim(0)
-    };
 }
 
 impl Running for LocalRunning {
-    fn process(&self) -> &ProcessIdentity {
-        &self.process
+    fn handle(&self) -> &TargetHandle {
+        &self.handle
     }
 
     fn detachment(&self) -> Detachment {
@@ -206,65 +184,54 @@ impl Running for LocalRunning {
         Detachment { survives, bound_to: units.pop() }
     }
 
-    fn next(&mut self, deadline: Option<Duration>) -> RunEvent {
-        if !std::mem::replace(&mut self.settled_down, true) {
-            give_memory_back();
-        }
-        loop {
-            self.reap();
-            if self.stage == Stage::Alive
-                && let Some((exit, usage)) = self.exit
-            {
+    fn sources(&self) -> Sources<'_> {
+        let mut list = vec![source(&self.children)];
+        list.extend(self.pump.source());
+        #[cfg(target_os = "linux")]
+        let poll_within = None;
+        #[cfg(not(target_os = "linux"))]
+        let poll_within = (self.stage == Stage::Exited).then_some(LOOK_EVERY);
+        Sources { list, poll_within }
+    }
+
+    fn poll(&mut self, ready: Ready) -> Option<RunEvent> {
+        self.take_in(ready);
+        self.reap();
+        match self.stage {
+            Stage::Accepted => {
+                self.stage = Stage::Alive;
+                Some(RunEvent::Started)
+            }
+            Stage::Alive => {
+                let (exit, usage) = self.exit?;
                 self.stage = Stage::Exited;
-                return RunEvent::Exited { exit, usage: Some(usage) };
+                Some(RunEvent::Exited { exit, usage: Some(usage) })
             }
-            if self.stage == Stage::Exited && std::mem::take(&mut self.look) && self.members().is_empty() {
+            Stage::Exited => {
+                // Where orphans do not come back to us, nothing tells that the tree has changed.
+                let look = std::mem::take(&mut self.look) || cfg!(not(target_os = "linux"));
+                if !look || !self.members().is_empty() {
+                    return None;
+                }
                 self.stage = Stage::Empty;
-                return RunEvent::Emptied;
+                Some(RunEvent::Emptied)
             }
-            // An exit that was seen is told first: what comes after it did not cause it.
-            if self.watch.take_stop() {
-                return RunEvent::Stop;
-            }
-            if std::mem::take(&mut self.rung) {
-                return RunEvent::Bell;
-            }
-            if self.pump.take_over_cap() {
-                return RunEvent::OverCap;
-            }
-            let left = deadline.map(|deadline| deadline.saturating_sub(clock::awake()));
-            if left == Some(Duration::ZERO) {
-                return RunEvent::Deadline;
-            }
-            self.sleep(left);
+            Stage::Empty => None,
         }
     }
 
-    fn ask(&mut self) {
-        for who in self.members() {
-            // Gone meanwhile, or not ours to signal: what remains is seen at the next look.
-            let _ = tree::ask(&who);
-        }
+    fn terminate(&mut self) {
+        tree::terminate(&self.members());
     }
 
-    fn force(&mut self, within: Duration) -> Vec<ProcessIdentity> {
-        let (job, process) = (self.job.clone(), self.process.clone());
-        // Whoever is in the group cannot have started anybody unseen; the others are found one by one.
-        self.end_group();
-        let between = || {
-            self.sleep(Some(Duration::from_millis(5)));
+    fn kill(&mut self, within: Duration) -> Vec<ProcessIdentity> {
+        let tree = Rc::clone(&self.tree);
+        tree.kill(within, |pause| {
+            // Its output is still taken meanwhile.
+            let ready = poll(&self.sources().list, Some(pause));
+            self.take_in(ready);
             self.reap();
-            self.end_group();
-        };
-        match tree::force(&job, &process, within, between) {
-            Ok(report) => report.survivors,
-            // Nobody could be looked for, so nobody is known to be gone.
-            Err(_) => vec![process],
-        }
-    }
-
-    fn last_output(&self) -> Duration {
-        self.pump.last_output()
+        })
     }
 
     fn members(&mut self) -> Vec<ProcessIdentity> {
@@ -272,8 +239,8 @@ impl Running for LocalRunning {
         if self.childless && cfg!(target_os = "linux") {
             return Vec::new();
         }
-        let (job, process) = (self.job.clone(), self.process.clone());
-        tree::members(&job, &process, || self.reap()).unwrap_or_else(|_| vec![process])
+        let tree = Rc::clone(&self.tree);
+        tree.members(|| self.reap())
     }
 
     #[cfg(target_os = "linux")]
@@ -295,64 +262,19 @@ impl Running for LocalRunning {
         None
     }
 
-    fn drain(&mut self) -> Output {
-        self.pump.drain()
+    fn drain(&mut self) {
+        self.pump.drain();
     }
 }
 
 impl LocalRunning {
-    /// Ends the target's group at one stroke. The handle makes sure that it is that group, however long its leader
-    /// has been gone. Older kernels than 6.9 refuse.
-    #[cfg(target_os = "linux")]
-    fn end_group(&self) {
-        const PROCESS_GROUP: libc::c_uint = 4;
-        let Some(leader) = &self.leader else { return };
-        let (number, handle) = (libc::SYS_pidfd_send_signal, std::os::fd::AsRawFd::as_raw_fd(leader));
-        let nothing = std::ptr::null::<libc::siginfo_t>();
-        // SAFETY: the handle is open and ours, and a null pointer asks for the ordinary information.
-        unsafe { libc::syscall(number, handle, libc::SIGKILL, nothing, PROCESS_GROUP) };
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn end_group(&self) {}
-
-    /// Waits for output, a change among the children, or the end of `left`.
-    fn sleep(&mut self, left: Option<Duration>) {
-        #[cfg(not(target_os = "linux"))]
-        let left = if self.stage == Stage::Exited {
-            self.look = true;
-            Some(left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY)))
-        } else {
-            left
-        };
-        let timeout = match left {
-            None => PollTimeout::NONE,
-            // Rounded up, so that a deadline has passed when we wake; the longest sleep is 24 days, then one more.
-            Some(left) => {
-                let millis = left.as_nanos().div_ceil(1_000_000);
-                PollTimeout::try_from(i32::try_from(millis).unwrap_or(i32::MAX)).unwrap_or(PollTimeout::MAX)
-            }
-        };
-        let (changed, rung, printed) = {
-            let watched = [self.watch.as_fd(), self.bell.as_fd()];
-            let mut sources: Vec<_> =
-                watched.into_iter().map(|source| PollFd::new(source, PollFlags::POLLIN)).collect();
-            sources.extend(self.pump.source().map(|pipe| PollFd::new(pipe, PollFlags::POLLIN)));
-            if poll(&mut sources, timeout).is_err() {
-                return; // Interrupted; whatever it was, the next look tells.
-            }
-            let ready = |source: Option<&PollFd<'_>>| source.and_then(PollFd::any).unwrap_or(false);
-            (ready(sources.first()), ready(sources.get(1)), ready(sources.get(2)))
-        };
-        if printed {
+    /// Takes what its sources have.
+    fn take_in(&mut self, ready: Ready) {
+        if ready.contains(OUTPUT) {
             self.pump.copy();
         }
-        if rung {
-            self.bell.acknowledge();
-            self.rung = true;
-        }
-        if changed {
-            self.watch.acknowledge();
+        if ready.contains(CHILDREN) {
+            self.children.acknowledge();
             self.look = true;
         }
     }
@@ -377,7 +299,7 @@ impl LocalRunning {
                     self.childless = error.raw_os_error() == Some(libc::ECHILD);
                     return;
                 }
-                pid if pid.unsigned_abs() == self.process.pid => {
+                pid if pid.unsigned_abs() == self.tree.leader().pid => {
                     // SAFETY: all zeroes is a valid rusage, and the kernel has filled it in.
                     let usage = unsafe { usage.assume_init() };
                     self.exit = Some((exit_of(status), usage_of(&usage)));
@@ -423,12 +345,14 @@ mod tests {
         let argv = |words: &[&str]| CommandLine::Argv(words.iter().map(|word| OsText::from(*word)).collect());
         let commands = suite::Commands {
             hello_then_3: argv(&["sh", "-c", "echo hello; exit 3"]),
+            sleeper: argv(&["sleep", "600"]),
+            sleeper_hears: true,
             missing: argv(&["no-such-program"]),
             cwd: text::from_os(dir.path().as_os_str()),
             no_such_dir: text::from_os(dir.path().join("nowhere").as_os_str()),
         };
-        let log = dir.path().join("log");
-        suite::executor(&crate::Native::default(), &commands, &log);
-        assert_eq!(fs_err::read_to_string(log).unwrap(), "hello\n");
+        let native = crate::Native::default();
+        suite::executor(&native, &native, &commands, dir.path());
+        assert_eq!(fs_err::read_to_string(dir.path().join("log")).unwrap(), "hello\n");
     }
 }

@@ -32,7 +32,16 @@ pub(crate) mod shell;
 mod signals;
 mod snapshot;
 pub(crate) mod stop;
+#[expect(unsafe_code, reason = "sources of other crates are numbers, which poll has no safe wrapper for")]
+pub(crate) mod surroundings;
 pub(crate) mod text;
+#[cfg_attr(
+    target_os = "linux",
+    expect(
+        unsafe_code,
+        reason = "a whole group is killed through a handle by a call without a safe wrapper"
+    )
+)]
 pub(crate) mod tree;
 pub(crate) mod unit;
 pub(crate) mod watch;

@@ -1,15 +1,12 @@
 //! From the target's pipe into the log.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
 
-use hearback_core::{LogCap, Output};
+use hearback_core::port::surroundings::{OutputLog, Source};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use super::{clock, files};
-use crate::log::LogWriter;
+use super::surroundings::source;
 
 /// Large reads halve the cost of small writes; see docs/decisions.
 const CHUNK: usize = 64 * 1024;
@@ -19,39 +16,27 @@ const DRAIN_MAX: usize = 1024 * 1024;
 #[cfg(target_os = "linux")]
 const PIPE_SIZE: usize = 256 * 1024;
 
-/// Copies what the target prints. A log that cannot be written loses output, never the job.
+/// Copies what the target prints.
 pub(crate) struct Pump {
     pipe: Option<PipeReader>,
-    log: LogWriter,
+    log: Arc<dyn OutputLog>,
     /// Allocated with the first byte: most jobs are silent, and their supervisors small.
     buffer: Vec<u8>,
-    last_output: Duration,
-    told_over_cap: bool,
 }
 
 impl Pump {
-    /// Opens the log and makes the pipe; the writing end is the target's.
-    pub(crate) fn new(log: &Path, tail: &Path, cap: Option<LogCap>) -> io::Result<(Self, PipeWriter)> {
-        let log = LogWriter::new(files::open_log(log)?, tail.to_owned(), cap);
+    /// Makes the pipe; the writing end is the target's.
+    pub(crate) fn new(log: Arc<dyn OutputLog>) -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         #[cfg(target_os = "linux")]
         let _ = rustix::pipe::fcntl_setpipe_size(&reader, PIPE_SIZE); // A smaller one does too.
-        Ok((
-            Self {
-                pipe: Some(reader),
-                log,
-                buffer: Vec::new(),
-                last_output: clock::awake(),
-                told_over_cap: false,
-            },
-            writer,
-        ))
+        Ok((Self { pipe: Some(reader), log, buffer: Vec::new() }, writer))
     }
 
     /// What to wait on; nothing once every writer has let go.
-    pub(crate) fn source(&self) -> Option<BorrowedFd<'_>> {
-        self.pipe.as_ref().map(AsFd::as_fd)
+    pub(crate) fn source(&self) -> Option<Source<'_>> {
+        self.pipe.as_ref().map(source)
     }
 
     /// Copies one chunk; tells whether there may be more.
@@ -66,7 +51,6 @@ impl Pump {
                 0
             }
             Ok(n) => {
-                self.last_output = clock::awake();
                 self.log.keep(&self.buffer[..n]);
                 n
             }
@@ -80,7 +64,7 @@ impl Pump {
     }
 
     /// Copies what is in the pipe now, without waiting for anybody to close it.
-    pub(crate) fn drain(&mut self) -> Output {
+    pub(crate) fn drain(&mut self) {
         let mut drained = 0;
         while drained < DRAIN_MAX {
             match self.copy() {
@@ -88,18 +72,5 @@ impl Pump {
                 n => drained += n,
             }
         }
-        self.log.finish()
-    }
-
-    /// Whether more was printed than is kept. Said once.
-    pub(crate) fn take_over_cap(&mut self) -> bool {
-        let news = !self.told_over_cap && self.log.is_over_cap();
-        self.told_over_cap |= news;
-        news
-    }
-
-    /// When something was last printed; when the pump was made, if nothing ever was.
-    pub(crate) fn last_output(&self) -> Duration {
-        self.last_output
     }
 }

@@ -1,37 +1,57 @@
 //! Signals of this process: which children changed, who wants it to end, and what a child inherits.
 
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::FromRawFd;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use nix::errno::Errno;
+#[cfg(not(target_os = "linux"))]
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// Where the handler writes; a signal handler can reach nothing but statics.
+/// Where the handler writes when this process is to stop; a signal handler can reach nothing but statics.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
+/// Where it writes when a child has changed.
+static CHILDREN: AtomicI32 = AtomicI32::new(-1);
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// By which the system, or a person, asks a process to end.
 const STOPS: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
 
-/// Becomes readable when a child of this process has changed, or the system asks it to end. One per process.
+/// Becomes readable when some signals of this process arrive. One of each kind per process.
 pub(crate) struct SignalWatch {
     read: OwnedFd,
-    _write: OwnedFd,
+    /// What the handler writes to, where that is another descriptor.
+    _write: Option<OwnedFd>,
+    /// Where the handler finds the other end.
+    place: &'static AtomicI32,
+    /// Which get their default meaning back in the end.
+    restore: &'static [Signal],
 }
 
 impl SignalWatch {
-    pub(crate) fn new() -> io::Result<Self> {
-        let (read, write) = pipe()?;
-        WAKE.store(write.as_raw_fd(), Ordering::SeqCst);
+    /// Hears requests to stop this process.
+    pub(crate) fn stops() -> io::Result<Self> {
+        Self::new(&WAKE, &STOPS, &STOPS)
+    }
+
+    /// Hears that a child of this process has changed.
+    pub(crate) fn children() -> io::Result<Self> {
+        Self::new(&CHILDREN, &[Signal::SIGCHLD], &[])
+    }
+
+    fn new(place: &'static AtomicI32, heard: &[Signal], restore: &'static [Signal]) -> io::Result<Self> {
+        let (read, write) = channel()?;
+        place.store(write.as_ref().unwrap_or(&read).as_raw_fd(), Ordering::SeqCst);
         let flags = SaFlags::SA_RESTART | SaFlags::SA_NOCLDSTOP;
         let action = SigAction::new(SigHandler::Handler(wake), flags, SigSet::empty());
-        for signal in STOPS.into_iter().chain([Signal::SIGCHLD]) {
+        for signal in heard {
             // SAFETY: the handler makes one async-signal-safe call and touches nothing but atomics.
-            unsafe { sigaction(signal, &action) }?;
+            unsafe { sigaction(*signal, &action) }?;
         }
-        Ok(Self { read, _write: write })
+        Ok(Self { read, _write: write, place, restore })
     }
 
     /// Whether the system asked this process to end, since this was last asked.
@@ -54,42 +74,65 @@ impl AsFd for SignalWatch {
 
 impl Drop for SignalWatch {
     fn drop(&mut self) {
-        WAKE.store(-1, Ordering::SeqCst);
-        // Whoever asks this process to end now means the process: everything it still does can be done by others.
-        for signal in STOPS {
+        self.place.store(-1, Ordering::SeqCst);
+        // A request to stop now means the process: other processes can do everything that it still does.
+        for signal in self.restore {
             // SAFETY: the default disposition runs no code of ours.
-            let _ = unsafe { nix::sys::signal::signal(signal, SigHandler::SigDfl) };
+            let _ = unsafe { nix::sys::signal::signal(*signal, SigHandler::SigDfl) };
         }
     }
 }
 
 extern "C" fn wake(signal: libc::c_int) {
-    if signal != libc::SIGCHLD {
-        STOP.store(true, Ordering::SeqCst);
+    if signal == libc::SIGCHLD {
+        return write_to(&CHILDREN);
     }
-    // Whoever was interrupted may be about to read it.
+    STOP.store(true, Ordering::SeqCst);
+    write_to(&WAKE);
+}
+
+/// Wakes the thread that waits for requests to stop, without making one.
+pub(crate) fn wake_up() {
+    write_to(&WAKE);
+}
+
+fn write_to(place: &AtomicI32) {
+    // The code that was interrupted may be about to read it.
     let errno = Errno::last_raw();
-    let byte = 0_u8;
-    // SAFETY: write is async-signal-safe, the byte outlives the call, and a descriptor of -1 is merely refused.
-    // The pipe does not block; when it is full, the reader has been woken already.
-    unsafe { libc::write(WAKE.load(Ordering::SeqCst), (&raw const byte).cast(), 1) };
+    let one = 1_u64;
+    // SAFETY: write is async-signal-safe, the number outlives the call, and a descriptor of -1 is merely refused.
+    // The descriptor does not block; when it is full, the reader has been woken already.
+    unsafe { libc::write(place.load(Ordering::SeqCst), (&raw const one).cast(), size_of_val(&one)) };
     Errno::set_raw(errno);
 }
 
-#[cfg(not(target_os = "macos"))]
-fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
-    nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)
+/// What becomes readable, and what to write to for that; nothing where it is the same.
+///
+/// One descriptor instead of two: a supervisor has to make do with few.
+#[cfg(target_os = "linux")]
+fn channel() -> io::Result<(OwnedFd, Option<OwnedFd>)> {
+    // SAFETY: takes numbers.
+    let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    Errno::result(event)?;
+    // SAFETY: the call above made this descriptor for us.
+    Ok((unsafe { OwnedFd::from_raw_fd(event) }, None))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn channel() -> io::Result<(OwnedFd, Option<OwnedFd>)> {
+    let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+    Ok((read, Some(write)))
 }
 
 #[cfg(target_os = "macos")]
-fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
+fn channel() -> io::Result<(OwnedFd, Option<OwnedFd>)> {
     use nix::fcntl::{FcntlArg, FdFlag, fcntl};
     let (read, write) = nix::unistd::pipe()?;
     for end in [&read, &write] {
         fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
         fcntl(end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     }
-    Ok((read, write))
+    Ok((read, Some(write)))
 }
 
 /// Gives every signal its default meaning again, and blocks none. Async-signal-safe: called between fork and exec.

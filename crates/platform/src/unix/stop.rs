@@ -14,7 +14,7 @@ pub(crate) struct StopWatch(SignalWatch);
 
 impl StopWatch {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self(SignalWatch::new()?))
+        Ok(Self(SignalWatch::stops()?))
     }
 
     pub(crate) fn was_asked(&self) -> bool {
@@ -32,7 +32,7 @@ impl StopWatch {
                 return false;
             }
             let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-            // Interrupted, or a child has ended: the next look tells.
+            // Interrupted: the next look tells.
             if poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], timeout).is_ok() {
                 self.0.acknowledge();
             }

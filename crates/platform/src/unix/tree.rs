@@ -1,4 +1,4 @@
-//! Trees of processes: who belongs to a job, and how they are ended.
+//! Trees of processes: which belong to a job, and how they are terminated, killed and swept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use super::snapshot::{Process, Stat};
 use super::{clock, identity, snapshot};
 
-/// How long to wait before looking whether the forced are gone.
+/// How long to wait before looking whether what was killed is gone.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 /// Who was only asked may take its time: from look to look twice as long is waited, up to this.
 const BETWEEN_LOOKS_MAX: Duration = Duration::from_millis(100);
@@ -27,7 +27,7 @@ pub(crate) fn lives_on(_who: &ProcessIdentity) -> bool {
     true
 }
 
-/// Ends what a dead supervisor or a bounded run left behind: asks, and after the grace forces.
+/// Ends what a dead supervisor or a bounded run left behind: terminates it, and after the grace kills it.
 pub(crate) fn sweep(
     job: &JobId,
     target: Option<&ProcessIdentity>,
@@ -36,8 +36,8 @@ pub(crate) fn sweep(
 ) -> io::Result<SweepReport> {
     // A target of another boot or another space of pids says nothing about the numbers that we see.
     let target = target.filter(|who| who.boot == identity::boot() && who.scope == identity::scope());
-    let asked = ask_all(grace, || look(job, None, target, |_| ()))?;
-    force_all(
+    let asked = terminate_all(grace, || look(job, None, target, |_| ()))?;
+    kill_all(
         asked,
         within,
         LOOKS_OF_A_SWEEP,
@@ -48,7 +48,7 @@ pub(crate) fn sweep(
 
 /// Asks whom `look` finds, each once, until it finds nobody so many times in a row, or the grace has passed. Tells who
 /// was asked.
-fn ask_all(
+fn terminate_all(
     grace: Duration,
     mut look: impl FnMut() -> io::Result<Selection>,
 ) -> io::Result<BTreeSet<(u32, u64)>> {
@@ -72,34 +72,95 @@ fn ask_all(
     Ok(asked)
 }
 
-/// The tree of a living supervisor: its descendants, and whatever else carries the mark of its job.
-///
-/// `reap` waits for the children of this process that have ended.
-pub(crate) fn members(
-    job: &JobId,
-    target: &ProcessIdentity,
-    mut reap: impl FnMut(),
-) -> io::Result<Vec<ProcessIdentity>> {
-    let mut looks = 1;
-    loop {
-        let found = look(job, Some(std::process::id()), Some(target), |_| ())?;
-        if !found.ours.is_empty() || found.passing.is_empty() || looks == LOOKS_MAX {
-            return Ok(found.there().map(identity::identity).collect());
-        }
-        reap();
-        looks += 1;
-    }
+/// The tree of a living supervisor, which is this process: its descendants, and whatever else carries the mark of its
+/// job.
+pub(crate) struct Tree {
+    job: JobId,
+    /// The target, which leads its group.
+    leader: ProcessIdentity,
+    /// A handle to the leader, which is not reused as a pid is.
+    #[cfg(target_os = "linux")]
+    handle: Option<std::os::fd::OwnedFd>,
 }
 
-/// Ends the tree of a living supervisor by force.
-pub(crate) fn force(
-    job: &JobId,
-    target: &ProcessIdentity,
-    within: Duration,
-    between: impl FnMut(),
-) -> io::Result<SweepReport> {
-    let look = |on_sight: &mut dyn FnMut(&Stat)| look(job, Some(std::process::id()), Some(target), on_sight);
-    force_all(BTreeSet::new(), within, 1, between, look)
+impl Tree {
+    /// The tree of a child that has not been reaped yet.
+    pub(crate) fn new(job: JobId, leader: ProcessIdentity) -> Self {
+        Self {
+            #[cfg(target_os = "linux")]
+            handle: handle_of(leader.pid),
+            job,
+            leader,
+        }
+    }
+
+    /// The target.
+    pub(crate) fn leader(&self) -> &ProcessIdentity {
+        &self.leader
+    }
+
+    /// What is left of it; the leader, if that cannot be known. `reap` waits for the children of this process that
+    /// have ended.
+    pub(crate) fn members(&self, mut reap: impl FnMut()) -> Vec<ProcessIdentity> {
+        let mut looks = 1;
+        loop {
+            let Ok(found) = self.look(|_| ()) else { return vec![self.leader.clone()] };
+            if !found.ours.is_empty() || found.passing.is_empty() || looks == LOOKS_MAX {
+                return found.there().map(identity::identity).collect();
+            }
+            reap();
+            looks += 1;
+        }
+    }
+
+    /// Kills it, and reports what is not gone within `within`. `pause` waits so long, and reaps.
+    pub(crate) fn kill(&self, within: Duration, mut pause: impl FnMut(Duration)) -> Vec<ProcessIdentity> {
+        // A process of the group cannot have started another one unseen; the others are found one by one.
+        self.kill_group();
+        let between = || {
+            pause(BETWEEN_LOOKS);
+            self.kill_group();
+        };
+        match kill_all(BTreeSet::new(), within, 1, between, |on_sight| self.look(on_sight)) {
+            Ok(report) => report.survivors,
+            // Nothing could be looked for, so nothing is known to be gone.
+            Err(_) => vec![self.leader.clone()],
+        }
+    }
+
+    fn look(&self, on_sight: impl FnMut(&Stat)) -> io::Result<Selection> {
+        look(&self.job, Some(std::process::id()), Some(&self.leader), on_sight)
+    }
+
+    /// Kills the leader's group with one signal. The handle makes sure that it is that group, however long its leader
+    /// has been gone. Older kernels than 6.9 refuse.
+    #[cfg(target_os = "linux")]
+    fn kill_group(&self) {
+        const PROCESS_GROUP: libc::c_uint = 4;
+        let Some(leader) = &self.handle else { return };
+        let (number, handle) = (libc::SYS_pidfd_send_signal, std::os::fd::AsRawFd::as_raw_fd(leader));
+        let nothing = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: the handle is open and ours, and a null pointer asks for the ordinary information.
+        unsafe { libc::syscall(number, handle, libc::SIGKILL, nothing, PROCESS_GROUP) };
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn kill_group(&self) {}
+}
+
+/// A handle to a child that has not been reaped yet.
+#[cfg(target_os = "linux")]
+fn handle_of(child: u32) -> Option<std::os::fd::OwnedFd> {
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    pidfd_open(Pid::from_raw(i32::try_from(child).ok()?)?, PidfdFlags::empty()).ok()
+}
+
+/// Requests processes to terminate.
+pub(crate) fn terminate(members: &[ProcessIdentity]) {
+    for who in members {
+        // Gone meanwhile, or not ours to signal: what remains is seen at the next look.
+        let _ = send(who.pid, who.started, Signal::SIGTERM);
+    }
 }
 
 /// Kills what `look` finds, again and again, until it finds nothing so many times in a row: a process may have
@@ -107,7 +168,7 @@ pub(crate) fn force(
 ///
 /// Gives up after `within`; but as long as those who are found have only just been signalled they are dying faster
 /// than they are born, and it goes on for as long again. Those who were `asked` before count as ended by us.
-fn force_all(
+fn kill_all(
     asked: BTreeSet<(u32, u64)>,
     within: Duration,
     enough: u32,
@@ -265,11 +326,6 @@ fn select(
 /// Nobody is at rest here before it begins: who is forked runs.
 pub(crate) fn end_unbegun() -> io::Result<usize> {
     Ok(0)
-}
-
-/// Asks a process to end. Nothing happens to one that is not the process meant.
-pub(crate) fn ask(who: &ProcessIdentity) -> io::Result<()> {
-    send(who.pid, who.started, Signal::SIGTERM)
 }
 
 /// Ends a process by force. Nothing happens to one that is not the process meant, and one that is gone is fine.

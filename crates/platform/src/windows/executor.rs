@@ -4,28 +4,27 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hearback_core::port::executor::{ANSWER_VARIABLE, Detachment, RunEvent, Running, StartRequest};
-use hearback_core::{Exit, JobId, Output, ProcessIdentity, StartError, StartErrorKind, Usage};
+use hearback_core::port::surroundings::{Ready, Sources};
+use hearback_core::{Exit, ProcessIdentity, StartError, StartErrorKind, TargetHandle, Usage};
 use windows_sys::Win32::Foundation::{ERROR_BAD_EXE_FORMAT, ERROR_DIRECTORY, ERROR_ELEVATION_REQUIRED};
-use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
 use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
 use windows_sys::Win32::System::Threading::{CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, GetExitCodeProcess};
 
-use super::bell::Bell;
 use super::job::Job;
 use super::process::{Created, Creation, Streams, plain};
 use super::pump::Pump;
-use super::snapshot::{self, Marked};
-use super::{call, clock, command_line, detach, environment, identity, stop, system, text, tree};
+use super::surroundings::source;
+use super::tree::Tree;
+use super::{call, command_line, detach, environment, identity, system, text};
 use crate::program::{self, Invocation};
 use crate::{JOB_MARK, SUPERVISOR_MARK};
 
 /// A job does not tell reliably that it has become empty, so one that is ending is looked at this often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long to wait before looking whether the forced are gone.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
     let cwd = PathBuf::from(text::to_os(request.cwd));
@@ -38,11 +37,10 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     };
     detach::print_unicode();
     let job = Job::new().map_err(cannot)?;
-    let bell = Bell::hang(request.bell).map_err(cannot)?;
-    let stop = stop::listen().map_err(cannot)?;
-    let (pump, writer) = Pump::new(request.log, request.log_tail, request.log_cap).map_err(cannot)?;
+    let (pump, writer) = Pump::new(Arc::clone(request.output)).map_err(cannot)?;
     let input = detach::null().map_err(cannot)?;
-    // Whoever writes last to the pipe closes it, and that must not be us: ours goes as soon as the target has its own.
+    // The last process that can write to the pipe closes it, and that must not be us: ours goes as soon as the target
+    // has its own.
     let streams = Streams { input, output: writer, error: None };
     let answer = request.answer.map(plain);
     let owner = detach::owned_by_me();
@@ -54,15 +52,10 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
         ProcessIdentity { pid: created.pid, started: 0, boot: identity::boot(), scope: identity::scope() };
     let process = identity::identity(&created.process, created.pid).unwrap_or(unknown);
     Ok(Box::new(LocalRunning {
-        id: request.job.clone(),
-        process,
-        handle: created.process,
-        job,
+        handle: TargetHandle::of_process(&process),
+        tree: Tree::new(request.job.clone(), process, created.process, job),
         pump,
-        bell,
-        stop,
-        heard: None,
-        stage: Stage::Alive,
+        stage: Stage::Accepted,
         detachment: detach::detachment(),
     }))
 }
@@ -125,170 +118,113 @@ pub(super) fn exit_code(process: &OwnedHandle) -> Option<Exit> {
 /// How far a target is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
+    /// It runs, which has not been reported.
+    Accepted,
     Alive,
-    /// Its exit has been told.
+    /// Its exit has been reported.
     Exited,
-    /// That nothing is left has been told.
+    /// That nothing is left has been reported.
     Empty,
 }
 
 struct LocalRunning {
-    id: JobId,
-    process: ProcessIdentity,
-    handle: OwnedHandle,
-    job: Job,
+    handle: TargetHandle,
+    tree: Tree,
     pump: Pump,
-    bell: Bell,
-    /// Set when the system asks us to end.
-    stop: &'static OwnedHandle,
-    /// What was heard and not told yet: an exit that was seen is told first.
-    heard: Option<RunEvent>,
     stage: Stage,
     detachment: Detachment,
 }
 
 impl Running for LocalRunning {
-    fn process(&self) -> &ProcessIdentity {
-        &self.process
+    fn handle(&self) -> &TargetHandle {
+        &self.handle
     }
 
     fn detachment(&self) -> Detachment {
         self.detachment.clone()
     }
 
-    fn next(&mut self, deadline: Option<Duration>) -> RunEvent {
-        loop {
-            match self.stage {
-                Stage::Alive => {
-                    if let Some(exit) = self.exit() {
-                        self.stage = Stage::Exited;
-                        return RunEvent::Exited { exit, usage: self.usage().ok() };
-                    }
-                }
-                Stage::Exited => {
-                    // Those outside are looked for by their mark when nobody is left inside.
-                    if self.inside().is_empty() && self.members().is_empty() {
-                        self.stage = Stage::Empty;
-                        return RunEvent::Emptied;
-                    }
-                }
-                Stage::Empty => {}
+    fn sources(&self) -> Sources<'_> {
+        match self.stage {
+            Stage::Accepted | Stage::Alive => {
+                Sources { list: vec![source(self.tree.leader())], poll_within: None }
             }
-            if let Some(heard) = self.heard.take() {
-                return heard;
-            }
-            let left = deadline.map(|deadline| deadline.saturating_sub(clock::awake()));
-            if left == Some(Duration::ZERO) {
-                return RunEvent::Deadline;
-            }
-            self.sleep(left);
+            Stage::Exited => Sources { list: Vec::new(), poll_within: Some(LOOK_EVERY) },
+            Stage::Empty => Sources::default(),
         }
     }
 
-    /// Sends Ctrl-Break to the target's group on our console. Who does not hear it, because it has another console or
-    /// none, is forced when the grace is over.
-    fn ask(&mut self) {
-        // SAFETY: takes numbers. The target is the head of its group, and while we hold its handle, the number is
-        // nobody else's, even if it is gone and only others of its group are left.
-        unsafe { GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, self.process.pid) };
+    fn poll(&mut self, _ready: Ready) -> Option<RunEvent> {
+        match self.stage {
+            Stage::Accepted => {
+                self.stage = Stage::Alive;
+                Some(RunEvent::Started)
+            }
+            Stage::Alive => {
+                let exit = self.exit()?;
+                self.stage = Stage::Exited;
+                Some(RunEvent::Exited { exit, usage: self.usage().ok() })
+            }
+            // Those outside are looked for by their mark when none is left inside.
+            Stage::Exited if self.tree.inside().is_empty() && self.tree.members().is_empty() => {
+                self.stage = Stage::Empty;
+                Some(RunEvent::Emptied)
+            }
+            Stage::Exited | Stage::Empty => None,
+        }
     }
 
-    fn force(&mut self, within: Duration) -> Vec<ProcessIdentity> {
-        let deadline = clock::awake() + within;
-        loop {
-            // Refused or not, who is left tells.
-            let _ = self.job.terminate();
-            let mut left = self.inside();
-            if left.is_empty() {
-                // Nobody is inside who could start another one, so whoever is outside can be ended for good.
-                let within = deadline.saturating_sub(clock::awake());
-                left =
-                    tree::end_marked(&self.id, within).map_or_else(|_| Vec::new(), |report| report.survivors);
-                return left;
-            }
-            if clock::awake() >= deadline {
-                return left;
-            }
-            std::thread::sleep(BETWEEN_LOOKS);
-        }
+    fn terminate(&mut self) {
+        self.tree.terminate();
+    }
+
+    fn kill(&mut self, within: Duration) -> Vec<ProcessIdentity> {
+        self.tree.kill(within)
     }
 
     fn members(&mut self) -> Vec<ProcessIdentity> {
-        let mut members = self.inside();
-        let outside = snapshot::marked(&self.id).unwrap_or_default();
-        for Marked { process, .. } in outside {
-            if !members.iter().any(|member| member.pid == process.pid) {
-                members.push(process);
-            }
-        }
-        members
+        self.tree.members()
     }
 
-    fn last_output(&self) -> Duration {
-        self.pump.last_output()
-    }
-
-    /// Nobody is ended for lack of memory here.
+    /// Windows ends no process for lack of memory.
     fn suspicion(&self) -> Option<String> {
         None
     }
 
-    fn drain(&mut self) -> Output {
-        self.pump.drain()
+    fn drain(&mut self) {
+        self.pump.drain();
     }
 }
 
 impl Drop for LocalRunning {
     fn drop(&mut self) {
-        // What is left after the exit was told has been left on purpose, and may live. Before that, closing the job
-        // ends the tree, as our death would.
-        if self.stage != Stage::Alive {
-            let _ = self.job.release();
+        // What is left after the exit was reported has been left on purpose, and may live. Before that, closing the
+        // job ends the tree, as our death would.
+        if matches!(self.stage, Stage::Exited | Stage::Empty) {
+            self.tree.release();
         }
     }
 }
 
 impl LocalRunning {
-    /// Who is in the Job Object.
-    fn inside(&self) -> Vec<ProcessIdentity> {
-        self.job.members().unwrap_or_else(|_| vec![self.process.clone()])
-    }
-
     /// How the main process ended; nothing while it runs.
     fn exit(&self) -> Option<Exit> {
-        if !identity::has_ended(&self.handle, Some(Duration::ZERO)).unwrap_or(false) {
+        let leader = self.tree.leader();
+        if !identity::has_ended(leader, Some(Duration::ZERO)).unwrap_or(false) {
             return None;
         }
-        exit_code(&self.handle)
-    }
-
-    /// Waits for a change, or the end of `left`.
-    fn sleep(&mut self, left: Option<Duration>) {
-        let at_most = |most: Duration| Some(left.map_or(most, |left| left.min(most)));
-        let told = [self.bell.event(), self.stop, self.pump.over_cap()];
-        let woken = match self.stage {
-            Stage::Alive => identity::wait(&[told[0], told[1], told[2], &self.handle], left),
-            Stage::Exited => identity::wait(&told, at_most(LOOK_EVERY)),
-            Stage::Empty => identity::wait(&told, left),
-        };
-        match woken {
-            Ok(Some(0)) => self.heard = Some(RunEvent::Bell),
-            Ok(Some(1)) => self.heard = Some(RunEvent::Stop),
-            Ok(Some(2)) => self.heard = Some(RunEvent::OverCap),
-            Ok(_) => {}
-            // Never refused for handles that are ours; if it were, we would look again and again.
-            Err(_) => std::thread::sleep(at_most(LOOK_EVERY).unwrap_or(LOOK_EVERY)),
-        }
+        exit_code(leader)
     }
 
     /// What the whole tree used. Where the job keeps no account, what the main process did.
     fn usage(&self) -> io::Result<Usage> {
-        let times = identity::times(&self.handle)?;
+        let leader = self.tree.leader();
+        let times = identity::times(leader)?;
         let mut memory = PROCESS_MEMORY_COUNTERS::default();
         let size = size_of_val(&memory) as u32;
         // SAFETY: the handle is ours, and the pointer is to as many bytes as are said.
-        call::done(unsafe { K32GetProcessMemoryInfo(self.handle.as_raw_handle(), &raw mut memory, size) })?;
-        let account = self.job.account().unwrap_or_default();
+        call::done(unsafe { K32GetProcessMemoryInfo(leader.as_raw_handle(), &raw mut memory, size) })?;
+        let account = self.tree.job().account().unwrap_or_default();
         let peak = account.peak_memory.max(memory.PeakWorkingSetSize as u64);
         // Nobody runs without memory: a system that says so has forgotten.
         if peak == 0 {
@@ -306,13 +242,16 @@ impl LocalRunning {
 #[cfg(test)]
 mod tests {
     use super::super::job::{EXIT_FORCED, LETS_GO};
+    use super::super::tree::{self, BETWEEN_LOOKS};
+    use super::super::{clock, surroundings};
     use super::*;
     use hearback_core::port::executor::BOUND_TO_CALLER;
     use hearback_core::port::process::{
         Presence, ProcessControl, SupervisorReply, SupervisorRequest, SweepReport,
     };
+    use hearback_core::port::surroundings::{Happened, SurroundRequest, Surroundings, next_event};
     use hearback_core::testing::{sample, suite};
-    use hearback_core::{CommandLine, OsText};
+    use hearback_core::{CommandLine, JobId, OsText, Output};
     use windows_sys::Win32::System::JobObjects::JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
 
     const LONG: Duration = Duration::from_secs(60);
@@ -360,8 +299,8 @@ mod tests {
             return;
         }
         let dir = tempfile::tempdir().unwrap();
-        let mut running = run(&helper("sleeper"), dir.path());
-        running.next(None);
+        let mut target = run(&helper("sleeper"), dir.path());
+        target.next(None);
     }
 
     #[test]
@@ -379,30 +318,58 @@ mod tests {
         JobId::mint(1_763_000_000_000, std::hash::Hasher::finish(&hasher))
     }
 
-    fn run(command: &CommandLine, dir: &Path) -> Box<dyn Running> {
-        let (job, cwd, log) = (id(dir), text::from_os(dir.as_os_str()), dir.join("log"));
+    /// A target and what surrounds it.
+    struct Target {
+        running: Box<dyn Running>,
+        around: Box<dyn Surroundings>,
+    }
+
+    impl Target {
+        fn next(&mut self, deadline: Option<Duration>) -> Happened {
+            next_event(&mut *self.around, Some(&mut *self.running), deadline)
+        }
+
+        fn drain(&mut self) -> Output {
+            self.running.drain();
+            self.around.finish_log()
+        }
+
+        fn process(&self) -> ProcessIdentity {
+            self.running.handle().process().unwrap()
+        }
+    }
+
+    /// A target that has reported its start.
+    fn run(command: &CommandLine, dir: &Path) -> Target {
+        let (job, cwd) = (id(dir), text::from_os(dir.as_os_str()));
+        let around = surroundings::surround(&SurroundRequest {
+            bell: &dir.join("bell"),
+            log: &dir.join("log"),
+            log_tail: &dir.join("tail"),
+            log_cap: None,
+        })
+        .unwrap();
         let request = StartRequest {
             job: &job,
             withhold: &[],
             command,
             cwd: &cwd,
             answer: None,
-            log: &log,
-            log_tail: &dir.join("tail"),
-            log_cap: None,
             script: None,
-            bell: &dir.join("bell"),
+            output: &around.log(),
         };
-        start(&request).unwrap()
+        let mut target = Target { running: start(&request).unwrap(), around };
+        assert_eq!(target.next(None), Happened::Target(RunEvent::Started));
+        target
     }
 
     fn deadline() -> Option<Duration> {
         Some(clock::awake() + LONG)
     }
 
-    fn code(event: RunEvent) -> u32 {
+    fn code(event: Happened) -> u32 {
         match event {
-            RunEvent::Exited { exit: Exit::Exited { code }, .. } => code,
+            Happened::Target(RunEvent::Exited { exit: Exit::Exited { code }, .. }) => code,
             other => panic!("expected an exit, got {other:?}"),
         }
     }
@@ -412,27 +379,30 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let commands = suite::Commands {
             hello_then_3: cmd("echo hello& exit 3"),
+            sleeper: helper("sleeper"),
+            sleeper_hears: false,
             missing: CommandLine::Argv(vec!["no such program".into()]),
             cwd: text::from_os(dir.path().as_os_str()),
             no_such_dir: text::from_os(dir.path().join("none").as_os_str()),
         };
-        let log = dir.path().join("log");
-        suite::executor(&crate::Native::default(), &commands, &log);
-        assert_eq!(fs_err::read(&log).unwrap(), b"hello\r\n");
+        let native = crate::Native::default();
+        suite::executor(&native, &native, &commands, dir.path());
+        // What comes after it is the head of a test's report, which a sleeper prints.
+        assert!(fs_err::read(dir.path().join("log")).unwrap().starts_with(b"hello\r\n"));
     }
 
     #[test]
     fn codes_keep_all_their_bits_and_targets_carry_the_mark() {
         let dir = tempfile::tempdir().unwrap();
         for (text, expected) in [("exit 0", 0), ("exit 259", 259), ("exit -1", u32::MAX)] {
-            let mut running = run(&cmd(text), dir.path());
-            assert_eq!(code(running.next(deadline())), expected, "{text}");
-            assert_eq!(running.next(deadline()), RunEvent::Emptied);
-            assert_eq!(running.next(Some(clock::awake())), RunEvent::Deadline);
+            let mut target = run(&cmd(text), dir.path());
+            assert_eq!(code(target.next(deadline())), expected, "{text}");
+            assert_eq!(target.next(deadline()), Happened::Target(RunEvent::Emptied));
+            assert_eq!(target.next(Some(clock::awake())), Happened::Deadline);
         }
-        let mut running = run(&cmd("echo %HEARBACK_JOB%-%HEARBACK_SUPERVISOR%-"), dir.path());
-        code(running.next(deadline()));
-        running.drain();
+        let mut target = run(&cmd("echo %HEARBACK_JOB%-%HEARBACK_SUPERVISOR%-"), dir.path());
+        code(target.next(deadline()));
+        target.drain();
         let printed = fs_err::read_to_string(dir.path().join("log")).unwrap();
         assert_eq!(printed.trim_end(), format!("{}-%HEARBACK_SUPERVISOR%-", id(dir.path())));
     }
@@ -440,33 +410,33 @@ mod tests {
     #[test]
     fn a_tree_is_ended_by_force() {
         let dir = tempfile::tempdir().unwrap();
-        let mut running = run(&helper("sleeper"), dir.path());
-        assert_eq!(running.next(Some(clock::awake() + Duration::from_millis(20))), RunEvent::Deadline);
+        let mut target = run(&helper("sleeper"), dir.path());
+        assert_eq!(target.next(Some(clock::awake() + Duration::from_millis(20))), Happened::Deadline);
         let deadline_of_the_console = clock::awake() + LONG;
         // The helper that gives it its console is known for what it is once it has begun to run.
-        while running.members() != [running.process().clone()] {
-            assert!(clock::awake() < deadline_of_the_console, "{:?}", running.members());
+        while target.running.members() != [target.process()] {
+            assert!(clock::awake() < deadline_of_the_console, "{:?}", target.running.members());
             std::thread::sleep(BETWEEN_LOOKS);
         }
-        running.ask();
-        assert_eq!(running.force(LONG), []);
+        target.running.terminate();
+        assert_eq!(target.running.kill(LONG), []);
         // What the test did not wait for, it may have heard: Ctrl-Break has a code of its own.
-        assert_ne!(code(running.next(deadline())), 0);
-        assert_eq!(running.next(deadline()), RunEvent::Emptied);
+        assert_ne!(code(target.next(deadline())), 0);
+        assert_eq!(target.next(deadline()), Happened::Target(RunEvent::Emptied));
     }
 
     #[test]
     fn what_is_left_after_the_exit_can_be_kept_or_ended() {
         let dir = tempfile::tempdir().unwrap();
-        let mut running = run(&helper("parent_of_a_sleeper"), dir.path());
-        assert_eq!(code(running.next(deadline())), 0);
-        let left = running.members();
+        let mut target = run(&helper("parent_of_a_sleeper"), dir.path());
+        assert_eq!(code(target.next(deadline())), 0);
+        let left = target.running.members();
         assert_eq!(left.len(), 1);
-        assert_eq!(running.next(Some(clock::awake() + Duration::from_millis(20))), RunEvent::Deadline);
+        assert_eq!(target.next(Some(clock::awake() + Duration::from_millis(20))), Happened::Deadline);
         let before = clock::awake();
-        assert!(running.drain().bytes > 0);
+        assert!(target.drain().bytes > 0);
         assert!(clock::awake() - before < LONG, "a drain does not wait for who is left");
-        drop(running);
+        drop(target);
         let native = crate::Native::default();
         assert_eq!(native.presence(&left[0]), Presence::Same, "left on purpose");
 
@@ -487,11 +457,11 @@ mod tests {
     #[test]
     fn a_target_does_not_outlive_who_lets_go_of_it() {
         let dir = tempfile::tempdir().unwrap();
-        let running = run(&helper("sleeper"), dir.path());
-        let target = running.process().clone();
-        drop(running);
+        let target = run(&helper("sleeper"), dir.path());
+        let process = target.process();
+        drop(target);
         let deadline = clock::awake() + LONG;
-        while crate::Native::default().presence(&target) != Presence::Gone {
+        while crate::Native::default().presence(&process) != Presence::Gone {
             assert!(clock::awake() < deadline, "the job was closed and its process lives");
             std::thread::sleep(BETWEEN_LOOKS);
         }
@@ -502,21 +472,25 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut outer = run(&helper("owner_of_a_sleeper"), dir.path());
         let deadline = clock::awake() + LONG;
-        while outer.members().len() < 2 {
-            assert_eq!(outer.next(Some(clock::awake() + BETWEEN_LOOKS)), RunEvent::Deadline);
+        while outer.running.members().len() < 2 {
+            assert_eq!(outer.next(Some(clock::awake() + BETWEEN_LOOKS)), Happened::Deadline);
             assert!(clock::awake() < deadline, "there is no sleeper");
         }
-        let owner = outer.process().clone();
+        let owner = outer.process();
         tree::end_by_force(&owner).unwrap();
         assert_eq!(code(outer.next(Some(deadline))), EXIT_FORCED);
-        assert_eq!(outer.next(Some(deadline)), RunEvent::Emptied, "nobody ended the sleeper but its own job");
+        assert_eq!(
+            outer.next(Some(deadline)),
+            Happened::Target(RunEvent::Emptied),
+            "nobody ended the sleeper but its own job"
+        );
     }
 
     #[test]
     fn what_a_job_survives_depends_on_where_its_supervisor_is() {
         let dir = tempfile::tempdir().unwrap();
-        let mut running = run(&helper("knows_that_it_is_in_a_job"), dir.path());
-        assert_eq!(code(running.next(deadline())), 0);
+        let mut target = run(&helper("knows_that_it_is_in_a_job"), dir.path());
+        assert_eq!(code(target.next(deadline())), 0);
     }
 
     /// What `spawn_supervisor` starts runs the tests whose names have its command in them, and so this one: it tells

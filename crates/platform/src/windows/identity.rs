@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hearback_core::{BootId, MachineId, ProcessIdentity};
 use windows_sys::Win32::Foundation::{
-    ERROR_INVALID_PARAMETER, ERROR_SUCCESS, FILETIME, WAIT_OBJECT_0, WAIT_TIMEOUT,
+    ERROR_INVALID_PARAMETER, ERROR_SUCCESS, FILETIME, HANDLE, WAIT_OBJECT_0, WAIT_TIMEOUT,
 };
 use windows_sys::Win32::System::Registry::{
     HKEY_LOCAL_MACHINE, RRF_RT_REG_SZ, RRF_SUBKEY_WOW6464KEY, RegGetValueW,
@@ -100,6 +100,12 @@ pub(crate) fn has_ended(process: &OwnedHandle, within: Option<Duration>) -> io::
 
 /// Waits for the first of several, for ever if no time is given, and tells which it was.
 pub(crate) fn wait(sources: &[&OwnedHandle], within: Option<Duration>) -> io::Result<Option<usize>> {
+    let numbers: Vec<_> = sources.iter().map(|source| source.as_raw_handle() as usize).collect();
+    wait_for_numbers(&numbers, within)
+}
+
+/// Does what [`wait`] does, for handles that other code holds open.
+pub(crate) fn wait_for_numbers(handles: &[usize], within: Option<Duration>) -> io::Result<Option<usize>> {
     let millis = match within {
         None => INFINITE,
         // Rounded up, so that a deadline has passed when we wake; the longest wait is 49 days, then one more.
@@ -107,9 +113,9 @@ pub(crate) fn wait(sources: &[&OwnedHandle], within: Option<Duration>) -> io::Re
             u32::try_from(within.as_nanos().div_ceil(1_000_000)).unwrap_or(INFINITE).min(INFINITE - 1)
         }
     };
-    let handles: Vec<_> = sources.iter().map(|source| source.as_raw_handle()).collect();
+    let handles: Vec<_> = handles.iter().map(|number| *number as HANDLE).collect();
     let count = u32::try_from(handles.len()).expect("a handful");
-    // SAFETY: as many handles are there as is said, and they are borrowed for the call.
+    // SAFETY: as many handles are there as is said; a number that is no handle is only refused.
     match unsafe { WaitForMultipleObjects(count, handles.as_ptr(), 0, millis) } {
         WAIT_TIMEOUT => Ok(None),
         first if first.wrapping_sub(WAIT_OBJECT_0) < count => Ok(Some((first - WAIT_OBJECT_0) as usize)),

@@ -125,18 +125,7 @@ impl Creation<'_> {
         }));
         // SAFETY: handles, parent and job live until the end of this function, and the terminal longer.
         let list = unsafe { Attributes::new(&attributes) }?;
-        let startup = STARTUPINFOEXW {
-            StartupInfo: STARTUPINFOW {
-                cb: size_of::<STARTUPINFOEXW>() as u32,
-                dwFlags: STARTF_USESTDHANDLES,
-                hStdInput: handles[0],
-                hStdOutput: handles[1],
-                // Where there is no third, errors go where output goes.
-                hStdError: *handles.get(2).unwrap_or(&handles[1]),
-                ..Default::default()
-            },
-            lpAttributeList: list.list,
-        };
+        let startup = STARTUPINFOEXW { StartupInfo: startup(handles), lpAttributeList: list.list };
         let mut created = PROCESS_INFORMATION::default();
         // SAFETY: the texts end with zeroes and the environment with two, the line is ours to be written to, and
         // everything that is pointed to lives until the call is over.
@@ -159,6 +148,19 @@ impl Creation<'_> {
         // SAFETY: as above.
         drop(unsafe { call::own(created.hThread) });
         Ok(Created { process, pid: created.dwProcessId })
+    }
+}
+
+/// How a process finds its standard streams.
+fn startup(handles: &[HANDLE]) -> STARTUPINFOW {
+    STARTUPINFOW {
+        cb: size_of::<STARTUPINFOEXW>() as u32,
+        dwFlags: STARTF_USESTDHANDLES,
+        hStdInput: handles[0],
+        hStdOutput: handles[1],
+        // Where there is no third, errors go where output goes.
+        hStdError: *handles.get(2).unwrap_or(&handles[1]),
+        ..Default::default()
     }
 }
 

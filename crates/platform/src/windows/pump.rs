@@ -5,19 +5,17 @@
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hearback_core::{LogCap, Output};
+use hearback_core::port::surroundings::OutputLog;
 use windows_sys::Win32::Foundation::ERROR_OPERATION_ABORTED;
 use windows_sys::Win32::Storage::FileSystem::ReadFile;
 use windows_sys::Win32::System::IO::CancelSynchronousIo;
 use windows_sys::Win32::System::Pipes::{CreatePipe, PeekNamedPipe};
 
-use super::{bell, call, clock, files};
-use crate::log::LogWriter;
+use super::{call, clock};
 
 const CHUNK: usize = 64 * 1024;
 /// More than the pipe holds, and so the most that is worth draining when nobody waits for its end.
@@ -27,10 +25,9 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(1);
 /// How soon to interrupt the reader again, if it was not reading when we tried.
 const NUDGE_EVERY: Duration = Duration::from_millis(2);
 
-/// Copies what the target prints. A log that cannot be written loses output, never the job.
+/// Copies what the target prints.
 pub(crate) struct Pump {
     shared: Arc<Shared>,
-    over_cap: Arc<OwnedHandle>,
     reader: JoinHandle<()>,
 }
 
@@ -42,9 +39,6 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    output: Output,
-    /// When something was last printed, on the awake clock.
-    last_output: Duration,
     /// How often somebody wanted everything kept, and how often that was done.
     asked: u64,
     answered: u64,
@@ -59,43 +53,23 @@ impl Shared {
 }
 
 impl Pump {
-    /// Opens the log and makes the pipe; the writing end is the target's.
-    pub(crate) fn new(log: &Path, tail: &Path, cap: Option<LogCap>) -> io::Result<(Self, OwnedHandle)> {
-        let log = LogWriter::new(files::open_log(log)?, tail.to_owned(), cap);
+    /// Makes the pipe; the writing end is the target's.
+    pub(crate) fn new(log: Arc<dyn OutputLog>) -> io::Result<(Self, OwnedHandle)> {
         let (pipe, writer) = pipe()?;
         let shared = Arc::new(Shared::default());
-        shared.state().last_output = clock::awake();
-        let over_cap = Arc::new(bell::event(None)?);
-        let copier = Copier {
-            pipe,
-            log,
-            shared: Arc::clone(&shared),
-            buffer: vec![0; CHUNK],
-            over_cap: Some(Arc::clone(&over_cap)),
-        };
+        let copier = Copier { pipe, log, shared: Arc::clone(&shared), buffer: vec![0; CHUNK] };
         let reader = std::thread::Builder::new().name("output".into()).spawn(move || copier.run())?;
-        Ok((Self { shared, over_cap, reader }, writer))
+        Ok((Self { shared, reader }, writer))
     }
 
-    /// Set once, when more was printed than is kept.
-    pub(crate) fn over_cap(&self) -> &OwnedHandle {
-        &self.over_cap
-    }
-
-    /// When something was last printed; when the pump was made, if nothing ever was.
-    pub(crate) fn last_output(&self) -> Duration {
-        self.shared.state().last_output
-    }
-
-    /// Keeps what is in the pipe now, without waiting for anybody to close it.
-    pub(crate) fn drain(&mut self) -> Output {
+    /// Keeps what is in the pipe now, without waiting for its end.
+    pub(crate) fn drain(&mut self) {
         let wanted = {
             let mut state = self.shared.state();
             state.asked += 1;
             state.asked
         };
         self.interrupt_until(|state| state.answered >= wanted);
-        self.shared.state().output.clone()
     }
 
     /// Interrupts the reader until `done`, but not for long. It may be about to read when we first try.
@@ -123,20 +97,15 @@ impl Drop for Pump {
 /// What the thread works with.
 struct Copier {
     pipe: OwnedHandle,
-    log: LogWriter,
+    log: Arc<dyn OutputLog>,
     shared: Arc<Shared>,
     buffer: Vec<u8>,
-    /// To be told, until it was.
-    over_cap: Option<Arc<OwnedHandle>>,
 }
 
 impl Copier {
     fn run(mut self) {
         while self.serve() && self.copy().is_some() {}
-        let output = self.log.finish();
-        let mut state = self.shared.state();
-        (state.output, state.ended) = (output, true);
-        drop(state);
+        self.shared.state().ended = true;
         self.shared.changed.notify_all();
     }
 
@@ -164,10 +133,7 @@ impl Copier {
                 Err(_) => break false,
             }
         };
-        let output = self.log.finish();
-        let mut state = self.shared.state();
-        (state.output, state.answered) = (output, asked);
-        drop(state);
+        self.shared.state().answered = asked;
         self.shared.changed.notify_all();
         open
     }
@@ -205,24 +171,12 @@ impl Copier {
         match read {
             // Zero bytes are no end here: somebody wrote zero bytes.
             Ok(()) => {
-                self.keep(n as usize);
+                self.log.keep(&self.buffer[..n as usize]);
                 Some(n as usize)
             }
             Err(error) if call::is(&error, ERROR_OPERATION_ABORTED) => Some(0),
             Err(_) => None,
         }
-    }
-
-    fn keep(&mut self, n: usize) {
-        self.log.keep(&self.buffer[..n]);
-        if self.log.is_over_cap()
-            && let Some(event) = self.over_cap.take()
-        {
-            let _ = bell::set(&event); // Never refused for an event of ours.
-        }
-        let mut state = self.shared.state();
-        // Whoever cannot wait until everything is kept is told what is.
-        (state.last_output, state.output) = (clock::awake(), self.log.output().clone());
     }
 }
 
@@ -241,13 +195,13 @@ fn pipe() -> io::Result<(OwnedHandle, OwnedHandle)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::testing::FakeLog;
     use std::io::Write;
 
     #[test]
     fn what_was_printed_is_kept_while_the_pipe_stays_open() {
-        let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("log");
-        let (mut pump, writer) = Pump::new(&log, &log.with_extension("tail"), None).unwrap();
+        let log = FakeLog::default();
+        let (mut pump, writer) = Pump::new(Arc::new(log.clone())).unwrap();
         let mut writer = io::PipeWriter::from(writer);
         let mut printed = Vec::new();
         for round in 1..=50_u8 {
@@ -255,11 +209,12 @@ mod tests {
             writer.write_all(&text).unwrap();
             printed.extend(text);
             let before = clock::awake();
-            assert_eq!(pump.drain(), Output { bytes: printed.len() as u64, ..Output::default() });
+            pump.drain();
+            assert_eq!(log.bytes(), printed);
             assert!(clock::awake() - before < DRAIN_WITHIN, "a drain does not wait for the end");
         }
-        assert_eq!(fs_err::read(&log).unwrap(), printed);
         drop(writer);
-        assert_eq!(pump.drain().bytes, printed.len() as u64, "and after the end too");
+        pump.drain();
+        assert_eq!(log.bytes(), printed, "and after the end too");
     }
 }

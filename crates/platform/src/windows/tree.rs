@@ -1,16 +1,17 @@
-//! What is left of a job whose supervisor is gone.
+//! Trees of processes: which belong to a job, and how they are terminated, killed and swept.
 
 use std::io;
-use std::os::windows::io::AsRawHandle;
+use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::time::Duration;
 
 use hearback_core::port::process::SweepReport;
 use hearback_core::{JobId, ProcessIdentity};
+use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
 use windows_sys::Win32::System::Threading::{
     PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, TerminateProcess,
 };
 
-use super::job::EXIT_FORCED;
+use super::job::{EXIT_FORCED, Job};
 use super::snapshot::{self, Marked};
 use super::{clock, identity};
 
@@ -22,6 +23,83 @@ const LEAVING: Duration = Duration::from_millis(500);
 
 /// How long the end of one process may take.
 const FORCING: Duration = Duration::from_secs(2);
+
+/// How long to wait before looking whether what was killed is gone.
+pub(super) const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+/// The tree of a living supervisor: what is in the target's Job Object, and whatever else carries the mark of its job.
+pub(crate) struct Tree {
+    id: JobId,
+    /// The target, which leads its group. While its handle is open, its pid belongs to no other process.
+    leader: ProcessIdentity,
+    handle: OwnedHandle,
+    job: Job,
+}
+
+impl Tree {
+    pub(crate) fn new(id: JobId, leader: ProcessIdentity, handle: OwnedHandle, job: Job) -> Self {
+        Self { id, leader, handle, job }
+    }
+
+    /// The target.
+    pub(crate) fn leader(&self) -> &OwnedHandle {
+        &self.handle
+    }
+
+    /// The Job Object.
+    pub(crate) fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// What is in the Job Object; the target, if that cannot be known.
+    pub(crate) fn inside(&self) -> Vec<ProcessIdentity> {
+        self.job.members().unwrap_or_else(|_| vec![self.leader.clone()])
+    }
+
+    /// What is left of it.
+    pub(crate) fn members(&self) -> Vec<ProcessIdentity> {
+        let mut members = self.inside();
+        let outside = snapshot::marked(&self.id).unwrap_or_default();
+        for Marked { process, .. } in outside {
+            if !members.iter().any(|member| member.pid == process.pid) {
+                members.push(process);
+            }
+        }
+        members
+    }
+
+    /// Requests it to terminate: sends Ctrl-Break to the target's group on our console. A process that does not hear
+    /// it, because it has another console or none, is killed when the grace has passed.
+    pub(crate) fn terminate(&self) {
+        // SAFETY: takes numbers. The target leads its group, and while we hold its handle, no other process has the
+        // number, even if the target is gone and only others of its group are left.
+        unsafe { GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, self.leader.pid) };
+    }
+
+    /// Kills it, and reports what is not gone within `within`.
+    pub(crate) fn kill(&self, within: Duration) -> Vec<ProcessIdentity> {
+        let deadline = clock::awake() + within;
+        loop {
+            // Refused or not, what is left tells.
+            let _ = self.job.terminate();
+            let left = self.inside();
+            if left.is_empty() {
+                // No process is inside that could start another one, so those outside can be killed for good.
+                let within = deadline.saturating_sub(clock::awake());
+                return end_marked(&self.id, within).map_or_else(|_| Vec::new(), |report| report.survivors);
+            }
+            if clock::awake() >= deadline {
+                return left;
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+
+    /// Lets it live on without a supervisor.
+    pub(crate) fn release(&self) {
+        let _ = self.job.release(); // Refused, it ends with us, as a tree does that was not released.
+    }
+}
 
 /// Ends what a dead supervisor left behind.
 ///

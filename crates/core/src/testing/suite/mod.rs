@@ -7,6 +7,7 @@ mod process;
 mod record;
 mod session;
 mod sink;
+mod surroundings;
 mod watch;
 
 pub use clock::clock;
@@ -16,4 +17,5 @@ pub use process::process;
 pub use record::record;
 pub use session::session;
 pub use sink::sink;
+pub use surroundings::surroundings;
 pub use watch::watch;

@@ -31,7 +31,7 @@ pub fn process(processes: &dyn ProcessControl) {
     let unknown = JobId::mint(u64::from(me.pid), me.started);
     let long = Duration::from_secs(3600);
     assert_eq!(
-        processes.sweep(&unknown, None, long, long).unwrap(),
+        processes.sweep_marked(&unknown, long, long).unwrap(),
         SweepReport::default(),
         "where nobody is, nobody is waited for"
     );

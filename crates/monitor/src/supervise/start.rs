@@ -1,0 +1,149 @@
+//! How a job begins: the launcher's word, the claim, what surrounds the target, the target.
+
+use hearback_core::port::disk::{LockMode, Publish, Wait};
+use hearback_core::port::executor::StartRequest;
+use hearback_core::port::process::{LaunchAnswer, LaunchSignal};
+use hearback_core::port::record::{JobLock, StoreError};
+use hearback_core::port::surroundings::{OutsideEvent, Ready, SurroundRequest};
+use hearback_core::{Begin, BegunBy, CommandLine, Durability, Fact, Read, StartError, StartErrorKind};
+
+use super::drive::Supervisor;
+use super::step::Event;
+
+impl Supervisor<'_> {
+    /// Gets ready while the launcher flushes the spec, then hears the word and reads what to do.
+    pub(super) fn first_event(&mut self) -> Event {
+        let reserved = self.ports.store.reserve_end(&self.id);
+        let word = self.wire.word();
+        if word == LaunchSignal::Failed {
+            return Event::LaunchSignal(word);
+        }
+        if let Err(error) = reserved {
+            return Event::Unable(error.to_string());
+        }
+        if word == LaunchSignal::Gone {
+            match self.is_forsaken() {
+                Ok(true) => {}
+                Ok(false) => return Event::LaunchSignal(LaunchSignal::Failed),
+                Err(error) => return Event::Unable(error.to_string()),
+            }
+        }
+        match self.ports.store.spec(&self.id) {
+            Ok(Read::Present(spec)) => {
+                self.spec = Some(spec);
+                Event::LaunchSignal(word)
+            }
+            // Its launcher died before it had said what to run: there is no job.
+            Ok(Read::Absent) => Event::LaunchSignal(LaunchSignal::Failed),
+            Ok(_) => Event::Unable("the spec cannot be read back".into()),
+            Err(error) => Event::Unable(error.to_string()),
+        }
+    }
+
+    /// Whether a job whose launcher is gone is still nobody's.
+    ///
+    /// Somebody may be launching it again under its key, with a supervisor of their own: whoever is first to hold
+    /// the launch lock decides, and the other finds a begin.
+    fn is_forsaken(&mut self) -> Result<bool, StoreError> {
+        self.launching = self.ports.store.lock(&self.id, JobLock::Launch, LockMode::Shared, Wait::Block)?;
+        Ok(self.ports.store.observe(&self.id)?.is_some_and(|seen| seen.facts.begin.is_absent()))
+    }
+
+    pub(super) fn claim(&mut self) -> Result<Publish, StoreError> {
+        // By blocking: a crowd of probes could refuse a try.
+        self.alive = self.ports.store.lock(&self.id, JobLock::Alive, LockMode::Exclusive, Wait::Block)?;
+        let me = self.ports.processes.me()?;
+        let begin = Begin::new(BegunBy::Supervisor(me), self.ports.clock.wall());
+        let published = self.ports.store.publish(&self.id, &Fact::Begin(begin), self.durability());
+        self.launching = None;
+        published
+    }
+
+    /// Makes what surrounds the target, and hears what was requested before there was a bell to ring.
+    pub(super) fn surround(&mut self) -> Event {
+        let store = &self.ports.store;
+        let request = SurroundRequest {
+            bell: &store.bell_path(&self.id),
+            log: &store.log_path(&self.id),
+            log_tail: &store.log_tail_path(&self.id),
+            log_cap: self.limits().log_cap,
+        };
+        let mut around = match self.surround.surround(&request) {
+            Ok(around) => around,
+            Err(error) => {
+                let message = format!("cannot prepare to run: {error}");
+                return Event::StartFailed(StartError { kind: StartErrorKind::Other, message }.shortened());
+            }
+        };
+        let stop = around.take_event().filter(|event| *event == OutsideEvent::Stop);
+        self.around = Some(around);
+        self.read_requests();
+        if let Some(stop) = stop {
+            self.hear(stop);
+        }
+        Event::Surrounded
+    }
+
+    pub(super) fn start(&mut self) -> Result<(), StartError> {
+        let spec = self.spec.as_ref().expect("a job that was claimed has a spec");
+        let around = self.around.as_ref().expect("a target has surroundings");
+        let executor = self.ports.executors.find(&spec.executor)?;
+        let script = match &spec.command {
+            CommandLine::Argv(_) => None,
+            CommandLine::Shell { shell: text, program } => {
+                let script = executor.script(text, program.as_deref(), &spec.cwd)?;
+                let written = self.ports.store.write_script(&self.id, &script);
+                Some(written.map_err(|error| StartError {
+                    kind: StartErrorKind::Other,
+                    message: format!("the text for the shell could not be written: {error}"),
+                })?)
+            }
+        };
+        let answer = spec.answer.then(|| self.ports.store.answer_path(&self.id));
+        self.running = Some(executor.start(&StartRequest {
+            job: &self.id,
+            command: &spec.command,
+            cwd: &spec.cwd,
+            withhold: &spec.withhold,
+            answer: answer.as_deref(),
+            script: script.as_deref(),
+            output: &around.log(),
+        })?);
+        Ok(())
+    }
+
+    /// Notes that the executor has the target, and since when it runs, if it runs at once.
+    pub(super) fn accept(&mut self) {
+        self.events.push_back(Event::Accepted);
+        if let Some(event) = self.running.as_mut().and_then(|running| running.poll(Ready::NONE)) {
+            let event = self.heard_of_target(event);
+            self.events.push_back(event);
+        }
+    }
+
+    /// Records the target, and answers that it was started.
+    pub(super) fn announce(&mut self) {
+        let bound_to = self.record_target();
+        // Another process may fill the disk next.
+        self.make_first_lease_lock();
+        let pid = self.running.as_ref().and_then(|running| running.handle().pid());
+        self.wire.answer(&LaunchAnswer::Started { pid, bound_to });
+    }
+
+    pub(super) fn flush_spec(&self) {
+        // Without the flush the job is as safe as its machine; not to run it would be worse.
+        if self.durability() == Durability::Power
+            && let Err(error) = self.ports.store.flush_spec(&self.id)
+        {
+            self.note(&format!("the spec could not be flushed: {error}"));
+        }
+    }
+
+    /// Answers when nothing runs and nothing will.
+    pub(super) fn answer_at_the_end(&mut self, answer: &LaunchAnswer) {
+        // The launcher may move the folder, or remove it, as soon as it has the answer: nothing in it stays open.
+        self.around = None;
+        self.alive = None;
+        self.wire.answer(answer);
+    }
+}

@@ -78,10 +78,19 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Whether any of them was written by a newer build. An answer does not count: nothing else follows from it.
+    /// Whether only a newer build can say what becomes of the job: one of the facts is of a newer format, or it was
+    /// begun in a way that this build does not know and has no end. An answer does not count: nothing else follows
+    /// from it.
     pub fn any_newer(&self) -> bool {
         let newer = |(kind, flaw): &(_, _)| *kind != FactKind::Answer && matches!(flaw, Flaw::Newer(_));
-        self.flaws().iter().any(newer)
+        self.is_begun_by_newer() || self.flaws().iter().any(newer)
+    }
+
+    /// Whether the job was begun in a way that this build does not know, and has no end: then a free lock does not
+    /// prove that nothing runs.
+    fn is_begun_by_newer(&self) -> bool {
+        let by = self.begin.present().map(|begin| &begin.by);
+        self.end.is_absent() && by == Some(&BegunBy::Unknown)
     }
 
     /// Those that are there and cannot be relied on, each with what is wrong with it.
@@ -241,13 +250,20 @@ pub enum FollowUpState {
     Discarded,
     /// Nobody took it for a month.
     Expired,
+    /// A newer build closed it, in a way that this one does not know.
+    Closed,
 }
 
 impl FollowUpState {
     /// Whether nothing more will come of it.
     pub fn is_closed(self) -> bool {
         match self {
-            Self::NotWanted | Self::Delivered | Self::Read | Self::Discarded | Self::Expired => true,
+            Self::NotWanted
+            | Self::Delivered
+            | Self::Read
+            | Self::Discarded
+            | Self::Expired
+            | Self::Closed => true,
             Self::Waiting | Self::Pending | Self::Leased | Self::DeadLetter => false,
         }
     }
@@ -270,6 +286,7 @@ fn fold_state(facts: &Facts, locks: LockView) -> JobState<'_> {
     }
     match &facts.begin {
         Read::Present(Begin { by: BegunBy::Abandoned, .. }) => lost(LostReason::Abandoned),
+        Read::Present(Begin { by: BegunBy::Unknown, .. }) => JobState::Running,
         // A begin that cannot be read is one: somebody began.
         Read::Present(_) | Read::Unreadable(_) | Read::Newer(_) => match locks.alive {
             LockState::Held => JobState::Running,
@@ -318,7 +335,7 @@ fn is_wanted(spec: &Spec, outcome: &Outcome) -> bool {
         NotifyPolicy::Never => false,
         NotifyPolicy::Failure => !outcome.is_success(),
         NotifyPolicy::Success => outcome.is_success(),
-        NotifyPolicy::Auto => !matches!(
+        NotifyPolicy::Auto | NotifyPolicy::Unknown => !matches!(
             outcome,
             Outcome::Killed { by: KilledBy::Session(killer), .. } if Some(killer) == spec.session.as_ref()
         ),
@@ -333,6 +350,7 @@ fn receipt_state(facts: &Facts) -> Option<FollowUpState> {
             ReceiptHow::Read => FollowUpState::Read,
             ReceiptHow::Discarded => FollowUpState::Discarded,
             ReceiptHow::Expired => FollowUpState::Expired,
+            ReceiptHow::Unknown => FollowUpState::Closed,
         }),
         // It cannot be replaced, so no further attempt could ever be acknowledged: somebody has to look.
         Read::Unreadable(_) | Read::Newer(_) => Some(FollowUpState::DeadLetter),

@@ -25,12 +25,14 @@ mod fold;
 mod host;
 mod id;
 mod notice;
+mod observed;
 mod outcome;
 mod output;
 mod payload;
 mod spec;
 mod time;
 mod transcript;
+mod variant;
 mod view;
 
 pub mod finding;
@@ -60,6 +62,7 @@ pub use host::{
 };
 pub use id::{IdPattern, JobId, ParseIdError, SHORT_ID_MIN};
 pub use notice::NoticeBytes;
+pub use observed::HandsOff;
 pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};
 pub use output::{Gap, GapReason, LogCap, Output};
 pub use payload::{MESSAGE_EVENT_TYPE, MessagePayload, NOTICE_EVENT_TYPE, Notice, SinkPayload};

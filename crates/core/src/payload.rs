@@ -100,7 +100,7 @@ impl Notice {
             StopKind::Restart => {
                 "hearback is about to restart. What is under way may be cut short; it will go on afterwards."
             }
-            StopKind::Stop | StopKind::Drain => {
+            StopKind::Stop | StopKind::Drain | StopKind::Unknown => {
                 "hearback is about to stop. What is under way may be cut short, and no further turn is taken."
             }
         };

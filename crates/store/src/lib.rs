@@ -22,6 +22,7 @@ mod layout;
 mod log;
 mod read;
 mod session;
+mod settled;
 mod store;
 
 pub use key::store_name;

@@ -31,6 +31,15 @@ pub(crate) fn fact<T: DeserializeOwned>(disk: &dyn Disk, path: &Path) -> Result<
     Ok(parse(&bytes))
 }
 
+/// What a file says, whether or not this build understands it; nothing when it is not there or not JSON.
+pub(crate) fn raw(disk: &dyn Disk, path: &Path) -> Result<Option<serde_json::Value>, StoreError> {
+    match disk.read(path, MAX_FACT_BYTES) {
+        Ok(bytes) => Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok())),
+        Err(ReadError::Io(error)) => Err(error.into()),
+        Err(_) => Ok(None),
+    }
+}
+
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Read<T> {
     if bytes.is_empty() {
         return Read::Unreadable("empty".into());

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout::{self, Layout, Numbered};
 use crate::log::Log;
-use crate::{key, read};
+use crate::{key, read, settled};
 
 /// Room for an end: one block of every file system that we know.
 const END_RESERVE_BYTES: usize = 4096;
@@ -388,6 +388,10 @@ impl<D: Disk> RecordStore for Store<D> {
                 end.fit(END_RESERVE_BYTES);
                 let bytes = Fact::End(end).to_json()?;
                 self.disk.publish_reserved(&layout::end_reserve(&folder), &path, &bytes, flush)?
+            }
+            Fact::Settled(settled) => {
+                let bytes = settled::to_json(&self.disk, &folder, settled)?;
+                self.disk.publish_new(&path, &bytes, flush)?
             }
             _ => self.disk.publish_new(&path, &fact.to_json()?, flush)?,
         };

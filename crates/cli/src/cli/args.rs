@@ -395,6 +395,8 @@ pub(crate) enum State {
     Running,
     Done,
     Failed,
+    /// Ended in a way that only a newer hearback knows
+    Ended,
 }
 
 impl From<State> for StateWord {
@@ -404,6 +406,7 @@ impl From<State> for StateWord {
             State::Running => Self::Running,
             State::Done => Self::Done,
             State::Failed => Self::Failed,
+            State::Ended => Self::Ended,
         }
     }
 }

@@ -64,7 +64,7 @@ impl Monitor<'_> {
         let (store, durability) = (&hearback.store, hearback.settings().durability);
         let reason = match request.kind {
             StopKind::Restart => Interruption::Restart,
-            StopKind::Stop | StopKind::Drain => Interruption::Shutdown,
+            StopKind::Stop | StopKind::Drain | StopKind::Unknown => Interruption::Shutdown,
         };
         let turns = hearback.active_turns.stop();
         let plan = session::plan(n.unwrap_or(0), request, &turns);
@@ -88,7 +88,7 @@ impl Monitor<'_> {
         let told = self.tell(plan.notices);
         let limit = match request.kind {
             StopKind::Drain => request.within_ms.map(Duration::from_millis),
-            StopKind::Restart | StopKind::Stop => {
+            StopKind::Restart | StopKind::Stop | StopKind::Unknown => {
                 let asked = request.within_ms.map(Duration::from_millis);
                 Some(asked.unwrap_or(hearback.settings().drain_timeout))
             }

@@ -279,7 +279,8 @@ impl<'a> Supervisor<'a> {
     fn start(&mut self) -> Result<u32, StartError> {
         let spec = self.spec.as_ref().expect("a job that was claimed has a spec");
         let script = match &spec.command {
-            CommandLine::Argv(_) => None,
+            // The executor refuses a kind that it does not know.
+            CommandLine::Argv(_) | CommandLine::Unknown(_) => None,
             CommandLine::Shell { shell: text, program } => {
                 let script = self.executor.script(text, program.as_deref(), &spec.cwd)?;
                 let written = self.ports.store.write_script(&self.id, &script);
@@ -377,7 +378,7 @@ impl<'a> Supervisor<'a> {
     fn end(&self, ending: Ending, output: Output, note: Option<String>) -> End {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let what_became = match self.limits().leftovers {
-            Leftovers::Kill => "ended with it",
+            Leftovers::Kill | Leftovers::Unknown => "ended with it",
             Leftovers::Keep => "kept",
         };
         let left_behind = match ending.left_behind {
@@ -436,7 +437,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn durability(&self) -> Durability {
-        self.spec.as_ref().map(|spec| spec.durability).unwrap_or_default()
+        self.spec.as_ref().map(Spec::durability).unwrap_or_default()
     }
 
     fn note(&self, line: &str) {

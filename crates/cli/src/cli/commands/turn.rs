@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use hearback_core::Exit;
 use hearback_core::session::TurnHow;
+use hearback_core::{Exit, Outcome};
 
 use crate::cli::args::TurnArgs;
 use crate::cli::error::CliError;
@@ -33,8 +33,7 @@ pub(crate) fn run(hearback: &Hearback, args: &TurnArgs, output: &Output) -> Resu
         let ran = hearback_platform::Native::default().run_in_front(&args.argv, &variables, turn.mark());
         let how = match &ran {
             Ok(Exit::Exited { code: 0 }) => TurnHow::Done,
-            Ok(Exit::Exited { code }) => TurnHow::Failed { error: format!("exit code {code}") },
-            Ok(Exit::Signaled { signal, .. }) => TurnHow::Failed { error: format!("signal {signal}") },
+            Ok(exit) => TurnHow::Failed { error: exit.to_string() },
             Err(error) => TurnHow::Failed { error: error.to_string() },
         };
         (ran, how)
@@ -44,8 +43,7 @@ pub(crate) fn run(hearback: &Hearback, args: &TurnArgs, output: &Output) -> Resu
             output.say("the session is in a turn");
             Ok(BUSY)
         }
-        Some(Ok(Exit::Exited { code })) => Ok(code),
-        Some(Ok(Exit::Signaled { signal, .. })) => Ok(128 + signal.unsigned_abs()),
+        Some(Ok(exit)) => Ok(Outcome::from(exit).exit_code()),
         Some(Err(error)) => Err(CliError::Agent(error)),
     }
 }

@@ -11,8 +11,8 @@ use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{Lock, ReadError};
 use hearback_core::port::record::{RecordStore, StoreError};
 use hearback_core::{
-    CommandLine, Gap, JobId, JobView, LockState, Observed, OsText, Output, ProcessIdentity, Session,
-    StateWord, Timestamp,
+    CommandLine, Gap, HandsOff, JobId, JobView, LockState, Observed, OsText, Output, ProcessIdentity,
+    Session, StateWord, Timestamp,
 };
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::launch::{self, LaunchError, Launched, Launcher, Request};
@@ -406,7 +406,7 @@ impl Hearback {
     }
 
     fn shown(&self, mut seen: Observed) -> Option<Job> {
-        let elsewhere = reconcile::is_elsewhere(&self.ports, &seen);
+        let elsewhere = self.ports.hands_off(&seen) == Some(HandsOff::OtherStore);
         if elsewhere {
             seen.locks.alive = LockState::Held;
         }

@@ -44,8 +44,8 @@ pub use front::{
 };
 pub use hearback_core as core;
 pub use hearback_core::port::disk::Wait;
+pub use hearback_monitor::delivery::{Closed, Retry};
 pub use hearback_monitor::doctor::{Check, Level};
-pub use hearback_monitor::follow_up::{Closed, Retry};
 pub use hearback_monitor::kill::{KillError, Request as KillRequest};
 pub use hearback_monitor::launch::{DEFAULT_TIMEOUT, LaunchError, Launched, Request};
 pub use hearback_monitor::prune::Retention;

@@ -13,10 +13,8 @@ use hearback_core::session::{
     fold_session,
 };
 use hearback_core::{Extra, FORMAT, LockState, OsText, Session};
-use hearback_monitor::follow_up::{Due, Turn};
-use hearback_monitor::session::{
-    Admission, Beginning, Inbox, NextMessage, OpenTurn, Refusal, Turns, admit, next_message,
-};
+use hearback_monitor::delivery::{Due, Inbox, Turn, message_due};
+use hearback_monitor::session::{Admission, Beginning, OpenTurn, Refusal, Turns, admit};
 
 use crate::Hearback;
 
@@ -161,7 +159,7 @@ impl Hearback {
     }
 
     fn is_due_in(&self, session: &Session) -> Result<bool, StoreError> {
-        if matches!(self.next_message(session)?, NextMessage::Now { .. } | NextMessage::Expired { .. }) {
+        if matches!(self.message_due(session)?, Due::Now(_) | Due::Expired) {
             return Ok(true);
         }
         let deliverer = self.deliverer();
@@ -268,15 +266,15 @@ impl Hearback {
                 std::thread::sleep(pause.min(LOOK_AT_LEAST_EVERY));
             }
             drop(mine);
-            if self.next_message(session)? == NextMessage::Nothing {
+            if self.message_due(session)? == Due::Never {
                 return Ok(());
             }
         }
     }
 
-    fn next_message(&self, session: &Session) -> Result<NextMessage, StoreError> {
+    fn message_due(&self, session: &Session) -> Result<Due, StoreError> {
         let facts = self.store.session(session)?;
-        Ok(next_message(&facts, &self.ports.clock.stamp(), &self.settings().retry))
+        Ok(message_due(&facts, &self.ports.clock.stamp(), &self.settings().retry))
     }
 
     fn lock_messenger(&self, session: &Session) -> Result<Option<Lock>, StoreError> {
@@ -291,9 +289,9 @@ impl Hearback {
     ) -> Result<Option<Duration>, StoreError> {
         let Some(_lock) = self.ports.lock_turn(session, wait)? else { return Ok(None) };
         Ok(match self.inbox().hand_over(session)? {
-            NextMessage::In(pause) => Some(pause),
-            // Whoever is about to end leaves the rest to whoever comes next.
-            NextMessage::Nothing | NextMessage::Now { .. } | NextMessage::Expired { .. } => None,
+            Due::In(pause) => Some(pause),
+            // A process that is about to end leaves the rest to the next one.
+            Due::Never | Due::Now(_) | Due::GiveUp { .. } | Due::Expired => None,
         })
     }
 
@@ -352,8 +350,7 @@ impl Hearback {
     }
 
     pub(crate) fn host_lock(&self) -> Result<LockState, StoreError> {
-        let free = self.store.lock_monitor(LockMode::Shared, Wait::Try)?.is_some();
-        Ok(if free { LockState::Free } else { LockState::Held })
+        self.ports.host_lock()
     }
 }
 

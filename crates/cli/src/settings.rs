@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hearback_core::{Busy, Durability, NoticeBytes};
-use hearback_monitor::follow_up::Retry;
+use hearback_monitor::delivery::Retry;
 use hearback_monitor::prune::Retention;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -26,8 +26,8 @@
 mod ports;
 
 pub mod answer;
+pub mod delivery;
 pub mod doctor;
-pub mod follow_up;
 pub mod kill;
 pub mod launch;
 pub mod prune;

@@ -1,11 +1,11 @@
 //! The world as the monitor sees it.
 
 use hearback_core::port::clock::Clock;
-use hearback_core::port::disk::{Lock, LockMode, Wait};
+use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
 use hearback_core::port::process::ProcessControl;
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
 use hearback_core::port::session::{SessionLock, SessionStore};
-use hearback_core::{Here, JobId, Session};
+use hearback_core::{BegunBy, Fact, HandsOff, Here, JobId, JobState, LockState, Observed, Session};
 
 /// The ports that most decisions need, side by side.
 pub struct Ports {
@@ -36,6 +36,47 @@ impl Ports {
             clock: Box::new(clock),
             here,
         }
+    }
+
+    /// Why a job must not be changed, ended or delivered from here; nothing when it may be.
+    pub fn hands_off(&self, seen: &Observed) -> Option<HandsOff> {
+        // First: it alone says that the job runs, whatever else is true of it.
+        let other_store = self.is_of_other_store(seen).then_some(HandsOff::OtherStore);
+        other_store.or_else(|| seen.hands_off(&self.here))
+    }
+
+    /// Whether the supervisor of a job is alive although its lock is free. Then this is not the store that it works
+    /// in, but a copy, or another process replaced the lock. Nothing here says anything about the job.
+    fn is_of_other_store(&self, seen: &Observed) -> bool {
+        let supervisor = match seen.facts.begin.present().map(|begin| &begin.by) {
+            Some(BegunBy::Supervisor(supervisor)) => supervisor,
+            _ => return false,
+        };
+        seen.fold().state == JobState::Orphaned && self.processes.lives_on(supervisor)
+    }
+
+    /// Publishes a fact of a job that was seen, as durably as its owner chose.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn publish(&self, seen: &Observed, fact: &Fact) -> Result<Publish, StoreError> {
+        self.store.publish(&seen.id, fact, seen.durability())
+    }
+
+    /// Whether a host serves the whole store.
+    ///
+    /// # Errors
+    ///
+    /// When the lock cannot be looked at.
+    pub fn host_lock(&self) -> Result<LockState, StoreError> {
+        let free = self.sessions.lock_monitor(LockMode::Shared, Wait::Try)?.is_some();
+        Ok(if free { LockState::Free } else { LockState::Held })
+    }
+
+    /// The same, for a caller to whom a lock that cannot be looked at is no host.
+    pub fn is_monitored(&self) -> bool {
+        self.host_lock().is_ok_and(|lock| lock == LockState::Held)
     }
 
     /// Takes the lock of a session's turn, of which there is one at a time.

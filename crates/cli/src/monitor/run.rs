@@ -12,8 +12,7 @@ use hearback_core::session::fold_session;
 use hearback_core::{
     Extra, FORMAT, HostBegin, HostFact, JobId, LockState, Session, Stamp, StopDone, StopKind, StopRequest,
 };
-use hearback_monitor::follow_up::{Due, Turn};
-use hearback_monitor::session::{NextMessage, next_message};
+use hearback_monitor::delivery::{Due, Turn, message_due};
 use hearback_platform::{Native, StopWatch};
 use hearback_store::Store;
 
@@ -293,14 +292,14 @@ impl Monitor<'_> {
         let mut next = LOOK_AT_LEAST_EVERY;
         for session in hearback.store.sessions()? {
             let facts = hearback.store.session(&session)?;
-            let due = next_message(&facts, &hearback.ports.clock.stamp(), &hearback.settings().retry);
+            let due = message_due(&facts, &hearback.ports.clock.stamp(), &hearback.settings().retry);
             match due {
-                NextMessage::Nothing => continue,
-                NextMessage::In(pause) => {
+                Due::Never => continue,
+                Due::In(pause) => {
                     next = next.min(pause);
                     continue;
                 }
-                NextMessage::Now { .. } | NextMessage::Expired { .. } => {}
+                Due::Now(_) | Due::GiveUp { .. } | Due::Expired => {}
             }
             match self.messages.get(&session) {
                 Some(None) => continue,

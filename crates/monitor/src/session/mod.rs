@@ -3,11 +3,9 @@
 mod active_turns;
 mod admit;
 mod drain;
-mod inbox;
 mod turn;
 
 pub use active_turns::{ActiveTurn, ActiveTurns, Recording};
 pub use admit::{Admission, Refusal, admit};
 pub use drain::{DrainPlan, plan};
-pub use inbox::{Inbox, NextMessage, next_message};
 pub use turn::{Beginning, OpenTurn, Turns, interrupt};

@@ -188,7 +188,11 @@ impl Kind {
             }
         }
         match self {
-            Self::Durability => put(&mut settings.durability, from_word(text)),
+            Self::Durability => {
+                // A record may hold a word of a newer build; a setting may not.
+                let known = from_word(text).filter(|choice| *choice != Durability::Unknown);
+                put(&mut settings.durability, known)
+            }
             Self::Busy => put(&mut settings.busy, from_word(text)),
             Self::NoticeBytes => put(&mut settings.notice, parse_size(text).ok().and_then(NoticeBytes::new)),
             Self::Count(field) => put(field(settings), text.parse().ok()),
@@ -414,7 +418,9 @@ mod tests {
             assert_eq!(shown(&both, name), format!("{env} from environment {variable}"));
             assert_eq!(both.warnings, Vec::<String>::new());
         }
-        for (name, bad) in [("busy", "wait"), ("drain_timeout", "soon"), ("max_jobs", "-1")] {
+        let bad =
+            [("busy", "wait"), ("drain_timeout", "soon"), ("max_jobs", "-1"), ("durability", "unknown")];
+        for (name, bad) in bad {
             let variable = variable(name);
             let settings = merge("", &[(&variable, bad)]);
             assert_eq!(shown(&settings, name), shown(&Settings::default(), name), "bad falls back");

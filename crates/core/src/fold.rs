@@ -192,8 +192,6 @@ pub struct Fold<'a> {
     pub follow_up: FollowUp,
     /// When it was settled, if it is.
     pub settled: Option<&'a Stamp>,
-    /// A newer build wrote some of it: it is shown, and never changed, pruned or killed.
-    pub frozen: bool,
 }
 
 /// How far a job is.
@@ -274,7 +272,7 @@ pub fn fold(facts: &Facts, locks: LockView) -> Fold<'_> {
     let state = fold_state(facts, locks);
     let follow_up = fold_follow_up(facts, &state);
     let settled = facts.settled.present().map(|settled| &settled.at);
-    Fold { state, follow_up, settled, frozen: facts.any_newer() }
+    Fold { state, follow_up, settled }
 }
 
 fn fold_state(facts: &Facts, locks: LockView) -> JobState<'_> {
@@ -475,7 +473,12 @@ mod tests {
                 let open = [FollowUpState::Waiting, FollowUpState::NotWanted];
                 prop_assert!(open.contains(&fold.follow_up.state));
             }
-            prop_assert_eq!(fold.frozen, facts.any_newer());
+            // Whatever else is true of it: what a newer build wrote is left alone.
+            let seen = Observed {
+                id: sample::id(1), facts: facts.clone(), locks, place: Place::Open, output: Output::default(),
+            };
+            let newer = seen.hands_off(&Here::default()) == Some(crate::HandsOff::Newer);
+            prop_assert_eq!(newer, facts.any_newer());
         }
 
         #[test]
@@ -584,7 +587,7 @@ mod tests {
                 ..Facts::default()
             };
             let folded = fold(&facts, LockView::FREE);
-            assert!(!folded.frozen && folded.follow_up.state.is_closed());
+            assert!(!facts.any_newer() && folded.follow_up.state.is_closed());
             assert!(!crate::answer_is_due(&facts, &folded.state), "it is there, and is not replaced");
             assert_eq!(facts.flaws().len(), 1, "and it is named");
             let seen = Observed {

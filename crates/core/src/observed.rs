@@ -3,7 +3,7 @@
 //! Each rule stands here once, so that every command and the monitor decide alike.
 
 use crate::fold::{Fold, Here, Observed, fold};
-use crate::{Durability, Read};
+use crate::{Durability, Lease, Read};
 
 /// Why a job is shown and left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,17 +46,14 @@ impl Observed {
         self.facts.leases.iter().map(|(n, _)| *n).max().unwrap_or(0)
     }
 
-    /// How often a sink was tried.
+    /// How often it was handed to a sink. A sink is told this number, so it rises with every attempt: also with one that
+    /// met a busy session, and after a retry by hand. What counts towards giving up is [`Lease::attempts_used`], which
+    /// a busy session does not raise and a retry resets.
     ///
-    /// An attempt that met a busy session, or whose turn was interrupted, does not count: it is made again. A retry by
-    /// hand takes a number and is no attempt itself. A lease that cannot be read was an attempt.
+    /// A retry takes a number and is no attempt itself. A lease that cannot be read was one.
     pub fn attempts(&self) -> u32 {
-        let is_busy = |n: u32| {
-            let result = self.facts.results.iter().find(|(number, _)| *number == n);
-            matches!(result, Some((_, Read::Present(result))) if result.busy)
-        };
-        let is_by_hand = |lease: &Read<crate::Lease>| lease.present().is_some_and(|it| it.attempts_used == 0);
-        let tried = self.facts.leases.iter().filter(|(n, lease)| !is_by_hand(lease) && !is_busy(*n));
+        let is_retry = |lease: &Read<Lease>| lease.present().is_some_and(|lease| lease.attempts_used == 0);
+        let tried = self.facts.leases.iter().filter(|(_, lease)| !is_retry(lease));
         u32::try_from(tried.count()).unwrap_or(u32::MAX)
     }
 }
@@ -65,7 +62,7 @@ impl Observed {
 mod tests {
     use super::*;
     use crate::testing::sample;
-    use crate::{Facts, Lease, LeaseResult, LockView, MachineId, Output, Place, Spec};
+    use crate::{Facts, LeaseResult, LockView, MachineId, Output, Place, Spec};
 
     fn seen(facts: Facts) -> Observed {
         let (locks, place, output) = (LockView::FREE, Place::Open, Output::default());
@@ -73,16 +70,16 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_by_hand_and_a_busy_session_are_no_attempts() {
+    fn every_hand_over_is_an_attempt_and_a_retry_by_hand_is_none() {
         let lease = |n, attempts_used| (n, Read::Present(Lease { attempts_used, ..sample::lease() }));
-        let failed = |n| (n, Read::Present(sample::lease_result(false)));
         let busy = |n| (n, Read::Present(LeaseResult { busy: true, ..sample::lease_result(false) }));
         for (leases, results, attempts) in [
             (vec![], vec![], 0),
             (vec![lease(1, 1)], vec![], 1),
-            (vec![lease(1, 1), lease(2, 2)], vec![failed(1), failed(2)], 2),
-            (vec![lease(1, 1), lease(2, 1)], vec![busy(1)], 1),
-            (vec![lease(1, 1), lease(2, 0), lease(3, 1)], vec![failed(1)], 2),
+            (vec![lease(1, 1), lease(2, 2)], vec![], 2),
+            (vec![lease(1, 1), lease(2, 1)], vec![busy(1)], 2),
+            (vec![lease(1, 1), lease(2, 0)], vec![], 1),
+            (vec![lease(1, 1), lease(2, 0), lease(3, 1)], vec![], 2),
             (vec![(1, Read::Unreadable("torn".into()))], vec![], 1),
         ] {
             let seen = seen(Facts { leases, results, ..Facts::default() });

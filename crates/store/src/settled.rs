@@ -76,7 +76,7 @@ mod tests {
     use hearback_core::port::disk::Flush;
     use hearback_core::port::record::RecordStore;
     use hearback_core::testing::{FakeDisk, sample};
-    use hearback_core::{Durability, Extra, FORMAT, Facts, FollowUpState, JobId, Outcome, Stamp};
+    use hearback_core::{Durability, Extra, FORMAT, Facts, FollowUpState, Here, JobId, Outcome, Stamp};
     use serde_json::json;
 
     /// A job whose every fact holds something that this build does not know.
@@ -118,8 +118,8 @@ mod tests {
         }
         let seen = store.observe(&id).unwrap().unwrap();
         assert_eq!(seen.facts.flaws(), [], "all of it can be read");
-        let folded = seen.fold();
-        assert_eq!((folded.frozen, folded.follow_up.state), (false, FollowUpState::Closed));
+        assert_eq!(seen.hands_off(&Here::default()), None);
+        assert_eq!(seen.fold().follow_up.state, FollowUpState::Closed);
         let at: Stamp = sample::stamp();
         let facts = Box::new(Facts { settled: hearback_core::Read::Absent, ..seen.facts.clone() });
         let settled = Fact::Settled(Settled { format: FORMAT, at, facts, extra: Extra::new() });

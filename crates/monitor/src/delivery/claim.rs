@@ -7,16 +7,14 @@ use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
 use hearback_core::port::record::{JobLock, StoreError};
+use hearback_core::port::sink::{FollowUpSink, SinkReply};
 use hearback_core::session::{Message, MessageFacts, TurnCause};
-use hearback_core::{Fact, Lease, Observed, Session, delivery_id};
+use hearback_core::{Fact, Lease, MessagePayload, Observed, Session, SinkPayload, delivery_id};
 
 use super::due::Claim;
 use super::hand_over::{Item, ReceiptOrder};
 use super::interpret::{History, Response, Verdict};
-use super::record;
-use super::{Deliverer, Inbox, compose};
-use hearback_core::port::sink::{FollowUpSink, SinkReply};
-use hearback_core::{MessagePayload, SinkPayload};
+use super::{Deliverer, Inbox, compose, record};
 
 /// How much longer a lease lasts than its sink may take, for everything around it.
 const LEASE_SLACK: Duration = Duration::from_secs(30);

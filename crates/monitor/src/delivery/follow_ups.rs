@@ -469,6 +469,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_fetched_counts_attempts_as_what_is_sent_does() {
+        let world = world(&["a"]);
+        let (busy, unknown) = (SinkReply::Busy, SinkReply::Unknown);
+        let sink = FakeSink::answering([busy.clone(), unknown.clone(), busy, unknown.clone(), unknown]);
+        world.see_through(&sink);
+        assert_eq!(world.state(), FollowUpState::DeadLetter);
+        let attempts: Vec<_> =
+            sink.taken().iter().map(|sent| (sent.attempt, sent.job.follow_up.attempts)).collect();
+        assert_eq!(attempts, [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5)]);
+        let fetched = || {
+            let seen = world.store.observe(&world.id).unwrap().unwrap();
+            world.deliverer(&sink, 3).compose(&seen).unwrap()
+        };
+        assert_eq!((fetched().attempt, fetched().job.follow_up.attempts), (5, 5));
+        assert_eq!(super::super::start_afresh(&world.ports, &world.id).unwrap(), super::super::Closed::Done);
+        assert_eq!((fetched().attempt, fetched().job.follow_up.attempts), (5, 5), "a retry is no attempt");
+        let last = sink.taken().pop().unwrap();
+        let (sent, fetched) = (last.job.output, fetched().job.output);
+        assert_eq!(sent, fetched, "and both say where its output is");
+    }
+
+    #[test]
     fn scenario_75_a_session_that_is_gone_falls_to_the_next_sink_and_then_to_people() {
         let gone = || SinkReply::Gone { reason: "deleted".into() };
         let chained = world(&["a", "b"]);

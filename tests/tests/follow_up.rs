@@ -765,7 +765,7 @@ fn scenario_79_launching_acknowledging_and_reconciling_at_once_tells_of_each_job
     }
 }
 
-// Not elsewhere: other systems allow no such name, or have another text for it.
+// Not on Windows: a name is no text there by other units. Not on macOS: its file systems allow no such name.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_log_whose_path_is_no_unicode_is_named_whole_to_who_is_told_and_to_who_asks() {

@@ -46,9 +46,9 @@ impl Observed {
         self.facts.leases.iter().map(|(n, _)| *n).max().unwrap_or(0)
     }
 
-    /// How often it was handed to a sink. A sink is told this number, so it rises with every attempt: also with one that
-    /// met a busy session, and after a retry by hand. What counts towards giving up is [`Lease::attempts_used`], which
-    /// a busy session does not raise and a retry resets.
+    /// How often it was handed to a sink. A sink is told this number, so it rises with every attempt: also with one
+    /// that met a busy session, and after a retry by hand. What counts towards giving up is [`Lease::attempts_used`],
+    /// which a busy session does not raise and a retry resets.
     ///
     /// A retry takes a number and is no attempt itself. A lease that cannot be read was one.
     pub fn attempts(&self) -> u32 {

@@ -221,8 +221,8 @@ pub enum NotifyPolicy {
     Success,
     /// Not at all.
     Never,
-    /// A choice that only a newer build knows. The owner is told as under [`NotifyPolicy::Auto`]: once too often is better
-    /// than never.
+    /// A choice that only a newer build knows. The owner is told as under [`NotifyPolicy::Auto`]: once too often is
+    /// better than never.
     #[serde(other)]
     Unknown,
 }

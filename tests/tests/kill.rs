@@ -258,7 +258,7 @@ fn a_stopped_job_is_shown_as_one_and_can_be_continued_or_killed() {
     let id = world.launch(args!["--", bin("hold"), world.scratch("never"), "--witness", witness]);
     let target = holder(&witness);
     let shown = |stopped: bool| {
-        let what = if stopped { "stopped" } else { "running" };
+        let what = if stopped { "paused" } else { "running" };
         eventually(what, || {
             let job = world.show(&id);
             (job.get("paused") == stopped.then_some(&json!(true)) && job["state"] == "running").then_some(())

@@ -20,7 +20,8 @@ const CORE: &str = "hearback-core";
 const PLATFORM: &str = "hearback-platform";
 const STORE: &str = "hearback-store";
 const MONITOR: &str = "hearback-monitor";
-const CLI: &str = "hearback";
+const LIBRARY: &str = "hearback";
+const CLI: &str = "hearback-cli";
 const TESTS: &str = "hearback-tests";
 
 // A package in its own `dev` list turns on its own features, such as `testing`, for its tests.
@@ -50,15 +51,21 @@ const LAYERS: &[Layer] = &[
         reason: "monitor decides, and reaches the world only through ports of core",
     },
     Layer {
-        package: CLI,
+        package: LIBRARY,
         normal: &[CORE, PLATFORM, STORE, MONITOR],
-        dev: &[CORE, PLATFORM, STORE, MONITOR, CLI],
-        reason: "hearback wires the crates together, and ships without tests or xtask",
+        dev: &[CORE, PLATFORM, STORE, MONITOR, LIBRARY],
+        reason: "hearback wires the crates together, and ships without doors, tests or xtask",
+    },
+    Layer {
+        package: CLI,
+        normal: &[LIBRARY],
+        dev: &[LIBRARY],
+        reason: "the command line is a door: it translates for the library, and holds no logic of its own",
     },
     Layer {
         package: TESTS,
-        normal: &[CORE, PLATFORM, STORE, MONITOR, CLI],
-        dev: &[CORE, PLATFORM, STORE, MONITOR, CLI],
+        normal: &[CORE, PLATFORM, STORE, MONITOR, LIBRARY],
+        dev: &[CORE, PLATFORM, STORE, MONITOR, LIBRARY],
         reason: "the end-to-end tests may use whatever ships",
     },
     Layer {
@@ -196,10 +203,11 @@ mod tests {
     fn arrows_inward_are_allowed() {
         for inner in [PLATFORM, STORE, MONITOR] {
             assert_allowed(inner, CORE, DependencyKind::Normal);
-            assert_allowed(CLI, inner, DependencyKind::Normal);
+            assert_allowed(LIBRARY, inner, DependencyKind::Normal);
             assert_allowed(TESTS, inner, DependencyKind::Normal);
         }
         assert_allowed(CORE, CORE, DependencyKind::Development);
+        assert_allowed(CLI, LIBRARY, DependencyKind::Normal);
     }
 
     #[test]
@@ -208,7 +216,9 @@ mod tests {
             assert_refused(CORE, STORE, kind);
             assert_refused(STORE, PLATFORM, kind);
             assert_refused(MONITOR, STORE, kind);
-            assert_refused(CLI, TESTS, kind);
+            assert_refused(LIBRARY, TESTS, kind);
+            assert_refused(LIBRARY, CLI, kind);
+            assert_refused(CLI, MONITOR, kind);
             assert_refused("xtask", CORE, kind);
         }
     }

@@ -22,7 +22,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     if !cfg!(target_os = "linux") {
         bail!("measuring reads /proc, which only Linux has");
     }
-    workspace.cargo(&["build", "--release", "--package", "hearback"])?;
+    workspace.cargo(&["build", "--release", "--package", "hearback-cli"])?;
     workspace.cargo(&[
         "build",
         "--release",

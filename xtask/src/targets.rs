@@ -16,6 +16,7 @@ const TARGETS: &[&str] = &["x86_64-pc-windows-msvc", "aarch64-apple-darwin", "x8
 
 const PACKAGES: &[&str] = &[
     "hearback",
+    "hearback-cli",
     "hearback-platform",
     "hearback-store",
     "hearback-monitor",
@@ -33,7 +34,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 
 fn clippy_args(target: &str) -> Vec<&str> {
     let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
-    let features = ["--all-targets", "--no-default-features", "--features", "hearback/cli"];
+    let features = ["--all-targets", "--no-default-features"];
     let rest = ["--target", target, "--", "-D", "warnings"];
     ["clippy"].into_iter().chain(packages).chain(features).chain(rest).collect()
 }
@@ -70,7 +71,7 @@ mod tests {
     #[test]
     fn every_package_is_checked_for_the_target() {
         let args = clippy_args("x86_64-pc-windows-msvc").join(" ");
-        assert!(args.starts_with("clippy -p hearback -p hearback-platform "), "{args}");
+        assert!(args.starts_with("clippy -p hearback -p hearback-cli -p hearback-platform "), "{args}");
         assert!(args.ends_with(" --target x86_64-pc-windows-msvc -- -D warnings"), "{args}");
     }
 

@@ -24,6 +24,7 @@
 //! ```
 
 mod ports;
+mod request;
 
 pub mod answer;
 pub mod delivery;

@@ -7,7 +7,7 @@ use hearback_core::port::process::DetachedRequest;
 /// Set in the environment of a target: every process of the job carries it, unless it clears its environment.
 pub const JOB_MARK: &str = "HEARBACK_JOB";
 
-/// Set in the environment of a program that is sent out on an bounded_run: every process of it carries it, and no job
+/// Set in the environment of a program that is run to its end within a time: every process of it carries it, and no job
 /// that it launches.
 pub const BOUNDED_RUN_MARK: &str = "HEARBACK_BOUNDED_RUN";
 

@@ -38,7 +38,8 @@ impl Native {
         crate::program::find(name.as_ref(), Path::new("/")).ok()
     }
 
-    /// Runs a program in front of us, with our streams, until it ends. Its processes carry `mark`, as on an bounded_run.
+    /// Runs a program in front of us, with our streams, until it ends. Its processes carry `mark`, as in a
+    /// bounded run.
     /// What a person breaks at the terminal is for it, and not for us.
     ///
     /// # Errors

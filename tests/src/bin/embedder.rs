@@ -16,7 +16,7 @@ use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hearback::{Hearback, Options, Until};
+use hearback::{Hearback, Options};
 
 const STAY_MAX: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(5);
@@ -45,7 +45,7 @@ fn embed() -> Result<(), Box<dyn Error>> {
         let number = |value: OsString| value.to_str().and_then(|value| value.parse::<usize>().ok());
         match arg.to_str() {
             Some("--forget") => {}
-            Some("--supervisor") => options.supervisor = Some(value()?.into()),
+            Some("--supervisor") => options = options.supervisor(value()?),
             Some("--wait") => wait = number(value()?),
             Some("--stay") => stay = Some(PathBuf::from(value()?)),
             Some("--long") => added.push("x".repeat(number(value()?).ok_or("not a number")?)),
@@ -65,11 +65,8 @@ fn embed() -> Result<(), Box<dyn Error>> {
     let id = hearback.launch(&request)?.id().clone();
     println!("{id}");
     if let Some(millis) = wait {
-        let within = Some(Duration::from_millis(millis as u64));
-        let mut ended = None;
-        hearback.wait_for(std::slice::from_ref(&id), Until::All, within, |_, job| ended = Some(job));
-        match ended {
-            Some(job) => println!("{}", job?.view.outcome.ok_or("it ended without an outcome")?),
+        match hearback.wait_timeout(&id, Duration::from_millis(millis as u64))? {
+            Some(job) => println!("{}", job.view.outcome.ok_or("it ended without an outcome")?),
             None => println!("still running"),
         }
     }

@@ -11,11 +11,11 @@ use hearback::{Hearback, Options};
 fn main() {
     let mut args = std::env::args_os().skip(1);
     let mut next = || args.next().expect("usage: swarm SUPERVISOR THREADS JOBS EXIT-WITH");
-    let supervisor = next().into();
+    let supervisor = next();
     let mut number = || next().to_str().and_then(|text| text.parse::<u32>().ok()).expect("a number");
     let (threads, jobs) = (number(), number());
     let program = next();
-    let options = Options { supervisor: Some(supervisor), ..Options::default() };
+    let options = Options::default().supervisor(supervisor);
     let hearback = Hearback::open(options).expect("the store opens");
     let (taken, told) = (AtomicU32::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

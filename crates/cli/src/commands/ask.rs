@@ -1,0 +1,76 @@
+//! `hearback ask`
+
+use std::io::Read;
+
+use hearback::core::{Answer, CommandLine};
+use hearback::{Hearback, Job};
+
+use crate::args::AskArgs;
+use crate::error::CliError;
+use crate::output::{Output, unless_closed};
+
+/// The job went well, and has no answer.
+const NOTHING: u32 = 1;
+
+pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result<u32, CliError> {
+    let (wait, quiet) = (args.wait, args.quiet);
+    let prompt = match args.prompt.as_deref() {
+        Some("-") => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map_err(CliError::Stdin)?;
+            Some(text)
+        }
+        prompt => prompt.map(str::to_owned),
+    };
+    // What is wrong with a question is said before anything is made of it.
+    let argv = hearback::with_prompt(&args.argv, prompt.as_deref())?;
+    let parent = super::parent(args.session.as_ref())?;
+    if !args.new && hearback::current_session()?.as_ref() != Some(&parent) && !hearback.knows(&parent)? {
+        return Err(CliError::UnknownParent(parent));
+    }
+    let argv = argv.iter().map(|word| hearback::from_os(word)).collect();
+    let mut request = super::launch::with_options(CommandLine::Argv(argv), Some(parent), args.options)?;
+    request.answer = true;
+    let (launched, _reading) = super::launch::start(hearback, &request, wait, quiet, output)?;
+    if !wait {
+        super::launch::tell(hearback, &launched, quiet, output)?;
+        return Ok(0);
+    }
+    let id = launched.id();
+    if !quiet && !output.is_json() {
+        output.say(&format!("asked as job {id}"));
+    }
+    let job = hearback.wait(id)?;
+    let told = if output.is_json() { output.document(&job.view) } else { tell(&job, quiet, output) };
+    let heard = told.is_ok();
+    // Nobody listens any more, but the code still says how it went.
+    unless_closed(told).map_err(|error| error.about(id))?;
+    if heard {
+        // Whoever asked and waited has read it; only what was written has been.
+        hearback.consume_answer(id)?;
+    }
+    Ok(code(&job))
+}
+
+/// Prints the answer and nothing else, so that a script can keep it.
+fn tell(job: &Job, quiet: bool, output: &Output) -> Result<(), CliError> {
+    let Some(answer) = &job.view.answer else {
+        output.warn("what it left behind cannot be read");
+        return Ok(());
+    };
+    if let Answer::Text(words) = answer {
+        output.line(&words.text)?;
+    }
+    if !quiet && !matches!(answer, Answer::Text(words) if !words.truncated) {
+        output.say(&hearback::core::message::clean_line(&answer.to_string()));
+        output.hint(&format!("next: hearback show {}", job.view.id.short()));
+    }
+    Ok(())
+}
+
+fn code(job: &Job) -> u32 {
+    match job.view.outcome.as_ref().map_or(125, hearback::core::Outcome::exit_code) {
+        0 if !matches!(job.view.answer, Some(Answer::Text(_))) => NOTHING,
+        code => code,
+    }
+}

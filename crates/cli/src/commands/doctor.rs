@@ -1,0 +1,95 @@
+//! `hearback doctor`
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use hearback::core::DOCUMENT_FORMAT;
+use hearback::core::message::clean_line;
+use hearback::documents::{CheckDocument, DoctorDocument};
+use hearback::{Check, Diagnosis, Hearback, Level, Options};
+
+use crate::error::CliError;
+use crate::output::{BAD, BUSY, FAINT, GOOD, Output};
+
+/// A check failed.
+const UNFIT: u32 = 1;
+
+pub(crate) fn run(output: &Output) -> Result<u32, CliError> {
+    let diagnosis = Hearback::doctor(&Options::default())?;
+    for warning in &diagnosis.settings.warnings {
+        output.warn(warning);
+    }
+    let fit = count(&diagnosis.checks, Level::Fail) == 0;
+    if output.is_json() {
+        output.document(&document(diagnosis))?;
+    } else {
+        output.text(&report(&diagnosis.checks))?;
+    }
+    Ok(if fit { 0 } else { UNFIT })
+}
+
+fn document(diagnosis: Diagnosis) -> DoctorDocument {
+    DoctorDocument {
+        format: DOCUMENT_FORMAT,
+        hearback: env!("CARGO_PKG_VERSION").to_owned(),
+        store: diagnosis.home.map(|home| hearback::from_os(home.as_os_str())),
+        durability: diagnosis.settings.durability,
+        checks: diagnosis
+            .checks
+            .into_iter()
+            .map(|check| CheckDocument {
+                name: check.name.to_owned(),
+                level: word(check.level).to_owned(),
+                message: check.message,
+                tip: check.tip,
+            })
+            .collect(),
+    }
+}
+
+/// One line a check, with what to do below it, and the sum of it all at the end.
+fn report(checks: &[Check]) -> String {
+    let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for check in checks {
+        let (style, level) = (style(check.level), word(check.level));
+        let message = clean_line(&check.message);
+        let _ = writeln!(text, "{style}{level:<4}{style:#}  {:<width$}  {message}", check.name);
+        if let Some(tip) = &check.tip {
+            let _ = writeln!(text, "{:<4}  {:<width$}  {GOOD}tip:{GOOD:#} {}", "", "", clean_line(tip));
+        }
+    }
+    let of = |level| count(checks, level);
+    let _ = writeln!(
+        text,
+        "{} checks: {} fine, {} to look at, {} failed, {} not tried",
+        checks.len(),
+        of(Level::Ok),
+        of(Level::Warn),
+        of(Level::Fail),
+        of(Level::Skip)
+    );
+    text
+}
+
+fn count(checks: &[Check], level: Level) -> usize {
+    checks.iter().filter(|check| check.level == level).count()
+}
+
+fn word(level: Level) -> &'static str {
+    match level {
+        Level::Ok => "ok",
+        Level::Warn => "warn",
+        Level::Fail => "fail",
+        Level::Skip => "skip",
+    }
+}
+
+fn style(level: Level) -> Style {
+    match level {
+        Level::Ok => GOOD,
+        Level::Warn => BUSY,
+        Level::Fail => BAD,
+        Level::Skip => FAINT,
+    }
+}

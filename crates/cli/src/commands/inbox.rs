@@ -1,0 +1,71 @@
+//! `hearback inbox`
+
+use std::fmt::Write as _;
+
+use hearback::core::message::clean_line;
+use hearback::core::{DOCUMENT_FORMAT, Read};
+use hearback::documents::{InboxDocument, MessageDocument};
+use hearback::{Hearback, Scope};
+
+use crate::args::{InboxArgs, InboxCommand, InboxDiscardArgs};
+use crate::error::CliError;
+use crate::output::Output;
+
+pub(crate) fn run(hearback: &Hearback, args: InboxArgs, output: &Output) -> Result<u32, CliError> {
+    match args.command {
+        None => list(hearback, &super::scope(&args.scope)?, output),
+        Some(InboxCommand::List(args)) => list(hearback, &super::scope(&args.scope)?, output),
+        Some(InboxCommand::Discard(args)) => discard(hearback, &args, output),
+    }
+}
+
+fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliError> {
+    let mut messages = Vec::new();
+    for seen in &hearback.sessions(scope)? {
+        for (n, message) in seen.open_messages() {
+            let (text, sent_at, problem) = match &message.message {
+                Read::Present(message) => {
+                    (Some(message.text.clone()), Some(message.at.wall_ms.to_string()), None)
+                }
+                Read::Newer(_) => (None, None, Some("a newer hearback sent it".to_owned())),
+                Read::Unreadable(why) => (None, None, Some(format!("it cannot be read: {why}"))),
+                Read::Absent => continue,
+            };
+            messages.push(MessageDocument {
+                session: seen.session.clone(),
+                message: n,
+                text: text.map(|text| hearback.secrets().masked(&text)),
+                sent_at,
+                attempts: message.results.len(),
+                given_up: message.is_dead_letter(),
+                error: problem.or_else(|| message.last_result().map(|result| result.error.clone())),
+            });
+        }
+    }
+    if output.is_json() {
+        output.document(&InboxDocument { format: DOCUMENT_FORMAT, messages })?;
+        return Ok(0);
+    }
+    if messages.is_empty() {
+        output.say("no message waits");
+        return Ok(0);
+    }
+    let mut text = String::new();
+    for message in &messages {
+        let first = message.text.as_deref().unwrap_or_default().lines().next().unwrap_or_default();
+        let state = if message.given_up { "given up" } else { "waiting" };
+        let error =
+            message.error.as_ref().map(|error| format!(" ({})", clean_line(error))).unwrap_or_default();
+        let session = clean_line(message.session.as_str());
+        let _ = writeln!(text, "{state:<8} {session} {}: {}{error}", message.message, clean_line(first));
+    }
+    output.text(&text)?;
+    Ok(0)
+}
+
+fn discard(hearback: &Hearback, args: &InboxDiscardArgs, output: &Output) -> Result<u32, CliError> {
+    let session = super::session(args.session.as_ref(), "a message")?;
+    let dropped = hearback.discard_message(&session, args.n)?;
+    output.say(if dropped { "dropped" } else { "no such message waits" });
+    Ok(u32::from(!dropped))
+}

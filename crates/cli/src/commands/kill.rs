@@ -1,0 +1,63 @@
+//! `hearback kill`
+
+use hearback::core::message::clean_line;
+use hearback::core::{DOCUMENT_FORMAT, KilledBy};
+use hearback::documents::KillDocument;
+use hearback::{Hearback, KillRequest, Killed};
+
+use crate::args::KillArgs;
+use crate::error::CliError;
+use crate::output::Output;
+
+/// Somebody survived, or a supervisor did not answer.
+const NOT_ENDED: u32 = 1;
+
+pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Result<u32, CliError> {
+    let scope = super::scope(&args.scope)?;
+    let mut ids = Vec::new();
+    for text in &args.jobs {
+        ids.push(hearback.find_to_kill(text, &scope)?);
+    }
+    let by =
+        hearback::current_session()?.or(scope.session().cloned()).map_or(KilledBy::Person, KilledBy::Session);
+    let request = KillRequest { by, reason: args.reason.clone(), grace: args.grace, force: args.force };
+    let (mut code, mut failed) = (0, None);
+    for id in &ids {
+        match hearback.kill(id, &request) {
+            Ok(killed) => {
+                tell(&killed, output)?;
+                if !killed.survivors.is_empty() {
+                    code = NOT_ENDED;
+                }
+            }
+            // One that cannot be ended keeps no other alive.
+            Err(error) => {
+                if let Some(error) = failed.replace(CliError::from(error)) {
+                    output.error(&error);
+                }
+            }
+        }
+    }
+    failed.map_or(Ok(code), Err)
+}
+
+fn tell(killed: &Killed, output: &Output) -> Result<(), CliError> {
+    let view = &killed.job.view;
+    let survivors: Vec<u32> = killed.survivors.iter().map(|who| who.pid).collect();
+    if output.is_json() {
+        return output.object(&KillDocument {
+            format: DOCUMENT_FORMAT,
+            id: view.id.clone(),
+            was_over: killed.was_over,
+            outcome: view.outcome.clone(),
+            survivors,
+        });
+    }
+    let ending = view.outcome.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
+    let before = if killed.was_over { "was already over: " } else { "" };
+    output.line(&format!("{} {before}{}", view.id, clean_line(&ending)))?;
+    for pid in survivors {
+        output.warn(&format!("process {pid} of job `{}` could not be ended", view.id));
+    }
+    Ok(())
+}

@@ -1,0 +1,356 @@
+//! `hearback logs`
+
+use hearback::core::message::{Cleaner, Excerpt, gap_text};
+use hearback::core::port::disk::ReadError;
+use hearback::core::{DOCUMENT_FORMAT, Gap, GapReason, OutputView};
+use hearback::documents::LogDocument;
+use hearback::{FindError, Hearback, Job, Printed};
+use hearback::{Log, Piece};
+use hearback::{Masker, Secrets};
+
+use crate::args::LogsArgs;
+use crate::error::CliError;
+use crate::output::Output;
+
+/// The most text that one JSON document holds; the rest is read on from its `end`.
+const DOCUMENT_MAX: usize = 1024 * 1024;
+/// Not more: Wine hands each write to its server as one message, and ends whoever sends one of 64 KiB in a bad moment.
+const BLOCK: usize = 32 * 1024;
+
+pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
+    let id = hearback.find(&args.job, &super::scope(&args.scope)?)?;
+    let job = hearback.job(&id)?.ok_or_else(|| FindError::NotFound(args.job.clone()))?;
+    let failed = |source: ReadError| CliError::Log { id: id.clone(), source };
+    let mut log = hearback.log(&job).map_err(failed)?;
+    let (start, end) = match &mut log {
+        Some(log) => range(log, args).map_err(|error| failed(error.into()))?,
+        None => (args.offset.filter(|_| args.follow).unwrap_or(0), 0),
+    };
+    let secrets = hearback.secrets();
+    let begin = match &mut log {
+        Some(log) => Begin::at(log, start, secrets).map_err(|error| failed(error.into()))?,
+        None => Begin { asked: start, from: start, instead: String::new() },
+    };
+    if args.follow {
+        return follow(hearback, &job, &begin, args, output);
+    }
+    if let Some(most) = args.max_bytes {
+        let excerpt = hearback.excerpt(&job, most / 2, most - most / 2).map_err(failed)?;
+        return print_excerpt(secrets, &job, &excerpt, args, output);
+    }
+    if output.is_json() {
+        let read = read_text(log.as_mut(), begin.from, end, secrets).map_err(|error| failed(error.into()))?;
+        let all = start == 0 && read.end >= job.view.output.bytes;
+        let mut document = document(secrets, &job, start, read);
+        document.text.insert_str(0, &begin.instead);
+        output.document(&document)?;
+        if all {
+            settle(hearback, &job, args)?;
+        }
+        return Ok(0);
+    }
+    let Some(log) = &mut log else { return settle(hearback, &job, args).map(|()| 0) };
+    let mut printer = Printer::new(output, secrets, args.raw);
+    printer.emit(begin.instead.as_bytes())?;
+    let mut block = vec![0; BLOCK];
+    let mut at = begin.from;
+    while at < end {
+        let most = block.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+        match log.read(at, &mut block[..most]).map_err(|error| failed(error.into()))? {
+            Piece::Bytes(n) => {
+                printer.print(&block[..n])?;
+                at += n as u64;
+            }
+            Piece::Gap(gap) => {
+                printer.gap(&gap)?;
+                at = gap.end;
+            }
+            Piece::End => break,
+        }
+    }
+    printer.finish()?;
+    // The owner who has read it all, up to its end, has heard of it.
+    if start == 0 && end >= job.view.output.bytes {
+        settle(hearback, &job, args)?;
+    }
+    Ok(0)
+}
+
+fn settle(hearback: &Hearback, job: &Job, args: &LogsArgs) -> Result<(), CliError> {
+    let reader = match &args.scope.session {
+        Some(session) => Some(session.clone()),
+        None => hearback::current_session()?,
+    };
+    if !args.peek {
+        hearback.consume(job, reader.as_ref())?;
+    }
+    Ok(())
+}
+
+/// Which bytes were asked for.
+fn range(log: &mut Log, args: &LogsArgs) -> std::io::Result<(u64, u64)> {
+    let size = log.size()?;
+    Ok(match (args.head, args.tail, args.offset) {
+        (Some(lines), ..) => (0, log.end_of_first(lines)?),
+        (None, Some(lines), _) => (log.start_of_last(lines)?.min(size), size),
+        // Who follows may wait for a place that has not been reached.
+        (None, None, Some(offset)) if args.follow => (offset, size),
+        (None, None, offset) => (offset.unwrap_or(0).min(size), size),
+    })
+}
+
+fn follow(
+    hearback: &Hearback,
+    job: &Job,
+    begin: &Begin,
+    args: &LogsArgs,
+    output: &Output,
+) -> Result<u32, CliError> {
+    if output.is_json() {
+        let job = follow_as_json(hearback, job, begin, output)?;
+        if begin.asked == 0 {
+            settle(hearback, &job, args)?;
+        }
+        return Ok(0);
+    }
+    let mut printer = Printer::new(output, hearback.secrets(), args.raw);
+    printer.emit(begin.instead.as_bytes())?;
+    let job = hearback.follow(&job.view.id, begin.from, |printed| match printed {
+        Printed::Bytes { bytes, .. } => printer.print(bytes),
+        Printed::Gap(gap) => printer.gap(&gap),
+    })?;
+    printer.finish()?;
+    if begin.asked == 0 {
+        settle(hearback, &job, args)?;
+    }
+    Ok(0)
+}
+
+/// One object for each piece. A character or a secret that was cut in two waits for its other half.
+fn follow_as_json(hearback: &Hearback, job: &Job, begin: &Begin, output: &Output) -> Result<Job, CliError> {
+    let secrets = hearback.secrets();
+    let mut half: Vec<u8> = Vec::new();
+    let tell = |offset: u64, read: Read| output.object(&part(secrets, job, offset, read));
+    if begin.from > begin.asked {
+        let nothing = Read { end: begin.from, bytes: vec![], gaps: vec![] };
+        let text = begin.instead.clone();
+        output.object(&LogDocument { text, ..part(secrets, job, begin.asked, nothing) })?;
+    }
+    let job = hearback.follow(&job.view.id, begin.from, |printed| match printed {
+        Printed::Bytes { at, bytes } => {
+            let start = at - half.len() as u64;
+            let end = at + bytes.len() as u64;
+            let mut read = Read { end, bytes: [&half[..], bytes].concat(), gaps: vec![] };
+            half = drop_half(&mut read, secrets);
+            if read.bytes.is_empty() { Ok(()) } else { tell(start, read) }
+        }
+        Printed::Gap(gap) => {
+            let (start, bytes) = (gap.start - half.len() as u64, std::mem::take(&mut half));
+            tell(start, Read { end: gap.end, bytes, gaps: vec![gap] })
+        }
+    })?;
+    if !half.is_empty() {
+        let end = job.view.output.bytes;
+        tell(end - half.len() as u64, Read { end, bytes: half, gaps: vec![] })?;
+    }
+    Ok(job)
+}
+
+fn print_excerpt(
+    secrets: &Secrets,
+    job: &Job,
+    excerpt: &Excerpt,
+    args: &LogsArgs,
+    output: &Output,
+) -> Result<u32, CliError> {
+    let start = excerpt.head.len() as u64;
+    let gap = Gap { start, end: start + excerpt.omitted, why: GapReason::Cap };
+    let end = gap.end + excerpt.tail.len() as u64;
+    // Half a secret on either side of what is left out is masked like a whole one.
+    let cut = |found: Option<(usize, &str)>| {
+        found.filter(|_| !gap.is_empty()).map(|(at, name)| (at, name.as_bytes().to_vec()))
+    };
+    let mut head = excerpt.head.clone();
+    if let Some((at, name)) = cut(secrets.begun_at_end(&head)) {
+        head.splice(at.., name);
+    }
+    let mut tail = excerpt.tail.clone();
+    if let Some((at, name)) = cut(secrets.ended_at_start(&tail)) {
+        tail.splice(..at, name);
+    }
+    if output.is_json() {
+        let bytes = [head, tail].concat();
+        let gaps = if gap.is_empty() { vec![] } else { vec![gap] };
+        output.document(&document(secrets, job, 0, Read { end, bytes, gaps }))?;
+        return Ok(0);
+    }
+    let mut printer = Printer::new(output, secrets, args.raw);
+    printer.print(&head)?;
+    if !gap.is_empty() {
+        printer.mark(&format!("[hearback: {} bytes left out here]", gap.len()))?;
+    }
+    printer.print(&tail)?;
+    printer.finish()?;
+    Ok(0)
+}
+
+/// Text that was read, and what was missing in it.
+struct Read {
+    end: u64,
+    bytes: Vec<u8>,
+    gaps: Vec<Gap>,
+}
+
+/// Where reading begins. The end of a secret that was begun before it is not shown, but its name.
+struct Begin {
+    asked: u64,
+    from: u64,
+    instead: String,
+}
+
+impl Begin {
+    fn at(log: &mut Log, asked: u64, secrets: &Secrets) -> std::io::Result<Self> {
+        let reach = secrets.reach();
+        let before = usize::try_from(asked).unwrap_or(usize::MAX).min(reach);
+        let (mut around, start) = (vec![0; before + reach], asked - before as u64);
+        let read = if before > 0 { log.read(start, &mut around)? } else { Piece::End };
+        let known = if let Piece::Bytes(n) = read { &around[..n] } else { &[] };
+        let across = if known.len() > before { secrets.across(known, before) } else { None };
+        Ok(match across {
+            Some((end, name)) => Self { asked, from: start + end as u64, instead: name.to_owned() },
+            None => Self { asked, from: asked, instead: String::new() },
+        })
+    }
+}
+
+fn read_text(log: Option<&mut Log>, start: u64, end: u64, secrets: &Secrets) -> std::io::Result<Read> {
+    let mut read = Read { end: start, bytes: Vec::new(), gaps: Vec::new() };
+    let Some(log) = log else { return Ok(read) };
+    while read.end < end && read.bytes.len() < DOCUMENT_MAX {
+        let filled = read.bytes.len();
+        let most = (DOCUMENT_MAX - filled).min(usize::try_from(end - read.end).unwrap_or(usize::MAX));
+        read.bytes.resize(filled + most, 0);
+        let piece = log.read(read.end, &mut read.bytes[filled..])?;
+        read.bytes.truncate(filled + if let Piece::Bytes(n) = piece { n } else { 0 });
+        match piece {
+            Piece::Bytes(n) => read.end += n as u64,
+            Piece::Gap(gap) => {
+                read.gaps.push(gap);
+                read.end = gap.end;
+            }
+            Piece::End => break,
+        }
+    }
+    if read.end < end {
+        drop_half(&mut read, secrets);
+    }
+    Ok(read)
+}
+
+/// Leaves a character or a secret that was cut in two to whoever reads on, and returns what there is of it.
+fn drop_half(read: &mut Read, secrets: &Secrets) -> Vec<u8> {
+    // The last bytes decide, whatever came before them: a character has at most four.
+    let from = read.bytes.len().saturating_sub(4);
+    let half = (from..read.bytes.len()).find(|at| {
+        let rest = std::str::from_utf8(&read.bytes[*at..]);
+        rest.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+    });
+    let whole = half.unwrap_or(read.bytes.len());
+    let half = read.bytes.split_off(whole - secrets.unsettled(&read.bytes[..whole]));
+    read.end -= half.len() as u64;
+    half
+}
+
+fn document(secrets: &Secrets, job: &Job, offset: u64, read: Read) -> LogDocument {
+    let OutputView { bytes, dropped, .. } = job.view.output;
+    LogDocument { bytes, dropped, ..part(secrets, job, offset, read) }
+}
+
+/// A document about a job that goes on: how much there is in all is not known yet.
+fn part(secrets: &Secrets, job: &Job, offset: u64, read: Read) -> LogDocument {
+    let Read { end, bytes, gaps } = read;
+    LogDocument {
+        format: DOCUMENT_FORMAT,
+        id: job.view.id.clone(),
+        offset,
+        end,
+        bytes: end,
+        dropped: gaps.iter().map(Gap::len).sum(),
+        text: String::from_utf8_lossy(&secrets.masked_bytes(&bytes)).into_owned(),
+        gaps,
+    }
+}
+
+/// Prints output: as it is into a pipe, and cleaned to a terminal; without secrets either way.
+struct Printer<'a> {
+    output: &'a Output,
+    cleaner: Option<Cleaner>,
+    masker: Masker<'a>,
+    in_line: bool,
+}
+
+impl<'a> Printer<'a> {
+    fn new(output: &'a Output, secrets: &'a Secrets, raw: bool) -> Self {
+        let cleaner = match (output.is_watched(), raw) {
+            (false, _) => None,
+            (true, false) => Some(Cleaner::default()),
+            (true, true) => {
+                output.let_terminal_obey();
+                (!hearback::TERMINALS_TAKE_BYTES).then(Cleaner::to_text)
+            }
+        };
+        Self { output, cleaner, masker: secrets.masker(), in_line: false }
+    }
+
+    fn print(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+        match &mut self.cleaner {
+            None => self.mask(bytes),
+            Some(cleaner) => {
+                let mut text = String::with_capacity(bytes.len());
+                cleaner.push(bytes, &mut text);
+                self.mask(text.as_bytes())
+            }
+        }
+    }
+
+    fn mask(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+        let mut masked = Vec::with_capacity(bytes.len());
+        self.masker.push(bytes, &mut masked);
+        self.emit(&masked)
+    }
+
+    fn gap(&mut self, gap: &Gap) -> Result<(), CliError> {
+        self.mark(&gap_text(gap))
+    }
+
+    /// Prints a line of ours between theirs.
+    fn mark(&mut self, line: &str) -> Result<(), CliError> {
+        self.flush()?;
+        let before = if self.in_line { "\n" } else { "" };
+        self.emit(format!("{before}{line}\n").as_bytes())
+    }
+
+    /// Prints what was held back, because nothing more comes of it.
+    fn flush(&mut self) -> Result<(), CliError> {
+        if let Some(cleaner) = &mut self.cleaner {
+            let mut text = String::new();
+            cleaner.finish(&mut text);
+            self.mask(text.as_bytes())?;
+        }
+        let mut masked = Vec::new();
+        self.masker.flush(&mut masked);
+        self.emit(&masked)
+    }
+
+    fn finish(mut self) -> Result<(), CliError> {
+        self.flush()
+    }
+
+    fn emit(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+        if let Some(last) = bytes.last() {
+            self.in_line = *last != b'\n';
+            self.output.bytes(bytes)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! One file a command. Each returns the code to exit with.
+
+pub(crate) mod ask;
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod followups;
+pub(crate) mod inbox;
+pub(crate) mod install;
+pub(crate) mod kill;
+pub(crate) mod launch;
+pub(crate) mod list;
+pub(crate) mod logs;
+pub(crate) mod monitor;
+pub(crate) mod plugin;
+pub(crate) mod prune;
+pub(crate) mod reconcile;
+pub(crate) mod results;
+pub(crate) mod schema;
+pub(crate) mod send;
+pub(crate) mod sessions;
+pub(crate) mod settings;
+pub(crate) mod show;
+pub(crate) mod sink;
+pub(crate) mod turn;
+pub(crate) mod wait;
+
+use hearback::core::{JobId, Session};
+use hearback::documents::Problem;
+use hearback::{Scope, SessionError};
+
+use crate::args::ScopeArgs;
+use crate::error::CliError;
+
+/// Whose jobs a command sees.
+fn scope(args: &ScopeArgs) -> Result<Scope, SessionError> {
+    match &args.session {
+        _ if args.all_sessions => Ok(Scope::All),
+        Some(session) => Ok(session.clone().into()),
+        None => Scope::current(),
+    }
+}
+
+/// The session that a command is about: the one that was named, else that of the environment.
+fn session(named: Option<&Session>, what: &str) -> Result<Session, CliError> {
+    let session = match named {
+        Some(session) => Some(session.clone()),
+        None => hearback::current_session()?,
+    };
+    session.ok_or_else(|| CliError::Usage(format!("{what} belongs to a session: name it with --session")))
+}
+
+/// The session that asks, or has asked: an answer is for somebody.
+fn parent(named: Option<&Session>) -> Result<Session, CliError> {
+    match named {
+        Some(session) => Ok(session.clone()),
+        None => hearback::current_session()?.ok_or(CliError::NoParent),
+    }
+}
+
+fn problems<E: std::fmt::Display>(failed: Vec<(JobId, E)>) -> Vec<Problem> {
+    failed.into_iter().map(|(id, error)| Problem { id, error: error.to_string() }).collect()
+}

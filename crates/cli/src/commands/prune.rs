@@ -1,0 +1,38 @@
+//! `hearback prune`
+
+use hearback::core::DOCUMENT_FORMAT;
+use hearback::documents::PruneDocument;
+use hearback::{Hearback, Retention};
+
+use crate::args::PruneArgs;
+use crate::error::CliError;
+use crate::output::Output;
+
+pub(crate) fn run(hearback: &Hearback, args: &PruneArgs, output: &Output) -> Result<u32, CliError> {
+    let set = hearback.settings().retention;
+    let retention = Retention {
+        max_age: args.older_than.unwrap_or(set.max_age),
+        max_jobs: args.max_jobs.unwrap_or(set.max_jobs),
+    };
+    let report = hearback.prune(retention, args.dry_run)?;
+    let failed = !report.failed.is_empty();
+    if output.is_json() {
+        output.document(&PruneDocument {
+            format: DOCUMENT_FORMAT,
+            dry_run: args.dry_run,
+            pruned: report.pruned,
+            tidied: report.tidied,
+            problems: super::problems(report.failed),
+        })?;
+    } else {
+        for id in &report.pruned {
+            output.line(id.as_str())?;
+        }
+        for (id, error) in &report.failed {
+            output.warn(&format!("job `{id}` could not be removed: {error}"));
+        }
+        let did = if args.dry_run { "would be removed" } else { "removed" };
+        output.hint(&format!("{} jobs {did}", report.pruned.len()));
+    }
+    if failed { Err(CliError::Partly) } else { Ok(0) }
+}

@@ -1,0 +1,81 @@
+//! `hearback results`
+
+use hearback::core::DOCUMENT_FORMAT;
+use hearback::core::message::answer_text;
+use hearback::documents::ResultsDocument;
+use hearback::{Acknowledged, Asker, Hearback, Results};
+
+use crate::args::ResultsArgs;
+use crate::error::CliError;
+use crate::output::Output;
+
+/// Nothing has come in.
+const NOTHING: u32 = 1;
+
+pub(crate) fn run(hearback: &Hearback, args: &ResultsArgs, output: &Output) -> Result<u32, CliError> {
+    let parent = super::parent(args.session.as_ref())?;
+    let mut by = Asker { parent, reader: args.reader.clone(), jobs: Vec::new() };
+    for text in &args.jobs {
+        let id = hearback.find(text, &by.parent.clone().into())?;
+        if !hearback.is_asked(&id)? {
+            return Err(CliError::NotAsked(id));
+        }
+        by.jobs.push(id);
+    }
+    let within = args.wait.unwrap_or_default();
+    let results =
+        if args.ack { hearback.take_results(&by, within)? } else { hearback.results(&by, within)? };
+    let some = !results.ended.is_empty();
+    print(hearback, &results, output)?;
+    if args.ack {
+        acknowledge(hearback, &by, results, output)?;
+    }
+    Ok(if some { 0 } else { NOTHING })
+}
+
+fn print(hearback: &Hearback, results: &Results, output: &Output) -> Result<(), CliError> {
+    if output.is_json() {
+        return output.document(&ResultsDocument {
+            format: DOCUMENT_FORMAT,
+            results: results.ended.iter().map(|job| job.view.clone()).collect(),
+            running: results.running.clone(),
+            read: results.read.clone(),
+            more: results.more,
+        });
+    }
+    for job in &results.ended {
+        if let Some(answer) = &job.view.answer {
+            output.text(&hearback.secrets().masked(&answer_text(&job.view, answer)))?;
+        }
+    }
+    for id in &results.read {
+        output.say(&format!("{id} nothing to do: it was acknowledged before"));
+    }
+    match results.running.len() {
+        0 if results.ended.is_empty() && results.read.is_empty() => {
+            output.say("nothing was asked, or all of it was read")
+        }
+        0 => {}
+        n => output.say(&format!("{n} still running")),
+    }
+    if results.more > 0 {
+        output.say(&format!("{} more have ended: ask again", results.more));
+    }
+    Ok(())
+}
+
+/// Only what was written has been read: whoever could not be told is told again.
+fn acknowledge(hearback: &Hearback, by: &Asker, results: Results, output: &Output) -> Result<(), CliError> {
+    for job in &results.ended {
+        let id = &job.view.id;
+        match hearback.acknowledge(id, by.reader.as_ref())? {
+            Acknowledged::Now => {}
+            Acknowledged::Before if output.is_json() => {}
+            Acknowledged::Before => output.say(&format!("{id} nothing to do: it was acknowledged before")),
+            Acknowledged::Nothing => {
+                output.warn(&format!("{id} could not be acknowledged: it is gone, or not ours"))
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! `hearback sessions`
+
+use std::fmt::Write as _;
+
+use hearback::core::DOCUMENT_FORMAT;
+use hearback::core::message::clean_line;
+use hearback::documents::{InterruptedDocument, SessionDocument, SessionsDocument};
+use hearback::{Hearback, SeenSession};
+
+use crate::args::SessionsArgs;
+use crate::error::CliError;
+use crate::output::Output;
+
+pub(crate) fn run(hearback: &Hearback, args: &SessionsArgs, output: &Output) -> Result<u32, CliError> {
+    let scope = super::scope(&args.scope)?;
+    let sessions = hearback.sessions(&scope)?;
+    let sessions: Vec<_> = sessions.iter().map(document).collect();
+    if output.is_json() {
+        output.document(&SessionsDocument { format: DOCUMENT_FORMAT, sessions })?;
+        return Ok(0);
+    }
+    if sessions.is_empty() {
+        output.say("no session has had a turn or a message yet");
+        return Ok(0);
+    }
+    let mut text = String::new();
+    for session in &sessions {
+        let _ = writeln!(
+            text,
+            "{:<11} {}{}",
+            word(session),
+            clean_line(session.session.as_str()),
+            details(session)
+        );
+    }
+    output.text(&text)?;
+    Ok(0)
+}
+
+/// A session for programs.
+pub(crate) fn document(seen: &SeenSession) -> SessionDocument {
+    let state = seen.state();
+    let last = seen.facts.last_begin();
+    SessionDocument {
+        session: seen.session.clone(),
+        in_turn: state.in_turn,
+        interrupted: state.interrupted.map(|turn| InterruptedDocument {
+            turn: turn.turn,
+            reason: turn.reason,
+            at: turn.at.map(|at| at.wall_ms.to_string()),
+        }),
+        suspended: state.suspended(),
+        waiting: seen.facts.waiting().count(),
+        dead_letters: seen.open_messages().filter(|(_, message)| message.is_dead_letter()).count(),
+        sink: last.and_then(|last| last.sink.clone()),
+        destination: last.and_then(|last| last.destination.clone()),
+        last_turn_at: last.map(|last| last.at.wall_ms.to_string()),
+    }
+}
+
+fn word(session: &SessionDocument) -> &'static str {
+    match session {
+        SessionDocument { in_turn: Some(_), .. } => "in a turn",
+        SessionDocument { suspended: Some(_), .. } => "suspended",
+        SessionDocument { interrupted: Some(_), .. } => "interrupted",
+        _ => "idle",
+    }
+}
+
+fn details(session: &SessionDocument) -> String {
+    let mut details = Vec::new();
+    match (&session.suspended, &session.interrupted) {
+        (Some(reason), _) => details.push(reason.clone()),
+        (None, Some(turn)) => details.push(format!("turn {}: {}", turn.turn, turn.reason)),
+        (None, None) => {}
+    }
+    let mut count = |n: usize, what: &str| details.extend((n > 0).then(|| format!("{n} {what}")));
+    count(session.waiting, "waiting");
+    count(session.dead_letters, "given up");
+    if details.is_empty() { String::new() } else { format!(" ({})", details.join("; ")) }
+}

@@ -1,0 +1,84 @@
+//! `hearback wait`
+
+use std::collections::BTreeMap;
+
+use hearback::core::message::clean_line;
+use hearback::core::{JobId, Outcome};
+use hearback::{Hearback, Job, Until};
+
+use crate::args::WaitArgs;
+use crate::error::CliError;
+use crate::output::{Output, unless_closed};
+use crate::table;
+
+/// The wait's own deadline has passed; the jobs run on.
+const DEADLINE: u32 = 75;
+
+pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Result<u32, CliError> {
+    let scope = super::scope(&args.scope)?;
+    let mut ids = Vec::new();
+    for text in &args.jobs {
+        ids.push(hearback.find(text, &scope)?);
+    }
+    let reader = if args.peek { None } else { scope.session().cloned().or(hearback::current_session()?) };
+    // Whoever waits is not to be woken as well: as long as these are held, nobody is sent.
+    let _reading: Vec<_> = match &reader {
+        Some(_) => ids.iter().map(|id| hearback.reading(id)).collect(),
+        None => Vec::new(),
+    };
+    let until = if args.any { Until::Any } else { Until::All };
+    let mut codes = BTreeMap::new();
+    let mut failure = None;
+    let in_time = hearback.wait_for(&ids, until, args.timeout, |id, ended| {
+        let told = ended.map_err(CliError::from).and_then(|job| {
+            codes.insert(id.clone(), code(&job));
+            tell(&job, ids.len() > 1, output)?;
+            // Only what was written has been seen.
+            Ok(hearback.consume(&job, reader.as_ref())?)
+        });
+        failure = told.err().or(failure.take());
+    });
+    // Nobody listens any more, but the code still says how it went.
+    unless_closed(failure.map_or(Ok(()), Err))?;
+    if !in_time {
+        output.say("the wait is over, and what has not ended runs on");
+        return Ok(DEADLINE);
+    }
+    Ok(ids.iter().filter_map(|id| codes.get(id)).copied().find(|code| *code != 0).unwrap_or(0))
+}
+
+/// Waits for a job that was just launched, and shows how it ended.
+pub(crate) fn one(hearback: &Hearback, id: &JobId, quiet: bool, output: &Output) -> Result<u32, CliError> {
+    let job = hearback.wait(id)?;
+    if output.is_json() {
+        unless_closed(output.document(&job.view)).map_err(|error| error.about(id))?;
+    } else if !quiet {
+        output.say(&summary(&job));
+        if job.view.output.bytes > 0 {
+            output.hint(&format!("next: hearback logs {}", id.short()));
+        }
+    }
+    // Whoever launched it and waited for it is its owner.
+    hearback.consume(&job, job.view.session.as_ref())?;
+    Ok(code(&job))
+}
+
+fn tell(job: &Job, several: bool, output: &Output) -> Result<(), CliError> {
+    if output.is_json() {
+        return output.object(&job.view);
+    }
+    let summary = summary(job);
+    output.line(&if several { format!("{} {summary}", job.view.id) } else { summary })
+}
+
+fn summary(job: &Job) -> String {
+    let ending = job.view.outcome.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
+    let ran = job.view.ran_ms.map_or_else(String::new, |ran| {
+        format!(" after {}", table::duration(std::time::Duration::from_millis(ran)))
+    });
+    format!("{}{ran}, {} of output", clean_line(&ending), table::output(&job.view.output))
+}
+
+fn code(job: &Job) -> u32 {
+    job.view.outcome.as_ref().map_or(125, Outcome::exit_code)
+}

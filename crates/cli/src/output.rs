@@ -1,0 +1,177 @@
+//! Printing: data to standard output, the rest to standard error, and a closed pipe is a quiet end.
+
+use std::error::Error;
+use std::io::{self, IsTerminal, Write};
+
+use anstream::ColorChoice;
+use anstyle::{AnsiColor, Style};
+use hearback::core::message::clean_line;
+use serde::Serialize;
+
+use crate::args::Color;
+use crate::error::CliError;
+
+/// Where a command prints.
+#[derive(Debug)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const BUSY: Style = AnsiColor::Cyan.on_default();
+pub(crate) const FAINT: Style = Style::new().dimmed();
+
+impl Output {
+    pub(crate) fn new(color: Color, json: bool) -> Self {
+        match color {
+            Color::Auto => {}
+            Color::Always => ColorChoice::Always.write_global(),
+            Color::Never => ColorChoice::Never.write_global(),
+        }
+        Self { json }
+    }
+
+    /// Whether a program reads this.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether a person watches standard output.
+    pub(crate) fn is_watched(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// How wide the terminal is, if a person watches one.
+    pub(crate) fn width(&self) -> Option<usize> {
+        let size = self.is_watched().then(terminal_size::terminal_size).flatten();
+        size.map(|(width, _)| usize::from(width.0))
+    }
+
+    /// Prints text as it is, with its colours where they are wanted.
+    pub(crate) fn text(&self, text: &str) -> Result<(), CliError> {
+        finish(anstream::stdout().lock().write_all(text.as_bytes()))
+    }
+
+    /// Has the terminal obey the sequences that it is sent, where it has to be told.
+    pub(crate) fn let_terminal_obey(&self) {
+        // That is done by making such a stream, and holds from then on.
+        let _ = anstream::AutoStream::always_ansi(io::stdout());
+    }
+
+    /// Prints bytes as they are.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
+        finish(io::stdout().lock().write_all(bytes))
+    }
+
+    /// Prints one JSON document, for people to read as well when they watch.
+    pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), CliError> {
+        self.bytes(to_json(document, self.is_watched())?.as_bytes())
+    }
+
+    /// Prints one JSON object of a stream, on one line.
+    pub(crate) fn object(&self, object: &impl Serialize) -> Result<(), CliError> {
+        self.bytes(to_json(object, false)?.as_bytes())
+    }
+
+    pub(crate) fn line(&self, line: &str) -> Result<(), CliError> {
+        self.text(&format!("{line}\n"))
+    }
+
+    /// Whether a person watches who may want to know what happens next.
+    pub(crate) fn is_guided(&self) -> bool {
+        !self.json && io::stderr().is_terminal()
+    }
+
+    /// Tells a person what happens next. Programs, and people who do not watch, are not told.
+    pub(crate) fn hint(&self, line: &str) {
+        if self.is_guided() {
+            say(line);
+        }
+    }
+
+    /// Asks a person, if one is there to answer. Anything but a yes is a no.
+    pub(crate) fn ask(&self, question: &str) -> Option<bool> {
+        if !self.is_guided() || !io::stdin().is_terminal() {
+            return None;
+        }
+        let _ = write!(anstream::stderr().lock(), "{question}");
+        let mut answer = String::new();
+        let _ = io::stdin().read_line(&mut answer);
+        Some(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+    }
+
+    /// Says something that is not data.
+    pub(crate) fn say(&self, line: &str) {
+        say(line);
+    }
+
+    pub(crate) fn warn(&self, what: &str) {
+        say(&format!("{BUSY}warning:{BUSY:#} {}", clean_line(what)));
+    }
+
+    /// What failed, why, and what to try.
+    pub(crate) fn error(&self, error: &CliError) {
+        if matches!(error, CliError::Closed) {
+            return;
+        }
+        // Errors quote what somebody typed or stored.
+        let mut text = format!("{BAD}error:{BAD:#} {}", clean_line(&error.to_string()));
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            let inner_text = clean_line(&inner.to_string());
+            // A transparent wrapper repeats what was said.
+            if !text.ends_with(&inner_text) {
+                text.push_str(&format!("\n  cause: {inner_text}"));
+            }
+            cause = inner.source();
+        }
+        say(&text);
+        if let Some(tip) = error.tip() {
+            say(&format!("{GOOD}tip:{GOOD:#} {tip}"));
+        }
+    }
+}
+
+fn say(line: &str) {
+    // Nobody may be there to hear it, and that is not what the command was about.
+    let _ = writeln!(anstream::stderr().lock(), "{line}");
+}
+
+fn to_json(value: &impl Serialize, pretty: bool) -> Result<String, CliError> {
+    let json = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+    let mut json = shield(&json.map_err(|error| CliError::Output(error.into()))?);
+    json.push('\n');
+    Ok(json)
+}
+
+/// Escapes what JSON lets through and a terminal might obey. Outside strings there is none of it.
+fn shield(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\n' => out.push(c),
+            c if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Takes a closed output for a quiet end.
+pub(crate) fn unless_closed(printed: Result<(), CliError>) -> Result<(), CliError> {
+    match printed {
+        Err(CliError::Closed) => Ok(()),
+        other => other,
+    }
+}
+
+fn finish(written: io::Result<()>) -> Result<(), CliError> {
+    match written.and_then(|()| io::stdout().flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(CliError::Closed),
+        Err(error) => Err(CliError::Output(error)),
+    }
+}

@@ -1,0 +1,349 @@
+//! Prompt jobs: asking an agent something in the background, and reading what came of it.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+
+use hearback_core::port::disk::{Lock, Publish};
+use hearback_core::port::record::{RecordStore, StoreError};
+use hearback_core::{FollowUpState, JobId, Reader, ReceiptHow, Session};
+use hearback_monitor::delivery::{self, Closed};
+
+use crate::permissions::{Capability, Guarded};
+use crate::wait::Reading;
+use crate::{Hearback, Job, Request, RequestError, Until};
+
+/// Where the prompt goes in the arguments of an agent.
+const PLACEHOLDER: &str = "{prompt}";
+/// The newest of history that are looked at when nobody is named: results are read soon, or by their name.
+const HISTORY_MAX: usize = 1000;
+/// The most that is handed out at once to be acknowledged: each is held by a lock meanwhile.
+const TAKEN_MAX: usize = 100;
+/// How soon a job that was launched meanwhile is noticed by whoever waits.
+const NOTICE_WITHIN: Duration = Duration::from_secs(1);
+
+/// Asks to run an agent that has something to answer, in this process's working directory. The prompt takes the place
+/// of `{prompt}` in its arguments, or comes after them. The owner, who reads the answer, is [`Request::session`].
+///
+/// # Errors
+///
+/// When there is no agent, the prompt is blank or missing, or the working directory has been removed.
+pub fn ask<S: Into<OsString>>(
+    agent: impl IntoIterator<Item = S>,
+    prompt: Option<&str>,
+) -> Result<Request, RequestError> {
+    let agent: Vec<_> = agent.into_iter().map(Into::into).collect();
+    let mut request = crate::argv(with_prompt(&agent, prompt)?)?;
+    request.answer = true;
+    Ok(request)
+}
+
+/// Puts a prompt where it belongs in the words of an agent.
+pub fn with_prompt(agent: &[OsString], prompt: Option<&str>) -> Result<Vec<OsString>, RequestError> {
+    let (program, arguments) = agent.split_first().ok_or(RequestError::Empty)?;
+    if program.is_empty() {
+        return Err(RequestError::Empty);
+    }
+    let has_place = |word: &OsStr| word.to_str().is_some_and(|word| word.contains(PLACEHOLDER));
+    let placed = arguments.iter().any(|word| has_place(word));
+    let Some(prompt) = prompt else {
+        return if placed { Err(RequestError::NoPrompt) } else { Ok(agent.to_vec()) };
+    };
+    if prompt.trim().is_empty() {
+        return Err(RequestError::BlankPrompt);
+    }
+    let filled = arguments.iter().map(|word| match word.to_str() {
+        Some(text) if placed => text.replace(PLACEHOLDER, prompt).into(),
+        _ => word.clone(),
+    });
+    let last = (!placed).then(|| prompt.into());
+    Ok([program.clone()].into_iter().chain(filled).chain(last).collect())
+}
+
+/// Whose results are meant, and who reads them.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    /// Who asked.
+    pub parent: Session,
+    /// Who reads; nobody for the parent itself. Each has an account of its own.
+    pub reader: Option<Reader>,
+    /// Only of these jobs; of all when none is named.
+    pub jobs: Vec<JobId>,
+}
+
+/// What has come in.
+#[derive(Debug, Default)]
+pub struct Results {
+    /// Jobs that have ended and that this reader has not read, the first that ended first. Each has an answer.
+    pub ended: Vec<Job>,
+    /// Those that have not ended.
+    pub running: Vec<JobId>,
+    /// Those that were named, and were read before.
+    pub read: Vec<JobId>,
+    /// How many more have ended than are handed out at once.
+    pub more: usize,
+    /// As long as these are held, nobody else hands the same to the same reader, and the parent is not woken.
+    held: Vec<Held>,
+}
+
+/// Keeps one result for one reader.
+#[derive(Debug)]
+struct Held {
+    _lock: Lock,
+    _reading: Option<Reading>,
+}
+
+/// What became of an acknowledgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acknowledged {
+    /// It counts.
+    Now,
+    /// There was one, and nothing was changed.
+    Before,
+    /// There is no such job, or none that is over or may be changed.
+    Nothing,
+}
+
+impl Hearback {
+    /// Whether anything is known of a session: a job, a turn or a message.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn knows(&self, session: &Session) -> Result<bool, StoreError> {
+        if self.ports.sessions.sessions()?.contains(session) {
+            return Ok(true);
+        }
+        let jobs = self.store.open_jobs()?.into_iter().chain(self.store.past_jobs(usize::MAX)?);
+        for id in jobs {
+            // One that cannot be read speaks for nobody.
+            let seen = self.store.observe(&id).ok().flatten();
+            let spec = seen.as_ref().and_then(|seen| seen.facts.spec.present());
+            if spec.is_some_and(|spec| spec.session.as_ref() == Some(session)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a job is one that has an answer.
+    ///
+    /// # Errors
+    ///
+    /// When the job cannot be read.
+    pub fn is_asked(&self, id: &JobId) -> Result<bool, StoreError> {
+        Ok(self.look(id)?.is_some_and(|job| job.is_asked()))
+    }
+
+    /// What has come in, without taking any of it away; waits for something at most this long.
+    ///
+    /// # Errors
+    ///
+    /// When the jobs cannot be read.
+    pub fn results(&self, by: &Asker, within: Duration) -> Result<Results, StoreError> {
+        self.await_results(by, within, Ok)
+    }
+
+    /// The same for a reader who is going to acknowledge it: as long as the results live, no other process hands them
+    /// to the same reader.
+    ///
+    /// # Errors
+    ///
+    /// When the jobs cannot be read, or held.
+    pub fn take_results(&self, by: &Asker, within: Duration) -> Result<Results, Guarded<StoreError>> {
+        self.permissions().check(Capability::Ack)?;
+        self.await_results(by, within, |results| self.hold(by, results)).map_err(Guarded::Failed)
+    }
+
+    /// Notes that a reader has the answer of a job. For the parent that is the receipt of its follow-up.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written.
+    pub fn acknowledge(
+        &self,
+        id: &JobId,
+        reader: Option<&Reader>,
+    ) -> Result<Acknowledged, Guarded<StoreError>> {
+        self.permissions().check(Capability::Ack)?;
+        self.record_read(id, reader).map_err(Guarded::Failed)
+    }
+
+    /// Notes that the parent, who asked and waited, has the answer that was just shown to it.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written.
+    pub fn consume_answer(&self, id: &JobId) -> Result<Acknowledged, StoreError> {
+        self.record_read(id, None)
+    }
+
+    fn record_read(&self, id: &JobId, reader: Option<&Reader>) -> Result<Acknowledged, StoreError> {
+        let Some(job) = self.look(id)?.filter(|job| job.is_asked() && job.view.state.is_over()) else {
+            return Ok(Acknowledged::Nothing);
+        };
+        if reader.is_none() {
+            match delivery::close(&self.ports, id, ReceiptHow::Read)? {
+                Closed::Done => return Ok(Acknowledged::Now),
+                // Nobody was to be told of it, and so there is no receipt to be had.
+                Closed::Already(FollowUpState::NotWanted) => {}
+                Closed::Already(_) => return Ok(Acknowledged::Before),
+                Closed::NotOver | Closed::NoJob => return Ok(Acknowledged::Nothing),
+            }
+        }
+        let durability = job.seen.durability();
+        match self.store.acknowledge(id, reader, &self.ports.clock.stamp(), durability) {
+            Ok(Publish::New) => Ok(Acknowledged::Now),
+            Ok(Publish::Exists) => Ok(Acknowledged::Before),
+            Err(error) if error.is_gone() => Ok(Acknowledged::Nothing),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn await_results(
+        &self,
+        by: &Asker,
+        within: Duration,
+        hand: impl Fn(Results) -> Result<Results, StoreError>,
+    ) -> Result<Results, StoreError> {
+        let deadline = self.ports.clock.awake().saturating_add(within);
+        loop {
+            let results = hand(self.look_for_results(by)?)?;
+            let left = deadline.saturating_sub(self.ports.clock.awake());
+            // Of jobs that are all over and read, nothing more comes.
+            let nothing_comes = !by.jobs.is_empty() && results.read.len() == by.jobs.len();
+            if !results.ended.is_empty() || left.is_zero() || nothing_comes {
+                return Ok(results);
+            }
+            let within = left.min(NOTICE_WITHIN);
+            if results.running.is_empty() {
+                self.store.watch_jobs()?.wait(within);
+            } else {
+                self.wait_for(&results.running, Until::Any, Some(within), |_, _| {});
+            }
+        }
+    }
+
+    fn look_for_results(&self, by: &Asker) -> Result<Results, StoreError> {
+        let mut results = Results::default();
+        for job in self.asked(by)? {
+            let id = job.view.id.clone();
+            if !job.view.state.is_over() {
+                results.running.push(id);
+            } else if !self.is_read(&job, by.reader.as_ref())? {
+                results.ended.push(job);
+            } else if by.jobs.contains(&id) {
+                results.read.push(id);
+            }
+        }
+        // One that never had an end is as old as its launch.
+        results.ended.sort_by_cached_key(|job| {
+            let at = job.view.ended_at.as_ref().or(job.view.launched_at.as_ref());
+            (at.cloned(), job.view.id.clone())
+        });
+        Ok(results)
+    }
+
+    /// The prompt jobs of a parent, brought up to date.
+    fn asked(&self, by: &Asker) -> Result<Vec<Job>, StoreError> {
+        let mut jobs = Vec::new();
+        let mut add = |job: Option<Job>| {
+            jobs.extend(job.filter(|job| job.is_asked() && job.view.session.as_ref() == Some(&by.parent)));
+        };
+        if !by.jobs.is_empty() {
+            for id in by.jobs.iter().collect::<HashSet<_>>() {
+                add(self.job(id)?);
+            }
+            return Ok(jobs);
+        }
+        let mut looked_at = HashSet::new();
+        for id in self.store.open_jobs()? {
+            // One that cannot be looked at hides no other.
+            add(self.job(&id).ok().flatten());
+            looked_at.insert(id);
+        }
+        for id in self.store.past_jobs(HISTORY_MAX)? {
+            // It may have moved since it was seen among the open ones.
+            if !looked_at.contains(&id) {
+                add(self.look(&id).ok().flatten());
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Whether a reader has the answer of a job. The parent has it if it was told in any way.
+    fn is_read(&self, job: &Job, reader: Option<&Reader>) -> Result<bool, StoreError> {
+        match job.view.follow_up.state {
+            FollowUpState::NotWanted => {}
+            state if reader.is_none() => return Ok(state.is_closed()),
+            _ => {}
+        }
+        self.store.is_acknowledged(&job.view.id, reader)
+    }
+
+    /// Keeps what nobody else is handing to the same reader at this moment.
+    fn hold(&self, by: &Asker, found: Results) -> Result<Results, StoreError> {
+        let mut results = Results { ended: Vec::new(), ..found };
+        let reader = by.reader.as_ref();
+        for job in found.ended {
+            if results.ended.len() >= TAKEN_MAX {
+                results.more += 1;
+                continue;
+            }
+            let id = &job.view.id;
+            let lock = match self.store.lock_reader(id, reader) {
+                Err(error) if error.is_gone() => None,
+                lock => lock?,
+            };
+            // Whoever is handing it to the reader acknowledges it, or it is there the next time.
+            let Some(lock) = lock else { continue };
+            // The parent is not to be woken for what it is just reading.
+            let reading = reader.is_none().then(|| self.reading(id)).flatten();
+            // Read again under the lock: whoever held it before may just have acknowledged it.
+            match self.look(id)? {
+                Some(now) if !self.is_read(&now, reader)? => {
+                    results.ended.push(now);
+                    results.held.push(Held { _lock: lock, _reading: reading });
+                }
+                _ => {}
+            }
+        }
+        Ok(results)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(agent: &[&str], prompt: Option<&str>) -> Result<Vec<String>, String> {
+        let agent: Vec<_> = agent.iter().map(OsString::from).collect();
+        let words = with_prompt(&agent, prompt).map_err(|error| error.to_string())?;
+        Ok(words.iter().map(|word| word.to_string_lossy().into_owned()).collect())
+    }
+
+    #[test]
+    fn a_prompt_takes_its_place_or_comes_last() {
+        let asks = |agent: &[&str]| filled(agent, Some("why? {prompt}")).unwrap();
+        assert_eq!(asks(&["claude", "-p"]), ["claude", "-p", "why? {prompt}"]);
+        assert_eq!(
+            asks(&["agent", "--ask={prompt}", "{prompt}", "-v"]),
+            ["agent", "--ask=why? {prompt}", "why? {prompt}", "-v"],
+            "what it says itself is left alone"
+        );
+        assert_eq!(filled(&["claude", "-p", "why?"], None).unwrap(), ["claude", "-p", "why?"]);
+    }
+
+    #[test]
+    fn scenario_54_a_question_without_words_or_without_an_agent_is_none() {
+        for (agent, prompt, error) in [
+            (&[][..], Some("why?"), "there is nothing to run"),
+            (&[""][..], Some("why?"), "there is nothing to run"),
+            (&["claude"][..], Some(""), "the prompt is blank: there is nothing to ask"),
+            (&["claude"][..], Some(" \n\t"), "the prompt is blank: there is nothing to ask"),
+            (&["claude", "{prompt}"][..], None, "there is a place for the prompt, and no prompt"),
+        ] {
+            assert_eq!(filled(agent, prompt).unwrap_err(), error);
+        }
+    }
+}

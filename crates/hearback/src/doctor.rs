@@ -1,0 +1,356 @@
+//! Finding out what this machine can do, by trying it in a folder that is gone afterwards.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hearback_core::finding::{Blow, DiskFindings, Home, MachineFindings, NamedBy, Tried};
+use hearback_core::port::clock::Clock;
+use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, Wait};
+use hearback_core::port::process::{Presence, ProcessControl};
+use hearback_core::{BegunBy, JobId, KilledBy, LockState, Outcome, ProcessIdentity};
+use hearback_monitor::doctor::{self, Check};
+use hearback_platform::Native;
+use hearback_platform::StopWatch;
+use hearback_platform::probe::{self, Rehearsal, RehearsalRequest};
+
+use crate::open::load_settings;
+use crate::rehearsal::{self, Scene};
+use crate::sinks::Registry;
+use crate::{Hearback, KillRequest, Options, Settings, home, supervisor};
+
+/// Longer than a launch waits for its own supervisor.
+const HEAR_WITHIN: Duration = Duration::from_secs(15);
+/// For what takes moments on a machine that is not on its knees.
+const SOON: Duration = Duration::from_secs(5);
+/// For a job that has nothing to put in order.
+const GRACE: Duration = Duration::from_secs(2);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+/// One block of every file system that we know.
+const BLOCK: [u8; 4096] = [b'x'; 4096];
+
+/// What was found out about a machine and a store.
+#[derive(Debug, Clone)]
+pub struct Diagnosis {
+    /// Where the store is, or would be.
+    pub home: Option<PathBuf>,
+    /// The settings in force there, with what was passed over.
+    pub settings: Settings,
+    /// Everything that was looked at, in the same order every time.
+    pub checks: Vec<Check>,
+}
+
+/// Why nothing was found out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DoctorError {
+    /// Somebody wants this process to end.
+    #[error("interrupted; nothing was left behind")]
+    Interrupted,
+}
+
+pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
+    // Without it, an interruption leaves a folder behind, which tidying finds.
+    let stop = StopWatch::new().ok();
+    let path = options
+        .home
+        .clone()
+        .or_else(home::default_home)
+        .map(|path| std::path::absolute(&path).unwrap_or(path));
+    let home = path.as_deref().map_or(Home::Unnamed, probe::home);
+    let settings = settings(&home);
+    let ground = match &home {
+        Home::Ours(path) => Some(path.as_path()),
+        // What can be done there can be done in a store that is made there.
+        Home::Missing(path) => path.ancestors().skip(1).find(|above| above.is_dir()),
+        Home::Unnamed | Home::Refused(..) => None,
+    };
+    let workshop = match ground {
+        Some(ground) => Tried::from(Workshop::make(ground)),
+        None => Tried::untried("there is no store that could be used"),
+    };
+    let written = match &workshop {
+        Tried::Worked(_) => Tried::Worked(()),
+        Tried::Failed(error) => Tried::Failed(io::Error::new(error.kind(), error.to_string())),
+        Tried::Untried(why) => Tried::untried(why),
+    };
+    let mut checks = vec![doctor::judge_store(&home, &written)];
+    let workshop = if let Tried::Worked(workshop) = workshop { Some(workshop) } else { None };
+
+    let (blows, locks) = try_detachment(workshop.as_ref(), options.supervisor.as_deref(), stop.as_ref())?;
+    let disk = try_disk(ground, workshop.as_ref(), locks);
+    checks.extend(doctor::judge_disk(&disk, settings.durability));
+    checks.extend(doctor::judge_machine(&MachineFindings {
+        blows,
+        units: probe::units(),
+        logout: probe::logout(),
+        identity: Native::default().me().into(),
+        pids_are_the_machines: probe::pids_are_the_machines(),
+        oom_score: probe::oom_score(),
+        descriptors: probe::descriptors(),
+    }));
+    checks.extend(doctor::judge_delivery(is_monitored(&home), &reach(&settings)));
+    drop(workshop);
+    match stop.is_some_and(|stop| stop.was_asked()) {
+        true => Err(DoctorError::Interrupted),
+        false => Ok(Diagnosis { home: path, settings, checks }),
+    }
+}
+
+/// Whether somebody looks after the store that is there. Nothing is made.
+fn is_monitored(home: &Home) -> bool {
+    let Home::Ours(home) = home else { return false };
+    let lock = hearback_store::monitor_lock_path(home);
+    Native::default().probe(&lock).is_ok_and(|state| state == LockState::Held)
+}
+
+/// The sinks that somebody configured, each with what is in its way.
+fn reach(settings: &Settings) -> Vec<(String, Option<String>)> {
+    let registry = Registry {
+        native: Native::default(),
+        store: None,
+        configured: settings.sinks.clone(),
+        secrets: settings.secrets_here(),
+        program: None,
+    };
+    let mut names: Vec<_> = settings.sinks.keys().cloned().collect();
+    let named = [&settings.default_sink, &settings.notice_sink].into_iter().flatten();
+    names.extend(named.filter(|name| !settings.sinks.contains_key(*name)).cloned());
+    names.into_iter().map(|name| (name.clone(), registry.obstacle(&name))).collect()
+}
+
+fn settings(home: &Home) -> Settings {
+    match home {
+        Home::Ours(home) => {
+            let path = hearback_store::config_path(home);
+            let read = Native::default().read(&path, hearback_store::MAX_CONFIG_BYTES);
+            load_settings(&path, read)
+        }
+        Home::Missing(path) | Home::Refused(path, _) => {
+            load_settings(&hearback_store::config_path(path), Ok(None))
+        }
+        Home::Unnamed => load_settings(Path::new(""), Ok(None)),
+    }
+}
+
+/// A folder to try things in, removed at the end.
+struct Workshop(PathBuf);
+
+impl Workshop {
+    /// Makes one below `ground`, in which a file can be written.
+    fn make(ground: &Path) -> io::Result<Self> {
+        let native = Native::default();
+        let workshop = Self(ground.join(hearback_store::workshop_name(native.wall(), native.nonce())));
+        let made = native.make_dir(&workshop.0)?;
+        let written = native.publish_new(&workshop.0.join("block"), &BLOCK, Flush::No)?;
+        match (made, written) {
+            (Publish::New, Publish::New) => Ok(workshop),
+            _ => Err(io::Error::from(io::ErrorKind::AlreadyExists)),
+        }
+    }
+}
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        let native = Native::default();
+        let deadline = native.awake() + SOON;
+        // Who is just leaving may have something in there open, and so may a virus scanner. What cannot be removed is
+        // found by tidying, an hour later.
+        let in_the_way = [io::ErrorKind::PermissionDenied, io::ErrorKind::DirectoryNotEmpty];
+        while native.remove(&self.0).is_err_and(|error| in_the_way.contains(&error.kind()))
+            && native.awake() < deadline
+        {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+}
+
+fn try_disk(ground: Option<&Path>, workshop: Option<&Workshop>, locks: Tried) -> DiskFindings {
+    fn untried<T>() -> Tried<T> {
+        Tried::untried("nothing can be written to the store")
+    }
+    let (file_system, room) = match ground {
+        Some(ground) => (probe::file_system(ground), probe::room(ground)),
+        None => (untried(), untried()),
+    };
+    match workshop {
+        None => DiskFindings {
+            file_system,
+            room,
+            publish: untried(),
+            flush: untried(),
+            locks: untried(),
+            holes: untried(),
+            bell: untried(),
+        },
+        Some(Workshop(folder)) => DiskFindings {
+            file_system,
+            room,
+            publish: try_publish(folder),
+            flush: try_flush(folder).into(),
+            locks,
+            holes: probe::holes(folder),
+            bell: probe::bell(folder),
+        },
+    }
+}
+
+fn try_publish(folder: &Path) -> Tried<NamedBy> {
+    let (native, path) = (Native::default(), folder.join("published"));
+    let twice = || -> io::Result<bool> {
+        let first = native.publish_new(&path, b"first", Flush::No)?;
+        let second = native.publish_new(&path, b"second", Flush::No)?;
+        let kept = native.read(&path, 100).map_err(io::Error::other)?;
+        Ok((first, second) == (Publish::New, Publish::Exists) && kept.as_deref() == Some(b"first"))
+    };
+    match twice() {
+        Ok(true) => probe::naming(folder),
+        Ok(false) => Tried::Failed(io::Error::other("a file was replaced by a second one of its name")),
+        Err(error) => Tried::Failed(error),
+    }
+}
+
+fn try_flush(folder: &Path) -> io::Result<()> {
+    let native = Native::default();
+    let _ = native.publish_new(&folder.join("flushed"), &BLOCK, Flush::Power)?;
+    native.flush(folder)
+}
+
+/// What became of a job after each blow to its launcher, and what its launcher's death said about locks.
+type Detachment = (Vec<(Blow, Tried<Outcome>)>, Tried);
+
+/// Launches jobs in a store of their own, deals their launchers a blow each, and looks what became of them.
+fn try_detachment(
+    workshop: Option<&Workshop>,
+    program: Option<&Path>,
+    stop: Option<&StopWatch>,
+) -> Result<Detachment, DoctorError> {
+    const BLOWS: [Blow; 3] = [Blow::Parent, Blow::Terminal, Blow::ProcessGroup];
+    // That the store cannot be written says nothing about detachment.
+    let elsewhere = if workshop.is_none() { Some(Workshop::make(&std::env::temp_dir())) } else { None };
+    let folder = match (workshop, &elsewhere) {
+        (Some(workshop), _) | (None, Some(Ok(workshop))) => &workshop.0,
+        (None, Some(Err(error))) => {
+            let why = format!("there is no place to launch a job in: {error}");
+            let blows = BLOWS.map(|blow| (blow, Tried::untried(&*why)));
+            return Ok((blows.into(), Tried::untried(why)));
+        }
+        (None, None) => unreachable!("without a workshop, another one is made"),
+    };
+    let mut locks = match try_locks(folder) {
+        Ok(()) => Tried::untried(
+            "they seem to work, but no launcher could be killed to see what becomes of its lock",
+        ),
+        Err(error) => Tried::Failed(error),
+    };
+    let mut blows = Vec::new();
+    match Stage::build(folder, program) {
+        Ok(stage) => {
+            for blow in BLOWS {
+                blows.push((blow, stage.rehearse(blow, &mut locks)));
+                if stop.is_some_and(StopWatch::was_asked) {
+                    return Err(DoctorError::Interrupted);
+                }
+            }
+        }
+        Err(error) => {
+            let again = || io::Error::new(error.kind(), error.to_string());
+            blows.extend(BLOWS.map(|blow| (blow, Tried::Failed(again()))));
+        }
+    }
+    Ok((blows, locks))
+}
+
+/// Where the trials take place.
+struct Stage {
+    program: PathBuf,
+    hearback: Hearback,
+    scene: Scene,
+    /// While it is held, the jobs of the trials live.
+    curtain: Option<Lock>,
+}
+
+impl Stage {
+    fn build(folder: &Path, program: Option<&Path>) -> io::Result<Self> {
+        let scene =
+            Scene { store: folder.join("store"), lock: folder.join("lock"), curtain: folder.join("curtain") };
+        let program = supervisor::program(program)?;
+        let options = Options::default().home(&scene.store).supervisor(&program).unrestricted();
+        let hearback =
+            Hearback::open(options).map_err(|error| io::Error::other(rehearsal::explain(&error)))?;
+        let curtain = Native::default().lock(&scene.curtain, LockMode::Exclusive, Wait::Try)?;
+        Ok(Self { program, hearback, scene, curtain })
+    }
+
+    fn rehearse(&self, blow: Blow, locks: &mut Tried) -> Tried<Outcome> {
+        let request =
+            RehearsalRequest { program: self.program.clone(), arguments: self.scene.launcher(), blow };
+        let mut rehearsal = match Rehearsal::begin(&request) {
+            Tried::Worked(rehearsal) => rehearsal,
+            Tried::Failed(error) => return Tried::Failed(error),
+            Tried::Untried(why) => return Tried::Untried(why),
+        };
+        let played = rehearsal.hear(HEAR_WITHIN).and_then(|line| {
+            let before = self.lock_state();
+            rehearsal.strike(SOON)?;
+            if blow == Blow::Parent {
+                *locks = held_then_free(before, self.lock_state()).into();
+            }
+            self.end(&rehearsal::understand(&line).map_err(io::Error::other)?)
+        });
+        played.into()
+    }
+
+    fn lock_state(&self) -> io::Result<LockState> {
+        Native::default().probe(&self.scene.lock)
+    }
+
+    /// Asks the job to end, and says how it ended.
+    fn end(&self, id: &JobId) -> io::Result<Outcome> {
+        let request = KillRequest { by: KilledBy::Person, reason: None, grace: Some(GRACE), force: false };
+        let killed = self.hearback.kill(id, &request);
+        let killed = killed.map_err(|error| io::Error::other(rehearsal::explain(&error)))?;
+        killed.job.view.outcome.ok_or_else(|| io::Error::other("the job did not end when it was asked to"))
+    }
+
+    /// Who supervises a job of this stage.
+    fn supervisors(&self) -> Vec<ProcessIdentity> {
+        let listing = self.hearback.jobs(&crate::Select::default()).unwrap_or_default();
+        let supervisor = |job: crate::Job| match job.seen.facts.begin.present().map(|begin| &begin.by) {
+            Some(BegunBy::Supervisor(who)) => Some(who.clone()),
+            _ => None,
+        };
+        listing.jobs.into_iter().filter_map(supervisor).collect()
+    }
+}
+
+impl Drop for Stage {
+    /// Waits until nobody uses the stage any more: a supervisor files its job away after its end was told.
+    fn drop(&mut self) {
+        self.curtain = None;
+        let native = Native::default();
+        let deadline = native.awake() + SOON;
+        for who in self.supervisors() {
+            while native.presence(&who) == Presence::Same && native.awake() < deadline {
+                std::thread::sleep(BETWEEN_LOOKS);
+            }
+        }
+    }
+}
+
+/// Takes a lock and lets go of it, as seen by somebody else in this process.
+fn try_locks(folder: &Path) -> io::Result<()> {
+    let (native, path) = (Native::default(), folder.join("locked"));
+    let lock = native.lock(&path, LockMode::Exclusive, Wait::Try)?;
+    let held = native.probe(&path);
+    drop(lock);
+    held_then_free(held, native.probe(&path))
+}
+
+fn held_then_free(before: io::Result<LockState>, after: io::Result<LockState>) -> io::Result<()> {
+    match (before?, after?) {
+        (LockState::Held, LockState::Free) => Ok(()),
+        (LockState::Free, _) => Err(io::Error::other("a lock that somebody holds is not seen by others")),
+        (LockState::Held, LockState::Held) => Err(io::Error::other("a lock outlived its holder")),
+    }
+}

@@ -1,0 +1,213 @@
+//! What is owed to the owners of jobs: seeing it, taking it, closing it, and sending it out.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hearback_core::message::Excerpt;
+use hearback_core::port::process::{ProcessControl, SupervisorRequest};
+use hearback_core::port::record::{RecordStore, StoreError};
+use hearback_core::port::session::SessionStore;
+use hearback_core::port::sink::{Delivery, DeliveryContext, SinkError, SinkReply, Sinks};
+use hearback_core::{
+    End, Facts, FollowUpState, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read, ReceiptHow,
+    Session,
+};
+use hearback_monitor::delivery::{self, Closed, Deliverer};
+
+use crate::permissions::{Capability, Guarded};
+use crate::{Hearback, Job, Request, Scope, Select, Until};
+
+/// How soon a job that was launched meanwhile is noticed by whoever waits for a follow-up.
+const NOTICE_WITHIN: Duration = Duration::from_secs(1);
+
+impl Hearback {
+    /// The open follow-ups of a scope: pending, on their way, or dead letters. Oldest end first.
+    ///
+    /// # Errors
+    ///
+    /// When the open jobs cannot be listed.
+    pub fn follow_ups(&self, scope: &Scope) -> Result<Vec<Job>, StoreError> {
+        let select = Select { scope: scope.clone(), state: None, history_max: Some(0) };
+        let mut owed = self.jobs(&select)?.jobs;
+        owed.retain(|job| is_open(job.view.follow_up.state));
+        owed.sort_by(|a, b| (&a.view.ended_at, &a.view.id).cmp(&(&b.view.ended_at, &b.view.id)));
+        Ok(owed)
+    }
+
+    /// The next pending follow-up of a scope, without taking it away; waits for one at most this long.
+    ///
+    /// # Errors
+    ///
+    /// When the jobs cannot be read.
+    pub fn next_follow_up(&self, scope: &Scope, within: Duration) -> Result<Option<Delivery>, StoreError> {
+        let deadline = self.ports.clock.awake().saturating_add(within);
+        loop {
+            if let Some(job) = self.follow_ups(scope)?.into_iter().find(is_next) {
+                return Ok(Some(self.delivery(&job)));
+            }
+            let left = deadline.saturating_sub(self.ports.clock.awake());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let select = Select { scope: scope.clone(), state: None, history_max: Some(0) };
+            let open = self.jobs(&select)?.jobs.into_iter().filter(|job| !job.view.state.is_over());
+            let open: Vec<_> = open.map(|job| job.view.id).collect();
+            let within = left.min(NOTICE_WITHIN);
+            if open.is_empty() {
+                self.store.watch_jobs()?.wait(within);
+            } else {
+                self.wait_for(&open, Until::Any, Some(within), |_, _| {});
+            }
+        }
+    }
+
+    /// A follow-up as it would be sent.
+    pub fn delivery(&self, job: &Job) -> Delivery {
+        let delivery = self.deliverer().compose(&job.seen).expect("a job that is shown is one");
+        self.registry.masked_delivery(delivery)
+    }
+
+    /// Closes a follow-up: somebody has it, or nobody needs it. The first who does so stands.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written.
+    pub fn close_follow_up(&self, id: &JobId, how: ReceiptHow) -> Result<Closed, Guarded<StoreError>> {
+        self.permissions().check(Capability::Ack)?;
+        delivery::close(&self.ports, id, how).map_err(Guarded::Failed)
+    }
+
+    /// Makes a dead letter due again, and sends somebody out with it.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written.
+    pub fn retry_follow_up(&self, id: &JobId) -> Result<Closed, Guarded<StoreError>> {
+        self.permissions().check(Capability::Ack)?;
+        self.permissions().check(Capability::Notify)?;
+        let closed = delivery::start_afresh(&self.ports, id).map_err(Guarded::Failed)?;
+        if closed == Closed::Done
+            && let Some(seen) = self.store.observe(id).map_err(Guarded::Failed)?
+        {
+            self.nudge(&seen);
+        }
+        Ok(closed)
+    }
+
+    /// The names of sinks: configured ones, and those that are built in.
+    pub fn sink_names(&self) -> Vec<String> {
+        self.registry.names()
+    }
+
+    /// A follow-up of a job that never was, for trying a sink.
+    pub fn sample_delivery(&self, request: &Request, session: Option<Session>) -> Delivery {
+        let id = JobId::mint(self.now().as_millis().unsigned_abs(), 0);
+        let facts = Facts {
+            spec: Read::Present(request.spec(&id, session, self.now())),
+            end: Read::Present(End::new(Outcome::Exited { code: 0 }, self.now())),
+            ..Facts::default()
+        };
+        let output = Output { bytes: 16, ..Output::default() };
+        let seen = Observed { id, facts, locks: LockView::FREE, place: Place::Open, output };
+        let view = JobView::new(&seen, &self.ports.here, "".into()).expect("a job with a spec is one");
+        let excerpt = Excerpt { head: b"this is a sample\n".to_vec(), tail: Vec::new(), omitted: 0 };
+        Delivery::new(view, &excerpt, 1, false, 1)
+    }
+
+    /// How many jobs a session has launched from within follow-ups in the last hour; no more than `most` are counted.
+    ///
+    /// # Errors
+    ///
+    /// When the jobs cannot be listed.
+    pub fn recent_chain(&self, session: &Session, most: usize) -> Result<usize, StoreError> {
+        const HOUR_MS: u64 = 60 * 60 * 1000;
+        let select = Select { scope: session.clone().into(), state: None, history_max: Some(most) };
+        let now = self.now();
+        let recent = self.jobs(&select)?.jobs.into_iter().filter(|job| {
+            let spec = job.seen.facts.spec.present();
+            spec.is_some_and(|spec| spec.depth > 0 && now.millis_since(spec.launched_at_ms) < HOUR_MS)
+        });
+        Ok(recent.take(most).count())
+    }
+
+    /// What is not to be shown.
+    pub fn secrets(&self) -> &crate::mask::Secrets {
+        &self.registry.secrets
+    }
+
+    /// Whether this name stands for a sink.
+    pub fn has_sink(&self, name: &str) -> bool {
+        self.registry.settings(name).is_some()
+    }
+
+    /// Whether somebody looks after the whole store.
+    pub fn is_monitored(&self) -> bool {
+        self.ports.is_monitored()
+    }
+
+    /// Sends a sample to a sink, and tells what it answered. Nothing is recorded.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such sink, or it failed.
+    pub fn try_sink(&self, name: &str, sample: &Delivery) -> Result<SinkReply, Guarded<SinkError>> {
+        self.permissions().check(Capability::Sink)?;
+        let sink = self.registry.find(name).map_err(Guarded::Failed)?;
+        sink.deliver(&sample.clone().into(), &self.context()).map_err(Guarded::Failed)
+    }
+
+    /// A hand-over that is no turn.
+    pub(crate) fn context(&self) -> DeliveryContext {
+        DeliveryContext { mark: self.store.mint(self.now()), turn: None }
+    }
+
+    pub(crate) fn deliverer(&self) -> Deliverer<'_> {
+        let settings = self.settings();
+        Deliverer {
+            ports: &self.ports,
+            sinks: &self.registry,
+            retry: settings.retry,
+            notice: settings.notice,
+            turns: self.turns(),
+        }
+    }
+
+    /// Sees the follow-up of one job through, asleep between attempts.
+    pub(crate) fn see_through(&self, id: &JobId) -> Result<(), StoreError> {
+        self.deliverer().see_through(id)
+    }
+
+    /// Sends somebody out with a follow-up that is due and that nobody looks after: whoever would have died.
+    ///
+    /// Best effort: the next process that looks does it as well.
+    pub(crate) fn nudge(&self, seen: &Observed) {
+        if !self.deliverer().is_forsaken(seen).unwrap_or(false) {
+            return;
+        }
+        if let Ok(program) = self.supervisor_program() {
+            let _ = spawn_deliverer(&*self.ports.processes, program, self.home().to_owned(), &seen.id);
+        }
+    }
+}
+
+fn is_open(state: FollowUpState) -> bool {
+    matches!(state, FollowUpState::Pending | FollowUpState::Leased | FollowUpState::DeadLetter)
+}
+
+/// Whether an owner who asks is told of it. What was given up would be told first, for ever.
+fn is_next(job: &Job) -> bool {
+    job.view.follow_up.state != FollowUpState::DeadLetter
+}
+
+/// Starts a process that sees the follow-up of one job through. It is the supervisor's program, which finds the job
+/// over.
+pub(crate) fn spawn_deliverer(
+    processes: &dyn ProcessControl,
+    program: PathBuf,
+    home: PathBuf,
+    id: &JobId,
+) -> std::io::Result<()> {
+    let request = SupervisorRequest { job: id.clone(), program, home, env: Vec::new() };
+    // Nobody waits for what it has to say.
+    processes.spawn_supervisor(&request).map(drop)
+}

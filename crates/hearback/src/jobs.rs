@@ -1,0 +1,218 @@
+//! Jobs: finding, showing, listing and killing them.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use hearback_core::port::record::{RecordStore, StoreError};
+use hearback_core::{
+    HandsOff, JobId, JobView, LockState, Observed, Output, ProcessIdentity, StateWord, Timestamp,
+};
+use hearback_monitor::kill::{self, KillError, Request as KillRequest};
+use hearback_monitor::wait::WaitError;
+use hearback_monitor::{answer, reconcile};
+
+use crate::lookup::{self, FindError};
+use crate::permissions::{Capability, Guarded};
+use crate::{Hearback, Scope};
+
+/// One job as it was seen.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// How it is shown to programs.
+    pub view: JobView,
+    /// Everything that was seen of it.
+    pub seen: Observed,
+}
+
+impl Job {
+    /// What its end says about its output, once there is one.
+    pub(crate) fn printed(&self) -> Option<&Output> {
+        self.seen.facts.end.present().map(|end| &end.output)
+    }
+
+    /// Whether it is one that has an answer when it is over.
+    pub fn is_asked(&self) -> bool {
+        self.seen.facts.spec.present().is_some_and(|spec| spec.answer)
+    }
+
+    /// When it was asked for.
+    pub fn launched_at(&self) -> Option<Timestamp> {
+        self.seen.facts.spec.present().map(|spec| spec.launched_at_ms)
+    }
+
+    /// How long it has run, or ran; a running job's time is the wall's.
+    pub fn ran(&self, now: Timestamp) -> Option<Duration> {
+        if self.view.state.is_over() {
+            return self.view.ran_ms.map(Duration::from_millis);
+        }
+        let started = self.seen.facts.target.present()?.at_ms;
+        Some(Duration::from_millis(now.millis_since(started)))
+    }
+}
+
+/// What became of a job that was to be ended.
+#[derive(Debug, Clone)]
+pub struct Killed {
+    /// The job as it is now: over.
+    pub job: Job,
+    /// It was over before anybody asked.
+    pub was_over: bool,
+    /// Who would not end.
+    pub survivors: Vec<ProcessIdentity>,
+}
+
+/// Which jobs to list.
+#[derive(Debug, Clone, Default)]
+pub struct Select {
+    /// Only those of this scope.
+    pub scope: Scope,
+    /// Only those in this state.
+    pub state: Option<StateWord>,
+    /// At most this many of history; all when nothing is said.
+    pub history_max: Option<usize>,
+}
+
+/// What a listing found. A job that cannot be read hides no other.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Newest first.
+    pub jobs: Vec<Job>,
+    /// Jobs that could not be shown, and what could not be brought up to date.
+    pub problems: Vec<(JobId, StoreError)>,
+}
+
+impl Listing {
+    /// Adds what was seen, if it is wanted; tells whether it was.
+    fn add(&mut self, id: &JobId, select: &Select, seen: Result<Option<Job>, StoreError>) -> bool {
+        let job = match seen {
+            Ok(Some(job)) => job,
+            Ok(None) => return false,
+            Err(error) => {
+                self.problems.push((id.clone(), error));
+                return false;
+            }
+        };
+        let wanted = select.scope.sees(job.view.session.as_ref())
+            && select.state.is_none_or(|state| job.view.state == state);
+        if wanted {
+            self.jobs.push(job);
+        }
+        wanted
+    }
+}
+
+impl Hearback {
+    /// Finds the one job that `text`, an id or at least four characters of either end of it, names among those that
+    /// `scope` sees.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or more than one.
+    pub fn find(&self, text: &str, scope: &Scope) -> Result<JobId, FindError> {
+        lookup::find(&self.store, text, scope)
+    }
+
+    /// Finds the job that `text` names among those that still run; one that is over only if none of them is meant.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or more than one.
+    pub fn find_to_kill(&self, text: &str, scope: &Scope) -> Result<JobId, FindError> {
+        lookup::find_open_first(&self.store, text, scope)
+    }
+
+    /// Ends a job and everything that it started. Safe to repeat: a job that is over is only looked at.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be shown that the job is over.
+    pub fn kill(&self, id: &JobId, request: &KillRequest) -> Result<Killed, Guarded<KillError>> {
+        self.permissions().check(Capability::Kill)?;
+        self.end_job(id, request).map_err(Guarded::Failed)
+    }
+
+    /// The same for hearback itself, which nobody can deny it.
+    pub(crate) fn end_job(&self, id: &JobId, request: &KillRequest) -> Result<Killed, KillError> {
+        let report = kill::kill(&self.ports, &self.waits, id, request)?;
+        let job = self.shown(report.seen).ok_or_else(|| WaitError::Gone(id.clone()))?;
+        Ok(Killed { job, was_over: report.was_over, survivors: report.survivors })
+    }
+
+    /// Brings one job up to date and shows it; nothing when there is no such job.
+    ///
+    /// # Errors
+    ///
+    /// When the job cannot be read. That it cannot be brought up to date, on a store that cannot be written, is no
+    /// error: what is shown is true all the same.
+    pub fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        match reconcile::job(&self.ports, id) {
+            Err(error) if !error.is_unwritable() => return Err(error),
+            _ => {}
+        }
+        let job = self.look(id)?;
+        if let Some(job) = &job {
+            self.nudge(&job.seen);
+        }
+        Ok(job)
+    }
+
+    /// Shows one job as it is recorded, and changes nothing; nothing when there is no such job.
+    ///
+    /// # Errors
+    ///
+    /// When the job cannot be read.
+    pub fn look(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        Ok(self.store.observe(id)?.and_then(|seen| self.shown(seen)))
+    }
+
+    pub(crate) fn shown(&self, mut seen: Observed) -> Option<Job> {
+        let elsewhere = self.ports.hands_off(&seen) == Some(HandsOff::OtherStore);
+        if elsewhere {
+            seen.locks.alive = LockState::Held;
+        }
+        let log = hearback_platform::from_os(self.store.log_path(&seen.id).as_os_str());
+        let mut view = JobView::new(&seen, &self.ports.here, log)?;
+        answer::complete(&self.ports, &seen, &mut view);
+        view.paused = view.state == StateWord::Running
+            && seen.facts.target.present().is_some_and(|t| self.ports.processes.is_stopped(&t.process));
+        if elsewhere {
+            view.notes
+                .push("its supervisor works in another store, of which this is a copy: left alone".into());
+        }
+        let view = self.registry.masked_view(view);
+        Some(Job { view, seen })
+    }
+
+    /// Lists what is open, and the newest of history.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be listed.
+    pub fn jobs(&self, select: &Select) -> Result<Listing, StoreError> {
+        let mut listing = Listing::default();
+        let mut looked_at = HashSet::new();
+        for id in self.store.open_jobs()? {
+            listing.add(&id, select, self.job(&id));
+            looked_at.insert(id);
+        }
+        let wanted = select.history_max.unwrap_or(usize::MAX);
+        // History is read from its newest end, and further back only while too few of it were wanted.
+        let (mut found, mut most) = (0, wanted);
+        loop {
+            let past = self.store.past_jobs(most)?;
+            let all_of_it = past.len() < most;
+            for id in past {
+                // A job may have moved since it was seen among the open ones. What is in history needs no repair.
+                if found < wanted && looked_at.insert(id.clone()) {
+                    found += usize::from(listing.add(&id, select, self.look(&id)));
+                }
+            }
+            if all_of_it || found >= wanted {
+                break;
+            }
+            most = most.saturating_mul(2);
+        }
+        listing.jobs.sort_by(|a, b| b.view.id.cmp(&a.view.id));
+        Ok(listing)
+    }
+}

@@ -1,0 +1,175 @@
+//! Launching: what to run, and the rules that every launch obeys.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+use hearback_core::port::record::StoreError;
+use hearback_core::{CommandLine, JobId, NotifyPolicy, OsText};
+use hearback_monitor::launch::{self, LaunchError as LaunchFailure, Launched, Launcher, Request};
+
+use crate::permissions::{Capability, Denied};
+use crate::wait::Reading;
+use crate::{Hearback, home};
+
+/// Why a request could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// There is nothing to run.
+    #[error("there is nothing to run")]
+    Empty,
+    /// There is nothing to ask.
+    #[error("the prompt is blank: there is nothing to ask")]
+    BlankPrompt,
+    /// The agent's arguments have a place for a prompt, and there is none.
+    #[error("there is a place for the prompt, and no prompt")]
+    NoPrompt,
+    /// The working directory is unknown.
+    #[error("the working directory is gone")]
+    NoDirectory(#[source] io::Error),
+}
+
+/// Why a job was not launched, or not as it was asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The caller may not.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// The route names a sink that does not exist.
+    #[error("there is no sink `{0}`")]
+    NoSink(String),
+    /// Follow-ups that launch jobs that follow up would go on for too long.
+    #[error(
+        "this launch is number {depth} of a chain in which each follow-up launches the next; the limit is {most}"
+    )]
+    TooDeep {
+        /// How many follow-ups led to this launch.
+        depth: u32,
+        /// How many may.
+        most: u32,
+    },
+    /// A session launches too many jobs from within follow-ups.
+    #[error(
+        "this session has launched {most} jobs from within follow-ups in the last hour, which is the limit"
+    )]
+    TooFast {
+        /// How many it may launch in an hour.
+        most: usize,
+    },
+    /// What the session has launched lately cannot be read.
+    #[error("the jobs of this session cannot be counted")]
+    Uncounted(#[source] StoreError),
+    /// The launch failed. The error says whether anything is left of the job.
+    #[error(transparent)]
+    Failed(#[from] LaunchFailure),
+}
+
+/// Asks to run a program as given, without a shell, in this process's working directory.
+///
+/// # Errors
+///
+/// When there is no program, or the working directory has been removed.
+pub fn argv<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Result<Request, RequestError> {
+    let argv: Vec<_> = argv.into_iter().map(|word| hearback_platform::from_os(&word.into())).collect();
+    if argv.is_empty() {
+        return Err(RequestError::Empty);
+    }
+    Ok(Request::new(CommandLine::Argv(argv), here()?))
+}
+
+/// Asks to run text in a shell, in this process's working directory.
+///
+/// # Errors
+///
+/// When the working directory has been removed.
+pub fn shell(text: impl Into<String>) -> Result<Request, RequestError> {
+    Ok(Request::new(CommandLine::Shell { shell: text.into(), program: None }, here()?))
+}
+
+fn here() -> Result<OsText, RequestError> {
+    let cwd = std::env::current_dir().map_err(RequestError::NoDirectory)?;
+    Ok(hearback_platform::from_os(cwd.as_os_str()))
+}
+
+impl Hearback {
+    /// Launches a job, and returns when its target runs or it is known why not.
+    ///
+    /// # Errors
+    ///
+    /// The error says whether anything is left of the job: see [`LaunchError`].
+    pub fn launch(&self, request: &Request) -> Result<Launched, LaunchError> {
+        self.launch_and(request, &mut |_| {})
+    }
+
+    /// Launches a job for an owner who is going to wait for it; see [`Hearback::reading`].
+    ///
+    /// # Errors
+    ///
+    /// The error says whether anything is left of the job: see [`LaunchError`].
+    pub fn launch_to_wait(&self, request: &Request) -> Result<(Launched, Option<Reading>), LaunchError> {
+        let mut reading = None;
+        // Before anything runs: a job can be over, and its owner woken, before its launch has returned.
+        let launched = self.launch_and(request, &mut |id| reading = self.reading(id))?;
+        let reading = reading.or_else(|| self.reading(launched.id()));
+        Ok((launched, reading))
+    }
+
+    fn launch_and(
+        &self,
+        request: &Request,
+        recorded: &mut dyn FnMut(&JobId),
+    ) -> Result<Launched, LaunchError> {
+        let launcher = Launcher {
+            program: self.supervisor_program().map_err(LaunchFailure::Spawn)?,
+            home: self.home().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            durability: self.settings().durability,
+        };
+        let mut request = request.clone();
+        // A caller may know of a longer chain than its environment shows, never of a shorter one.
+        request.depth = request.depth.max(crate::session::current_depth());
+        // The route is fixed now, whatever the settings say later.
+        if request.sinks.is_empty() && request.session.is_some() {
+            request.sinks.extend(self.settings().default_sink.clone());
+        }
+        self.check_launch(&request)?;
+        request.withhold.extend(self.settings().secrets.iter().cloned());
+        // A job that is launched in a turn is not part of it.
+        for name in [crate::session::TURN_VARIABLE, crate::session::NOTE_VARIABLE] {
+            request.env.insert(0, (name.into(), None));
+        }
+        // A relative path would name another store where the job runs.
+        if let Some(set) = std::env::var_os(home::HOME_VARIABLE)
+            && Path::new(&set).is_relative()
+        {
+            request.env.insert(0, (home::HOME_VARIABLE.into(), Some(self.home().into())));
+        }
+        Ok(launch::launch_and(&self.ports, &launcher, &request, recorded)?)
+    }
+
+    /// Refuses what the caller may not do, and a route that leads nowhere or round in circles, before anything runs.
+    fn check_launch(&self, request: &Request) -> Result<(), LaunchError> {
+        self.permissions().check(Capability::Launch)?;
+        if let Some(name) = request.sinks.iter().find(|name| !self.has_sink(name)) {
+            return Err(LaunchError::NoSink(name.clone()));
+        }
+        let has_owner = request.session.is_some() || !request.sinks.is_empty();
+        if request.notify == NotifyPolicy::Never || !has_owner {
+            return Ok(());
+        }
+        self.permissions().check(Capability::Notify)?;
+        let most = self.settings().max_depth;
+        if request.depth > most {
+            return Err(LaunchError::TooDeep { depth: request.depth, most });
+        }
+        let most = self.settings().max_rate;
+        if let Some(session) = request.session.as_ref().filter(|_| request.depth > 0)
+            && self.recent_chain(session, most).map_err(LaunchError::Uncounted)? >= most
+        {
+            return Err(LaunchError::TooFast { most });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! Run it in the background. Always hear back.
+//!
+//! The library behind the `hearback` program, for programs that embed it:
+//!
+//! ```no_run
+//! use hearback::{Hearback, Options, argv};
+//!
+//! // First thing in `main`: the supervisor of a job is this same program, executed again.
+//! hearback::supervise_if_asked();
+//!
+//! let hearback = Hearback::open(Options::default())?;
+//! let launched = hearback.launch(&argv(["make", "all"])?)?;
+//! let job = hearback.wait(launched.id())?;
+//! println!("{}", job.view.outcome.map_or("running".into(), |outcome| outcome.to_string()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The types to know: [`Hearback`] is a store and everything that can be done with it, [`Request`] is what to
+//! launch (made by [`argv`] or [`shell()`]), and [`Job`] is what is known of it.
+
+mod answers;
+mod doctor;
+pub mod documents;
+mod follow_ups;
+pub mod home;
+mod housekeeping;
+mod jobs;
+mod launch;
+mod logs;
+mod lookup;
+mod mask;
+mod monitor;
+mod open;
+mod permissions;
+mod rehearsal;
+mod scope;
+mod service;
+pub mod session;
+mod sessions;
+mod settings;
+mod sinks;
+mod supervisor;
+mod wait;
+
+pub use answers::{Acknowledged, Asker, Results, ask, with_prompt};
+pub use doctor::{Diagnosis, DoctorError};
+pub use hearback_core as core;
+pub use hearback_core::port::disk::Wait;
+pub use hearback_monitor::delivery::{Closed, Retry};
+pub use hearback_monitor::doctor::{Check, Level};
+pub use hearback_monitor::kill::{KillError, Request as KillRequest};
+pub use hearback_monitor::launch::{DEFAULT_TIMEOUT, LaunchError as LaunchFailure, Launched, Request};
+pub use hearback_monitor::prune::Retention;
+pub use hearback_monitor::session::{OpenTurn, Refusal};
+pub use hearback_monitor::wait::{Until, WaitError};
+pub use hearback_monitor::{prune, reconcile};
+pub use hearback_platform::{TERMINALS_TAKE_BYTES, exit_code, from_os, split_variable};
+pub use hearback_store::{Log, Piece};
+pub use jobs::{Job, Killed, Listing, Select};
+pub use launch::{LaunchError, RequestError, argv, shell};
+pub use logs::{FollowError, Printed};
+pub use lookup::FindError;
+pub use mask::{Masker, Secrets};
+pub use monitor::{MonitorEnd, MonitorOptions, Predecessor, SeenMonitor, StopResponse};
+pub use open::{Hearback, OpenError, Options};
+pub use permissions::{Capability, DENY_VARIABLE, Denied, Guarded, Permissions, UnknownCapability};
+pub use scope::Scope;
+pub use service::{FailedOrder, InstallError, MonitorService};
+pub use session::{SessionError, current_session};
+pub use sessions::{MAX_MESSAGE_BYTES, OutgoingMessage, SeenSession, SendError, Sent, TurnRequest};
+pub use settings::{EffectiveSetting, SettingSource, Settings, parse_size};
+pub use sinks::{Input, PluginCheck, Route, SinkSettings};
+pub use supervisor::{supervise_if_asked, supervise_if_asked_with};
+pub use wait::Reading;
+
+/// Lets a write over the limit on file sizes fail instead of ending this process. Programs that print or launch should
+/// call it first.
+pub fn survive_size_limits() {
+    hearback_platform::Native::default().survive_size_limits();
+}

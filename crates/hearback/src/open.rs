@@ -1,0 +1,190 @@
+//! Opening a store: how, and what is held while it is open.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hearback_core::Timestamp;
+use hearback_core::port::disk::ReadError;
+use hearback_core::port::record::StoreError;
+use hearback_monitor::Ports;
+use hearback_monitor::session::ActiveTurns;
+use hearback_monitor::wait::Waits;
+use hearback_platform::Native;
+use hearback_store::Store;
+
+use crate::doctor::{Diagnosis, DoctorError};
+use crate::permissions::{Permissions, UnknownCapability};
+use crate::settings::Settings;
+use crate::sinks::Registry;
+use crate::{doctor, home, supervisor};
+
+/// How to open a store. By default as the `hearback` program does.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) supervisor: Option<PathBuf>,
+    pub(crate) permissions: Option<Permissions>,
+    pub(crate) settings: Option<Settings>,
+}
+
+impl Options {
+    /// Where the store is; by default `$HEARBACK_HOME`, else the platform's directory for state.
+    #[must_use]
+    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
+    }
+
+    /// The program that becomes the supervisor of a job. By default it is this one, which then has to call
+    /// [`supervise_if_asked`](crate::supervise_if_asked) first thing; or give the path of an installed `hearback`.
+    #[must_use]
+    pub fn supervisor(mut self, program: impl Into<PathBuf>) -> Self {
+        self.supervisor = Some(program.into());
+        self
+    }
+
+    /// What the caller may do; by default what [`DENY_VARIABLE`](crate::DENY_VARIABLE) does not deny.
+    #[must_use]
+    pub fn permissions(mut self, permissions: Permissions) -> Self {
+        self.permissions = Some(permissions);
+        self
+    }
+
+    /// Settings in place of those of the settings file and the environment, which are not read then.
+    ///
+    /// The supervisor of a job is another process: it gets them from
+    /// [`supervise_if_asked_with`](crate::supervise_if_asked_with).
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = Some(settings);
+        self
+    }
+
+    /// For hearback itself, which does what was asked for before: a caller's restrictions do not hold for it.
+    pub(crate) fn unrestricted(self) -> Self {
+        self.permissions(Permissions::all())
+    }
+}
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The system names no directory for state.
+    #[error("there is no directory to keep jobs in: neither HEARBACK_HOME nor a home directory is set")]
+    NoHome,
+    /// The environment denies something that is not known, so nothing is allowed.
+    #[error(transparent)]
+    Permissions(#[from] UnknownCapability),
+    /// The directory is there, but not to be used.
+    #[error("the store cannot be opened")]
+    Store(#[from] StoreError),
+}
+
+/// A store, and everything that can be done with it.
+#[derive(Debug)]
+pub struct Hearback {
+    pub(crate) store: Store<Native>,
+    pub(crate) ports: Arc<Ports>,
+    pub(crate) registry: Registry,
+    /// The turns that this process runs.
+    pub(crate) active_turns: ActiveTurns,
+    pub(crate) waits: Waits,
+    settings: Settings,
+    supervisor: Option<PathBuf>,
+    permissions: Permissions,
+}
+
+impl Hearback {
+    /// Opens a store, creating it if there is none.
+    ///
+    /// # Errors
+    ///
+    /// When the directory belongs to somebody else, may be written by others, or cannot be made.
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        let permissions = match options.permissions {
+            Some(permissions) => permissions,
+            None => Permissions::from_environment()?,
+        };
+        let home = options.home.or_else(home::default_home).ok_or(OpenError::NoHome)?;
+        let native = Native::default();
+        let store = Store::open(native, &home)?;
+        let ports = Ports::new(store.clone(), native, native);
+        let is_read = options.settings.is_none();
+        let settings = options.settings.unwrap_or_else(|| {
+            let (path, read) = store.read_config();
+            load_settings(&path, read)
+        });
+        let registry = Registry {
+            native,
+            store: is_read.then(|| store.clone()),
+            configured: settings.sinks.clone(),
+            secrets: settings.secrets_here(),
+            program: options.supervisor.clone(),
+        };
+        Ok(Self {
+            store,
+            ports: Arc::new(ports),
+            registry,
+            active_turns: ActiveTurns::default(),
+            waits: Waits::default(),
+            settings,
+            supervisor: options.supervisor,
+            permissions,
+        })
+    }
+
+    /// Finds out by trying what a store there could rely on, and what a job launched here would live through.
+    ///
+    /// Works where no store can be opened, and says why. Launches real jobs, in a store of their own that is gone
+    /// afterwards, so this program has to call [`supervise_if_asked`](crate::supervise_if_asked) first thing, as it
+    /// has to for every launch. Requests to end this process are heard meanwhile, and answered with an error.
+    ///
+    /// # Errors
+    ///
+    /// When this process was asked to end; nothing is left behind then, either.
+    pub fn doctor(options: &Options) -> Result<Diagnosis, DoctorError> {
+        doctor::examine(options)
+    }
+
+    /// Where the store is.
+    pub fn home(&self) -> &Path {
+        self.store.home()
+    }
+
+    /// Where the settings file is, or would be.
+    pub fn settings_file(&self) -> PathBuf {
+        hearback_store::config_path(self.home())
+    }
+
+    /// The settings in force, with what was passed over.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What the caller may do.
+    pub fn permissions(&self) -> &Permissions {
+        &self.permissions
+    }
+
+    /// What the wall clock says.
+    pub fn now(&self) -> Timestamp {
+        self.ports.clock.wall()
+    }
+
+    pub(crate) fn supervisor_program(&self) -> std::io::Result<PathBuf> {
+        supervisor::program(self.supervisor.as_deref())
+    }
+}
+
+/// What is set by the file at `path`, of which this was read, and by the environment.
+pub(crate) fn load_settings(path: &Path, read: Result<Option<Vec<u8>>, ReadError>) -> Settings {
+    let env = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let (text, problem) = match read {
+        Ok(bytes) => (String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned(), None),
+        Err(error) => (String::new(), Some(format!("`{}` was ignored: {error}", path.display()))),
+    };
+    let mut settings = Settings::merge(path, &text, env);
+    settings.warnings.extend(problem);
+    settings
+}

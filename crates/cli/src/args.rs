@@ -394,7 +394,6 @@ pub(crate) enum State {
     Running,
     Done,
     Failed,
-    /// Ended in a way that only a newer hearback knows
     Ended,
 }
 

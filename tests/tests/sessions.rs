@@ -223,6 +223,8 @@ fn a_damaged_message_costs_itself_alone_and_keeps_nobody_at_work() {
     fs::write(&damaged, "{").unwrap();
     outbox.world.run(["send", "--session", "s", "third"]).ok();
     assert_eq!(outbox.called(2)[1].delivery, "s.message.3");
+    let receipt = session.join("inbox").join("message.3.receipt");
+    eventually("it is taken", || receipt.exists().then_some(()));
     let inbox = outbox.world.json(["inbox", "--json"]);
     let [shown] = &inbox["messages"].as_array().unwrap()[..] else { panic!("{inbox}") };
     assert!(shown["error"].as_str().unwrap().contains("cannot be read"), "{shown}");

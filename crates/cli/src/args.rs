@@ -394,6 +394,7 @@ pub(crate) enum State {
     Running,
     Done,
     Failed,
+    Ended,
 }
 
 impl From<State> for StateWord {
@@ -403,6 +404,7 @@ impl From<State> for StateWord {
             State::Running => Self::Running,
             State::Done => Self::Done,
             State::Failed => Self::Failed,
+            State::Ended => Self::Ended,
         }
     }
 }

@@ -92,12 +92,13 @@ fn glyph(view: &JobView) -> char {
         StateWord::Running => '▶',
         StateWord::Done => '✓',
         StateWord::Failed => '✗',
+        StateWord::Ended => '?',
     }
 }
 
 pub(crate) fn state_style(state: StateWord) -> Style {
     match state {
-        StateWord::Starting | StateWord::Running => BUSY,
+        StateWord::Starting | StateWord::Running | StateWord::Ended => BUSY,
         StateWord::Done => GOOD,
         StateWord::Failed => BAD,
     }
@@ -127,6 +128,7 @@ pub(crate) fn follow_up(state: FollowUpState) -> &'static str {
         FollowUpState::DeadLetter => "dead letter",
         FollowUpState::Discarded => "discarded",
         FollowUpState::Expired => "expired",
+        FollowUpState::Closed => "closed",
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clean::{clean, clean_line};
 use crate::transcript::{self, Transcript};
+use crate::variant::reads_newer_variants;
 use crate::{Extra, FORMAT, Facts, JobState, Outcome};
 
 /// The most of an answer that is kept.
@@ -59,7 +60,7 @@ pub struct AnswerText {
 
 /// Where an answer was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum AnswerSource {
@@ -71,8 +72,10 @@ pub enum AnswerSource {
     Output,
     /// A place of a newer build.
     #[serde(other)]
-    Other,
+    Unknown,
 }
+
+reads_newer_variants!(AnswerSource);
 
 impl Answer {
     /// The words, whether they are the answer or what was said before a failure.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::variant::reads_newer_variants;
 use crate::{
     AnswerRecord, Extra, FORMAT, Facts, Outcome, Output, ProcessIdentity, Session, Spec, Stamp, TargetHandle,
     Timestamp,
@@ -25,13 +26,18 @@ pub struct Begin {
 
 /// Who decided whether the job runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 pub enum BegunBy {
     /// This process owns the job.
     Supervisor(ProcessIdentity),
     /// The launcher is gone and no supervisor came: one that comes late must run nothing.
     Abandoned,
+    /// By an actor that only a newer build knows. It was begun; whether it still runs, its locks do not tell.
+    #[serde(other)]
+    Unknown,
 }
+
+reads_newer_variants!(BegunBy);
 
 impl Begin {
     /// A begin of this build's format.
@@ -81,7 +87,7 @@ pub struct Kill {
 
 /// Who asked for the end of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum KilledBy {
     /// An agent, in this session.
@@ -94,7 +100,12 @@ pub enum KilledBy {
     Host,
     /// hearback, because it printed more than its log may hold.
     OutputLimit,
+    /// An actor that only a newer build knows. It was killed all the same.
+    #[serde(other)]
+    Unknown,
 }
+
+reads_newer_variants!(KilledBy);
 
 impl fmt::Display for KilledBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,6 +115,7 @@ impl fmt::Display for KilledBy {
             Self::System => f.write_str("the system"),
             Self::Host => f.write_str("the host"),
             Self::OutputLimit => f.write_str("its output limit"),
+            Self::Unknown => f.write_str("an actor that a newer hearback knows"),
         }
     }
 }
@@ -146,13 +158,18 @@ pub struct End {
 
 /// Who recorded the end of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 pub enum EndAuthor {
     /// The parent of the target.
     Supervisor,
     /// Somebody who found the job without its supervisor.
     Reconciler,
+    /// An author that only a newer build knows.
+    #[serde(other)]
+    Unknown,
 }
+
+reads_newer_variants!(EndAuthor);
 
 /// What a job used of the machine, its waited-for children included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -302,7 +319,7 @@ impl Receipt {
 
 /// The ways in which a delivery ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 pub enum ReceiptHow {
     /// A sink took it.
     Delivered,
@@ -312,7 +329,12 @@ pub enum ReceiptHow {
     Discarded,
     /// Nobody took it for a month.
     Expired,
+    /// A way that only a newer build knows. The delivery has ended all the same.
+    #[serde(other)]
+    Unknown,
 }
+
+reads_newer_variants!(ReceiptHow);
 
 /// Nothing more is owed. Holds every other fact, so that a settled job is one read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -78,10 +78,19 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Whether any of them was written by a newer build. An answer does not count: nothing else follows from it.
+    /// Whether only a newer build can say what becomes of the job: one of the facts is of a newer format, or it was
+    /// begun in a way that this build does not know and has no end. An answer does not count: nothing else follows
+    /// from it.
     pub fn any_newer(&self) -> bool {
         let newer = |(kind, flaw): &(_, _)| *kind != FactKind::Answer && matches!(flaw, Flaw::Newer(_));
-        self.flaws().iter().any(newer)
+        self.is_begun_by_newer() || self.flaws().iter().any(newer)
+    }
+
+    /// Whether the job was begun in a way that this build does not know, and has no end: then a free lock does not
+    /// prove that nothing runs.
+    fn is_begun_by_newer(&self) -> bool {
+        let by = self.begin.present().map(|begin| &begin.by);
+        self.end.is_absent() && by == Some(&BegunBy::Unknown)
     }
 
     /// Those that are there and cannot be relied on, each with what is wrong with it.
@@ -183,8 +192,6 @@ pub struct Fold<'a> {
     pub follow_up: FollowUp,
     /// When it was settled, if it is.
     pub settled: Option<&'a Stamp>,
-    /// A newer build wrote some of it: it is shown, and never changed, pruned or killed.
-    pub frozen: bool,
 }
 
 /// How far a job is.
@@ -241,13 +248,20 @@ pub enum FollowUpState {
     Discarded,
     /// Nobody took it for a month.
     Expired,
+    /// A newer build closed it, in a way that this one does not know.
+    Closed,
 }
 
 impl FollowUpState {
     /// Whether nothing more will come of it.
     pub fn is_closed(self) -> bool {
         match self {
-            Self::NotWanted | Self::Delivered | Self::Read | Self::Discarded | Self::Expired => true,
+            Self::NotWanted
+            | Self::Delivered
+            | Self::Read
+            | Self::Discarded
+            | Self::Expired
+            | Self::Closed => true,
             Self::Waiting | Self::Pending | Self::Leased | Self::DeadLetter => false,
         }
     }
@@ -258,7 +272,7 @@ pub fn fold(facts: &Facts, locks: LockView) -> Fold<'_> {
     let state = fold_state(facts, locks);
     let follow_up = fold_follow_up(facts, &state);
     let settled = facts.settled.present().map(|settled| &settled.at);
-    Fold { state, follow_up, settled, frozen: facts.any_newer() }
+    Fold { state, follow_up, settled }
 }
 
 fn fold_state(facts: &Facts, locks: LockView) -> JobState<'_> {
@@ -270,6 +284,7 @@ fn fold_state(facts: &Facts, locks: LockView) -> JobState<'_> {
     }
     match &facts.begin {
         Read::Present(Begin { by: BegunBy::Abandoned, .. }) => lost(LostReason::Abandoned),
+        Read::Present(Begin { by: BegunBy::Unknown, .. }) => JobState::Running,
         // A begin that cannot be read is one: somebody began.
         Read::Present(_) | Read::Unreadable(_) | Read::Newer(_) => match locks.alive {
             LockState::Held => JobState::Running,
@@ -318,7 +333,7 @@ fn is_wanted(spec: &Spec, outcome: &Outcome) -> bool {
         NotifyPolicy::Never => false,
         NotifyPolicy::Failure => !outcome.is_success(),
         NotifyPolicy::Success => outcome.is_success(),
-        NotifyPolicy::Auto => !matches!(
+        NotifyPolicy::Auto | NotifyPolicy::Unknown => !matches!(
             outcome,
             Outcome::Killed { by: KilledBy::Session(killer), .. } if Some(killer) == spec.session.as_ref()
         ),
@@ -333,6 +348,7 @@ fn receipt_state(facts: &Facts) -> Option<FollowUpState> {
             ReceiptHow::Read => FollowUpState::Read,
             ReceiptHow::Discarded => FollowUpState::Discarded,
             ReceiptHow::Expired => FollowUpState::Expired,
+            ReceiptHow::Unknown => FollowUpState::Closed,
         }),
         // It cannot be replaced, so no further attempt could ever be acknowledged: somebody has to look.
         Read::Unreadable(_) | Read::Newer(_) => Some(FollowUpState::DeadLetter),
@@ -457,7 +473,12 @@ mod tests {
                 let open = [FollowUpState::Waiting, FollowUpState::NotWanted];
                 prop_assert!(open.contains(&fold.follow_up.state));
             }
-            prop_assert_eq!(fold.frozen, facts.any_newer());
+            // Whatever else is true of it: what a newer build wrote is left alone.
+            let seen = Observed {
+                id: sample::id(1), facts: facts.clone(), locks, place: Place::Open, output: Output::default(),
+            };
+            let newer = seen.hands_off(&Here::default()) == Some(crate::HandsOff::Newer);
+            prop_assert_eq!(newer, facts.any_newer());
         }
 
         #[test]
@@ -566,7 +587,7 @@ mod tests {
                 ..Facts::default()
             };
             let folded = fold(&facts, LockView::FREE);
-            assert!(!folded.frozen && folded.follow_up.state.is_closed());
+            assert!(!facts.any_newer() && folded.follow_up.state.is_closed());
             assert!(!crate::answer_is_due(&facts, &folded.state), "it is there, and is not replaced");
             assert_eq!(facts.flaws().len(), 1, "and it is named");
             let seen = Observed {

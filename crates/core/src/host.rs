@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::variant::reads_newer_variants;
 use crate::{Extra, FORMAT, LockState, ProcessIdentity, Read, Session, Stamp};
 
 /// So long a request that comes again with an old number is known for what it is.
@@ -32,7 +33,7 @@ pub struct HostBegin {
 
 /// What a host can be asked to do. In each case it takes nothing new and lets turns end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StopKind {
     /// To come back: turns have until the limit, and go on afterwards.
@@ -41,7 +42,12 @@ pub enum StopKind {
     Stop,
     /// To end when every turn is over, however long that takes.
     Drain,
+    /// A kind that only a newer build knows; taken for [`StopKind::Stop`], which promises least.
+    #[serde(other)]
+    Unknown,
 }
+
+reads_newer_variants!(StopKind);
 
 impl fmt::Display for StopKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,6 +55,7 @@ impl fmt::Display for StopKind {
             Self::Restart => "restart",
             Self::Stop => "stop",
             Self::Drain => "drain",
+            Self::Unknown => "stop of a newer kind",
         })
     }
 }

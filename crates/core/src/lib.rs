@@ -26,12 +26,14 @@ mod handle;
 mod host;
 mod id;
 mod notice;
+mod observed;
 mod outcome;
 mod output;
 mod payload;
 mod spec;
 mod time;
 mod transcript;
+mod variant;
 mod view;
 
 pub mod agents;
@@ -63,6 +65,7 @@ pub use host::{
 };
 pub use id::{IdPattern, JobId, ParseIdError, SHORT_ID_MIN};
 pub use notice::NoticeBytes;
+pub use observed::HandsOff;
 pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};
 pub use output::{Gap, GapReason, LogCap, Output};
 pub use payload::{MESSAGE_EVENT_TYPE, MessagePayload, NOTICE_EVENT_TYPE, Notice, SinkPayload};

@@ -89,6 +89,7 @@ pub fn command_text(command: &CommandLine) -> String {
         CommandLine::Argv(argv) => {
             argv.iter().map(|argument| quoted(&argument.to_string())).collect::<Vec<_>>().join(" ")
         }
+        CommandLine::Unknown(fields) => serde_json::to_string(fields).unwrap_or_default(),
     }
 }
 
@@ -124,6 +125,7 @@ pub fn gap_text(gap: &Gap) -> String {
     match why {
         GapReason::Cap => format!("[hearback: {bytes} bytes left out here, over the cap of the log]"),
         GapReason::Lost => format!("[hearback: {bytes} bytes lost here, they could not be written]"),
+        GapReason::Unknown => format!("[hearback: {bytes} bytes are missing here]"),
     }
 }
 

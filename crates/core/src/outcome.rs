@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::KilledBy;
+use crate::variant::reads_newer_variants;
 
 /// How a job ended.
 ///
@@ -86,11 +87,14 @@ pub enum Exit {
         /// Whether it left a memory image.
         core: bool,
     },
+    /// An exit that only a newer build knows.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Why nobody knows how a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum LostReason {
@@ -104,8 +108,10 @@ pub enum LostReason {
     Unreadable,
     /// A reason of a newer build.
     #[serde(other)]
-    Other,
+    Unknown,
 }
+
+reads_newer_variants!(LostReason);
 
 /// Why a command could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -129,7 +135,7 @@ impl StartError {
 
 /// The ways in which a start fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum StartErrorKind {
@@ -140,9 +146,13 @@ pub enum StartErrorKind {
     /// The working directory is not there or not ours to enter.
     BadDirectory,
     /// Everything else: out of memory, out of processes, arguments too long.
-    #[serde(other)]
     Other,
+    /// A kind that only a newer build knows.
+    #[serde(other)]
+    Unknown,
 }
+
+reads_newer_variants!(StartErrorKind);
 
 impl Outcome {
     /// Whether it ended by itself with code 0: everything else is a failure.
@@ -170,7 +180,17 @@ impl StartErrorKind {
         match self {
             Self::NotFound => 127,
             Self::NotExecutable => 126,
-            Self::BadDirectory | Self::Other => 125,
+            Self::BadDirectory | Self::Other | Self::Unknown => 125,
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited { code } => write!(f, "exit code {code}"),
+            Self::Signaled { signal, .. } => write!(f, "signal {signal}"),
+            Self::Unknown => f.write_str("an exit that a newer hearback knows"),
         }
     }
 }
@@ -180,6 +200,7 @@ impl From<Exit> for Outcome {
         match exit {
             Exit::Exited { code } => Self::Exited { code },
             Exit::Signaled { signal, core } => Self::Signaled { signal, core },
+            Exit::Unknown => Self::Unknown,
         }
     }
 }
@@ -222,17 +243,13 @@ impl fmt::Display for LostReason {
             Self::SupervisorDied => "its supervisor died and the job was ended; its exit code is unknown",
             Self::Abandoned => "the launch was cut short, and nothing was run",
             Self::Unreadable => "the record of its end cannot be read",
-            Self::Other => "for a reason that a newer hearback knows",
+            Self::Unknown => "for a reason that a newer hearback knows",
         })
     }
 }
 
 fn write_exit(f: &mut fmt::Formatter<'_>, exit: Option<Exit>) -> fmt::Result {
-    match exit {
-        None => Ok(()),
-        Some(Exit::Exited { code }) => write!(f, " (then exit code {code})"),
-        Some(Exit::Signaled { signal, .. }) => write!(f, " (then signal {signal})"),
-    }
+    exit.map_or(Ok(()), |exit| write!(f, " (then {exit})"))
 }
 
 struct Seconds(u64);
@@ -279,6 +296,6 @@ mod tests {
         let outcome: Outcome = serde_json::from_str(r#"{"kind":"ascended","code":0}"#).unwrap();
         assert_eq!(outcome, Outcome::Unknown);
         let lost: Outcome = serde_json::from_str(r#"{"kind":"lost","reason":"eaten_by_a_bear"}"#).unwrap();
-        assert_eq!(lost, Outcome::Lost { reason: LostReason::Other });
+        assert_eq!(lost, Outcome::Lost { reason: LostReason::Unknown });
     }
 }

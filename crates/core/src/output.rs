@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::variant::reads_newer_variants;
+
 /// Holes begin and end at multiples of this, so that a file system can give their room back whole.
 const BLOCK: u64 = 64 * 1024;
 
@@ -50,14 +52,19 @@ impl Gap {
 
 /// Why a part of the output is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum GapReason {
     /// The log has a cap, and this was its middle.
     Cap,
     /// It could not be written: the disk was full, or failed.
     Lost,
+    /// A reason that only a newer build knows.
+    #[serde(other)]
+    Unknown,
 }
+
+reads_newer_variants!(GapReason);
 
 impl Output {
     /// More gaps than this are told as fewer, wider ones: a record has to stay small.

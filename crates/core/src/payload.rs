@@ -43,7 +43,7 @@ pub struct MessagePayload {
 
 impl MessagePayload {
     /// A message as it is sent.
-    pub fn message(n: u32, attempt: u32, message: &Message, note: Option<Note>) -> Self {
+    pub fn message(n: u32, attempt: u32, message: &Message) -> Self {
         Self {
             format: DOCUMENT_FORMAT,
             id: format!("{}.message.{n}", message.session),
@@ -51,11 +51,20 @@ impl MessagePayload {
             session: message.session.clone(),
             destination: message.destination.clone(),
             depth: message.depth,
-            text: note.as_ref().map_or_else(|| message.text.clone(), |note| note.before(&message.text)),
+            text: message.text.clone(),
             message: Some(message.text.clone()),
-            note,
+            note: None,
             cwd: message.cwd.clone(),
         }
+    }
+
+    /// The same with a note before its text.
+    pub fn after(mut self, note: Option<Note>) -> Self {
+        if let Some(note) = &note {
+            self.text = note.before(&self.text);
+        }
+        self.note = note;
+        self
     }
 
     /// A turn that goes on where one was cut short.
@@ -100,7 +109,7 @@ impl Notice {
             StopKind::Restart => {
                 "hearback is about to restart. What is under way may be cut short; it will go on afterwards."
             }
-            StopKind::Stop | StopKind::Drain => {
+            StopKind::Stop | StopKind::Drain | StopKind::Unknown => {
                 "hearback is about to stop. What is under way may be cut short, and no further turn is taken."
             }
         };
@@ -186,6 +195,15 @@ impl SinkPayload {
             Self::FollowUp(delivery) => &delivery.text,
             Self::Message(letter) => &letter.text,
             Self::Notice(notice) => &notice.text,
+        }
+    }
+
+    /// The same with a note before its text, where it is read by an agent.
+    pub fn after(self, note: Option<Note>) -> Self {
+        match self {
+            Self::FollowUp(delivery) => delivery.after(note).into(),
+            Self::Message(message) => message.after(note).into(),
+            Self::Notice(_) => self,
         }
     }
 

@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::variant::reads_newer_variants;
 use crate::{Extra, FORMAT, JobId, LockState, OsText, ProcessIdentity, Read, Session, Stamp};
 
 /// So many interruptions without a good turn in between, and a session is not continued any more.
@@ -64,11 +65,14 @@ pub enum TurnCause {
         /// Its number.
         turn: u32,
     },
+    /// A cause that only a newer build knows.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Why a turn was cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Interruption {
     /// The host was restarted.
@@ -79,7 +83,12 @@ pub enum Interruption {
     Message,
     /// Whoever ran it died.
     Crash,
+    /// A reason that only a newer build knows.
+    #[serde(other)]
+    Unknown,
 }
+
+reads_newer_variants!(Interruption);
 
 impl fmt::Display for Interruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,6 +97,7 @@ impl fmt::Display for Interruption {
             Self::Shutdown => "the host was stopped",
             Self::Message => "a message came in",
             Self::Crash => "whoever ran it died",
+            Self::Unknown => "for a reason that a newer hearback knows",
         })
     }
 }
@@ -154,6 +164,9 @@ pub enum TurnHow {
         /// Why.
         reason: Interruption,
     },
+    /// A way that only a newer build knows. The turn has ended all the same.
+    #[serde(other)]
+    Unknown,
 }
 
 /// A fact of one turn.
@@ -283,6 +296,9 @@ pub enum MessageHow {
     Overtaken,
     /// Somebody decided that nobody needs it.
     Discarded,
+    /// An end that only a newer build knows. Nothing more is to be done about it all the same.
+    #[serde(other)]
+    Unknown,
 }
 
 /// What is said about one message.
@@ -403,11 +419,12 @@ pub fn fold_session(facts: &SessionFacts, lock: LockState) -> SessionState<'_> {
         let reason = match &turn.end {
             Read::Present(end) => match &end.how {
                 TurnHow::Done => break,
-                TurnHow::Failed { .. } => continue,
+                // What a newer build calls its end is neither a good turn nor one that is to go on.
+                TurnHow::Failed { .. } | TurnHow::Unknown => continue,
                 TurnHow::Interrupted { reason } => *reason,
             },
             Read::Absent => turn.reason(),
-            // Over, and nobody knows how: neither a reason to go on with it nor a good turn.
+            // It has ended, and how is not known: neither a reason to go on with it nor a good turn.
             Read::Newer(_) | Read::Unreadable(_) => continue,
         };
         // Whoever sends a message into a turn means to interrupt it: nothing is going round in circles.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::variant::reads_newer_variants;
 use crate::{BootId, Extra, JobId, LogCap, MachineId, Timestamp};
 
 /// The format that this build writes into every fact. A fact with a higher one is shown and never changed.
@@ -73,6 +74,16 @@ pub struct Spec {
     pub extra: Extra,
 }
 
+impl Spec {
+    /// What has to survive a power cut; for a choice of a newer build, everything that this one can make do so.
+    pub fn durability(&self) -> Durability {
+        match self.durability {
+            Durability::Process => Durability::Process,
+            Durability::Power | Durability::Unknown => Durability::Power,
+        }
+    }
+}
+
 /// A program with its arguments, or text for a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -88,6 +99,8 @@ pub enum CommandLine {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         program: Option<String>,
     },
+    /// A kind that only a newer build knows, as it stands in the spec. This build shows it and does not run it.
+    Unknown(Extra),
 }
 
 /// Text as the operating system has it: mostly UTF-8, but bound to nothing.
@@ -218,7 +231,7 @@ impl Default for ExecutorName {
 
 /// When the owner of a job is told that it is over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum NotifyPolicy {
     /// Always, except that a kill which the session itself asked for does not wake it.
@@ -232,7 +245,13 @@ pub enum NotifyPolicy {
     Success,
     /// Not at all.
     Never,
+    /// A choice that only a newer build knows. The owner is told as under [`NotifyPolicy::Auto`]: once too often is
+    /// better than never.
+    #[serde(other)]
+    Unknown,
 }
+
+reads_newer_variants!(NotifyPolicy);
 
 impl NotifyPolicy {
     fn before_there_was_a_choice() -> Self {
@@ -286,29 +305,39 @@ impl Default for Limits {
 
 /// What becomes of processes that outlive the main one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 pub enum Leftovers {
     /// They are ended with the job.
     #[default]
     Kill,
     /// They live on; what they print is still kept.
     Keep,
+    /// A choice that only a newer build knows; taken for the default.
+    #[serde(other)]
+    Unknown,
 }
+
+reads_newer_variants!(Leftovers);
 
 /// What happens to a job that prints more than its log keeps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 pub enum OverCap {
     /// It runs on; of its output a head and a tail are kept.
     #[default]
     Trim,
     /// It is ended: who prints that much has run away.
     Kill,
+    /// A choice that only a newer build knows; taken for the default.
+    #[serde(other)]
+    Unknown,
 }
+
+reads_newer_variants!(OverCap);
 
 /// What has to survive a power cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Durability {
     /// What was asked and how it ended are flushed to the disk before anybody relies on them.
@@ -316,7 +345,12 @@ pub enum Durability {
     Power,
     /// Nothing is flushed: facts survive every crash of a process, not of the machine.
     Process,
+    /// A choice that only a newer build knows; taken for [`Durability::Power`], the strongest that this one knows.
+    #[serde(other)]
+    Unknown,
 }
+
+reads_newer_variants!(Durability);
 
 /// What becomes of a message to a session that is in a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

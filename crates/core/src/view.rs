@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::fold::{Flaw, Here};
 use crate::{
     Answer, CommandLine, Facts, FollowUpState, Gap, JobId, JobState, NotifyPolicy, Observed, OsText, Outcome,
-    Output, Read, Session, Usage, delivery_id, fold,
+    Output, Read, Session, Usage, delivery_id,
 };
 
 /// The version of every JSON document that hearback prints. It changes for other reasons than the format on disk.
@@ -100,6 +100,8 @@ pub enum StateWord {
     Done,
     /// Ended in any other way.
     Failed,
+    /// Ended in a way that only a newer build knows: not with code 0, and not known to have failed.
+    Ended,
 }
 
 impl StateWord {
@@ -110,12 +112,13 @@ impl StateWord {
             Self::Running => "running",
             Self::Done => "done",
             Self::Failed => "failed",
+            Self::Ended => "ended",
         }
     }
 
     /// Whether the job is over.
     pub fn is_over(self) -> bool {
-        matches!(self, Self::Done | Self::Failed)
+        matches!(self, Self::Done | Self::Failed | Self::Ended)
     }
 }
 
@@ -171,8 +174,9 @@ impl JobView {
     /// Returns nothing when there is no job.
     pub fn new(seen: &Observed, here: &Here, log: OsText) -> Option<Self> {
         let facts = &seen.facts;
-        let folded = fold(facts, seen.locks);
+        let folded = seen.fold();
         let mut notes = notes(seen);
+        // Said of a job of a newer build as well: both are true of it.
         let foreign = here.is_foreign(facts);
         if foreign {
             notes.push("launched on another machine: shown, and left alone".into());
@@ -186,7 +190,11 @@ impl JobView {
             JobState::Unclaimed | JobState::Orphaned if foreign => (StateWord::Running, None),
             JobState::Unclaimed | JobState::Orphaned => lost(here.lost_reason(facts)),
             JobState::Ended { outcome, .. } => {
-                let word = if outcome.is_success() { StateWord::Done } else { StateWord::Failed };
+                let word = match outcome {
+                    Outcome::Unknown => StateWord::Ended,
+                    _ if outcome.is_success() => StateWord::Done,
+                    _ => StateWord::Failed,
+                };
                 (word, Some(outcome.clone()))
             }
         };
@@ -218,7 +226,7 @@ impl JobView {
                 policy: folded.follow_up.policy,
                 state: folded.follow_up.state,
                 delivery: wanted.then(|| delivery_id(&seen.id)),
-                attempts: attempts(facts),
+                attempts: seen.attempts(),
                 error: last_error(facts, folded.follow_up.state),
             },
             output: OutputView::new(end.map(|end| &end.output), &seen.output, log),
@@ -243,13 +251,6 @@ fn answer(facts: &Facts) -> Option<Answer> {
         (_, Some(Flaw::Newer(_))) => Some(Answer::unusable("a newer hearback wrote it")),
         (_, None) => None,
     }
-}
-
-/// How often a delivery was tried. A fresh start by hand takes a number and is no attempt.
-fn attempts(facts: &Facts) -> u32 {
-    let tried =
-        facts.leases.iter().filter(|(_, lease)| lease.present().is_none_or(|lease| lease.attempts_used > 0));
-    u32::try_from(tried.count()).unwrap_or(u32::MAX)
 }
 
 fn last_error(facts: &Facts, state: FollowUpState) -> Option<String> {

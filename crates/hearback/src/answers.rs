@@ -8,7 +8,7 @@ use hearback_core::port::disk::{Lock, Publish};
 use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
 use hearback_core::port::watch::StoreWatch;
 use hearback_core::{FollowUpState, JobId, Reader, ReceiptHow, Session};
-use hearback_monitor::follow_up::{self, Closed};
+use hearback_monitor::delivery::{self, Closed};
 
 use crate::permissions::{Capability, Guarded};
 use crate::wait::Reading;
@@ -184,7 +184,7 @@ impl Hearback {
             return Ok(Acknowledged::Nothing);
         };
         if reader.is_none() {
-            match follow_up::close(&self.ports, id, ReceiptHow::Read)? {
+            match delivery::close(&self.ports, id, ReceiptHow::Read)? {
                 Closed::Done => return Ok(Acknowledged::Now),
                 // Nobody was to be told of it, and so there is no receipt to be had.
                 Closed::Already(FollowUpState::NotWanted) => {}
@@ -192,7 +192,7 @@ impl Hearback {
                 Closed::NotOver | Closed::NoJob => return Ok(Acknowledged::Nothing),
             }
         }
-        let durability = job.seen.facts.spec.present().map(|spec| spec.durability).unwrap_or_default();
+        let durability = job.seen.durability();
         match self.store.acknowledge(id, reader, &self.ports.clock.stamp(), durability) {
             Ok(Publish::New) => Ok(Acknowledged::Now),
             Ok(Publish::Exists) => Ok(Acknowledged::Before),

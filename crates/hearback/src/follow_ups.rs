@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hearback_core::message::Excerpt;
-use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::process::{ProcessControl, SupervisorRequest};
 use hearback_core::port::record::{FactStore, StoreError};
 use hearback_core::port::session::SessionStore;
@@ -14,7 +13,7 @@ use hearback_core::{
     End, Facts, FollowUpState, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read, ReceiptHow,
     Session,
 };
-use hearback_monitor::follow_up::{self, Closed, Deliverer};
+use hearback_monitor::delivery::{self, Closed, Deliverer};
 
 use crate::permissions::{Capability, Guarded};
 use crate::{Hearback, Job, Request, Scope, Select, Until};
@@ -65,14 +64,8 @@ impl Hearback {
 
     /// A follow-up as it would be sent.
     pub fn delivery(&self, job: &Job) -> Delivery {
-        let mut view = job.view.clone();
-        let output = follow_up::printed(&self.ports, &job.seen, self.settings().notice, &mut view);
-        let attempts = u32::try_from(job.seen.facts.leases.len()).unwrap_or(u32::MAX).max(1);
-        let spec = job.seen.facts.spec.present();
-        let depth = spec.map_or(0, |spec| spec.depth) + 1;
-        let late = follow_up::age_of_end(&job.seen.facts, &self.ports.clock.stamp())
-            .is_some_and(|age| age >= self.settings().retry.late_after);
-        self.secrets().masked_delivery(Delivery::new(view, &output, attempts, late, depth))
+        let delivery = self.deliverer().compose(&job.seen).expect("a job that is shown is one");
+        self.secrets().masked_delivery(delivery)
     }
 
     /// Closes a follow-up: somebody has it, or nobody needs it. The first who does so stands.
@@ -82,7 +75,7 @@ impl Hearback {
     /// When the records cannot be read or written.
     pub fn close_follow_up(&self, id: &JobId, how: ReceiptHow) -> Result<Closed, Guarded<StoreError>> {
         self.permissions().check(Capability::Ack)?;
-        follow_up::close(&self.ports, id, how).map_err(Guarded::Failed)
+        delivery::close(&self.ports, id, how).map_err(Guarded::Failed)
     }
 
     /// Makes a dead letter due again, and sends somebody out with it.
@@ -93,7 +86,7 @@ impl Hearback {
     pub fn retry_follow_up(&self, id: &JobId) -> Result<Closed, Guarded<StoreError>> {
         self.permissions().check(Capability::Ack)?;
         self.permissions().check(Capability::Notify)?;
-        let closed = follow_up::start_afresh(&self.ports, id).map_err(Guarded::Failed)?;
+        let closed = delivery::start_afresh(&self.ports, id).map_err(Guarded::Failed)?;
         if closed == Closed::Done
             && let Some(seen) = self.store.observe(id).map_err(Guarded::Failed)?
         {
@@ -150,7 +143,7 @@ impl Hearback {
 
     /// Whether somebody looks after the whole store.
     pub fn is_monitored(&self) -> bool {
-        self.store.lock_monitor(LockMode::Shared, Wait::Try).is_ok_and(|lock| lock.is_none())
+        self.ports.is_monitored()
     }
 
     /// Sends a sample to a sink, and tells what it answered. Nothing is recorded.

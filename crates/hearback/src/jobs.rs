@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use hearback_core::port::record::{FactStore, Housekeeping, JobFiles, StoreError};
-use hearback_core::{JobId, JobView, LockState, Observed, Output, ProcessIdentity, StateWord, Timestamp};
+use hearback_core::{
+    HandsOff, JobId, JobView, LockState, Observed, Output, ProcessIdentity, StateWord, Timestamp,
+};
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::wait::WaitError;
 use hearback_monitor::{answer, reconcile};
@@ -164,7 +166,7 @@ impl Hearback {
     }
 
     pub(crate) fn shown(&self, mut seen: Observed) -> Option<Job> {
-        let elsewhere = reconcile::is_elsewhere(&self.ports, &seen);
+        let elsewhere = self.ports.hands_off(&seen) == Some(HandsOff::OtherStore);
         if elsewhere {
             seen.locks.alive = LockState::Held;
         }

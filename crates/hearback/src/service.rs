@@ -186,7 +186,7 @@ fn failure(order: &Order, mark: JobId) -> Option<String> {
         Some(Exit::Exited { code: 0 }) => return None,
         Some(Exit::Exited { code }) => format!("failed with code {code}"),
         Some(Exit::Signaled { signal, .. }) => format!("was ended by signal {signal}"),
-        None => "took too long".to_owned(),
+        Some(Exit::Unknown) | None => "took too long".to_owned(),
     };
     let said = String::from_utf8_lossy(&[report.stderr, report.stdout].concat()).trim().to_owned();
     Some(if said.is_empty() { how } else { format!("{how}: {said}") })

@@ -15,10 +15,8 @@ use hearback_core::session::{
     fold_session,
 };
 use hearback_core::{Exit, Extra, FORMAT, LockState, OsText, Session};
-use hearback_monitor::follow_up::{Due, Turn};
-use hearback_monitor::session::{
-    Admission, Beginning, Inbox, NextMessage, OpenTurn, Refusal, Turns, admit, next_message,
-};
+use hearback_monitor::delivery::{Due, Inbox, Turn, message_due};
+use hearback_monitor::session::{Admission, Beginning, OpenTurn, Refusal, Turns, admit};
 
 use crate::permissions::{Capability, Denied, Guarded};
 use crate::{Hearback, Scope};
@@ -187,8 +185,7 @@ impl Hearback {
             let ran = hearback_platform::Native::default().run_in_front(argv, &variables, turn.mark());
             let how = match &ran {
                 Ok(Exit::Exited { code: 0 }) => TurnHow::Done,
-                Ok(Exit::Exited { code }) => TurnHow::Failed { error: format!("exit code {code}") },
-                Ok(Exit::Signaled { signal, .. }) => TurnHow::Failed { error: format!("signal {signal}") },
+                Ok(exit) => TurnHow::Failed { error: exit.to_string() },
                 Err(error) => TurnHow::Failed { error: error.to_string() },
             };
             (ran, how)
@@ -205,7 +202,7 @@ impl Hearback {
     }
 
     fn is_due_in(&self, session: &Session) -> Result<bool, StoreError> {
-        if matches!(self.next_message(session)?, NextMessage::Now { .. } | NextMessage::Expired { .. }) {
+        if matches!(self.message_due(session)?, Due::Now(_) | Due::Expired) {
             return Ok(true);
         }
         let deliverer = self.deliverer();
@@ -293,9 +290,9 @@ impl Hearback {
         self.inbox().see_through(session)
     }
 
-    fn next_message(&self, session: &Session) -> Result<NextMessage, StoreError> {
+    fn message_due(&self, session: &Session) -> Result<Due, StoreError> {
         let facts = self.store.session(session)?;
-        Ok(next_message(&facts, &self.ports.clock.stamp(), &self.settings().retry))
+        Ok(message_due(&facts, &self.ports.clock.stamp(), &self.settings().retry))
     }
 
     /// Drops a message that waits, or that nobody could be given; tells whether there was one.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hearback_core::NoticeBytes;
+use hearback_core::{Durability, NoticeBytes};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -69,7 +69,11 @@ impl Kind {
             }
         }
         match self {
-            Self::Durability => put(&mut settings.durability, from_word(text)),
+            // A record may hold a word of a newer build; a setting may not.
+            Self::Durability => {
+                let known = from_word(text).filter(|choice| *choice != Durability::Unknown);
+                put(&mut settings.durability, known)
+            }
             Self::Busy => put(&mut settings.busy, from_word(text)),
             Self::NoticeBytes => put(&mut settings.notice, parse_size(text).ok().and_then(NoticeBytes::new)),
             Self::Count(field) => put(field(settings), text.parse().ok()),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hearback_core::{Busy, Durability, NoticeBytes};
-use hearback_monitor::follow_up::Retry;
+use hearback_monitor::delivery::Retry;
 use hearback_monitor::prune::Retention;
 use serde::{Deserialize, Serialize};
 
@@ -341,7 +341,9 @@ mod tests {
             assert_eq!(shown(&both, name), format!("{env} from environment {variable}"));
             assert_eq!(both.warnings, Vec::<String>::new());
         }
-        for (name, bad) in [("busy", "wait"), ("drain_timeout", "soon"), ("max_jobs", "-1")] {
+        let bad =
+            [("busy", "wait"), ("drain_timeout", "soon"), ("max_jobs", "-1"), ("durability", "unknown")];
+        for (name, bad) in bad {
             let variable = variable(name);
             let settings = merge("", &[(&variable, bad)]);
             assert_eq!(shown(&settings, name), shown(&Settings::default(), name), "bad falls back");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hearback_core::port::disk::Lock;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{JobId, ReceiptHow, Session};
-use hearback_monitor::follow_up;
+use hearback_monitor::delivery;
 use hearback_monitor::wait::{Until, WaitError};
 
 use crate::{Hearback, Job};
@@ -68,7 +68,7 @@ impl Hearback {
     /// When the records cannot be read or written.
     pub fn consume(&self, job: &Job, by: Option<&Session>) -> Result<(), StoreError> {
         if by.is_some() && job.view.session.as_ref() == by && job.view.state.is_over() && !job.is_asked() {
-            follow_up::close(&self.ports, &job.view.id, ReceiptHow::Read)?;
+            delivery::close(&self.ports, &job.view.id, ReceiptHow::Read)?;
         }
         Ok(())
     }

@@ -3,8 +3,7 @@
 use hearback_core::port::disk::Publish;
 use hearback_core::port::record::StoreError;
 use hearback_core::{
-    ANSWER_LOOK_BYTES, AnswerRecord, Fact, JobId, JobState, JobView, Observed, answer_is_due, fold,
-    resolve_answer,
+    ANSWER_LOOK_BYTES, AnswerRecord, Fact, JobId, JobState, JobView, Observed, answer_is_due, resolve_answer,
 };
 
 use crate::Ports;
@@ -16,14 +15,13 @@ use crate::Ports;
 /// When the records cannot be read or written.
 pub fn record(ports: &Ports, id: &JobId) -> Result<Publish, StoreError> {
     let Some(seen) = ports.store.observe(id)? else { return Ok(Publish::Exists) };
-    let folded = fold(&seen.facts, seen.locks);
+    let folded = seen.fold();
     let JobState::Ended { outcome, .. } = &folded.state else { return Ok(Publish::Exists) };
-    if folded.frozen || !answer_is_due(&seen.facts, &folded.state) {
+    if ports.hands_off(&seen).is_some() || !answer_is_due(&seen.facts, &folded.state) {
         return Ok(Publish::Exists);
     }
     let answer = resolve_answer(outcome, &ports.store.remains(&seen, ANSWER_LOOK_BYTES)?);
-    let durability = seen.facts.spec.present().map(|spec| spec.durability).unwrap_or_default();
-    ports.store.publish(id, &Fact::Answer(AnswerRecord::new(answer)), durability)
+    ports.publish(&seen, &Fact::Answer(AnswerRecord::new(answer)))
 }
 
 /// Puts the answer into the view of a job that is over, where it could not be recorded: what a disk that cannot be

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hearback_core::port::disk::Publish;
 use hearback_core::port::record::StoreError;
 use hearback_core::{
-    BegunBy, Extra, FORMAT, Fact, JobId, JobState, Kill, KilledBy, Limits, Observed, ProcessIdentity, fold,
+    BegunBy, Extra, FORMAT, Fact, JobId, JobState, Kill, KilledBy, Limits, Observed, ProcessIdentity,
 };
 
 use crate::reconcile::SWEEP_WITHIN;
@@ -71,11 +71,10 @@ pub fn kill(ports: &Arc<Ports>, waits: &Waits, id: &JobId, request: &Request) ->
     // What cannot be brought up to date can still be looked at.
     let _ = reconcile::job(ports, id);
     let seen = observe(ports, id)?;
-    let folded = fold(&seen.facts, seen.locks);
-    if folded.frozen || ports.here.is_foreign(&seen.facts) || reconcile::is_elsewhere(ports, &seen) {
+    if ports.hands_off(&seen).is_some() {
         return Err(WaitError::Elsewhere(id.clone()).into());
     }
-    if matches!(folded.state, JobState::Ended { .. }) {
+    if matches!(seen.fold().state, JobState::Ended { .. }) {
         return end_survivors(ports, seen).map_err(failed);
     }
     let limits = seen.facts.spec.present().map(|spec| spec.limits).unwrap_or_default();
@@ -118,10 +117,9 @@ fn ask(ports: &Ports, seen: &Observed, request: &Request, grace: Duration) -> Re
         grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
         extra: Extra::new(),
     };
-    let durability = seen.facts.spec.present().map(|spec| spec.durability).unwrap_or_default();
     let mut n = seen.facts.kills.last().map_or(1, |(n, _)| n + 1);
     loop {
-        match ports.store.publish(&seen.id, &Fact::Kill(n, kill.clone()), durability) {
+        match ports.publish(seen, &Fact::Kill(n, kill.clone())) {
             Ok(Publish::New) => break,
             Ok(Publish::Exists) => n += 1,
             // It ended and was moved away meanwhile.

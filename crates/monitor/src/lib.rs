@@ -28,8 +28,8 @@ mod ports;
 mod request;
 
 pub mod answer;
+pub mod delivery;
 pub mod doctor;
-pub mod follow_up;
 pub mod host;
 pub mod kill;
 pub mod launch;

@@ -1,12 +1,12 @@
 //! The world as the monitor sees it.
 
 use hearback_core::port::clock::Clock;
-use hearback_core::port::disk::{Lock, LockMode, Wait};
+use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
 use hearback_core::port::executor::Executors;
 use hearback_core::port::process::ProcessControl;
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
 use hearback_core::port::session::{SessionLock, SessionStore};
-use hearback_core::{Here, JobId, LockState, Session};
+use hearback_core::{BegunBy, Fact, HandsOff, Here, JobId, JobState, LockState, Observed, Session};
 
 /// The ports that most decisions need, side by side.
 pub struct Ports {
@@ -43,6 +43,47 @@ impl Ports {
         }
     }
 
+    /// Why a job must not be changed, ended or delivered from here; nothing when it may be.
+    pub fn hands_off(&self, seen: &Observed) -> Option<HandsOff> {
+        // First: it alone says that the job runs, whatever else is true of it.
+        let other_store = self.is_of_other_store(seen).then_some(HandsOff::OtherStore);
+        other_store.or_else(|| seen.hands_off(&self.here))
+    }
+
+    /// Whether the supervisor of a job is alive although its lock is free. Then this is not the store that it works
+    /// in, but a copy, or another process replaced the lock. Nothing here says anything about the job.
+    fn is_of_other_store(&self, seen: &Observed) -> bool {
+        let supervisor = match seen.facts.begin.present().map(|begin| &begin.by) {
+            Some(BegunBy::Supervisor(supervisor)) => supervisor,
+            _ => return false,
+        };
+        seen.fold().state == JobState::Orphaned && self.processes.lives_on(supervisor)
+    }
+
+    /// Publishes a fact of a job that was seen, as durably as its owner chose.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn publish(&self, seen: &Observed, fact: &Fact) -> Result<Publish, StoreError> {
+        self.store.publish(&seen.id, fact, seen.durability())
+    }
+
+    /// Whether a host serves the whole store.
+    ///
+    /// # Errors
+    ///
+    /// When the lock cannot be looked at.
+    pub fn host_lock(&self) -> Result<LockState, StoreError> {
+        let free = self.sessions.lock_monitor(LockMode::Shared, Wait::Try)?.is_some();
+        Ok(if free { LockState::Free } else { LockState::Held })
+    }
+
+    /// The same, for a caller to whom a lock that cannot be looked at is no host.
+    pub fn is_monitored(&self) -> bool {
+        self.host_lock().is_ok_and(|lock| lock == LockState::Held)
+    }
+
     /// Takes the lock of a session's turn, of which there is one at a time.
     ///
     /// # Errors
@@ -50,16 +91,6 @@ impl Ports {
     /// When the lock cannot be made.
     pub fn lock_turn(&self, session: &Session, wait: Wait) -> Result<Option<Lock>, StoreError> {
         self.sessions.lock_session(session, SessionLock::Turn, LockMode::Exclusive, wait)
-    }
-
-    /// Whether a monitor is the host of this store.
-    ///
-    /// # Errors
-    ///
-    /// When the lock cannot be seen.
-    pub fn host_lock(&self) -> Result<LockState, StoreError> {
-        let free = self.sessions.lock_monitor(LockMode::Shared, Wait::Try)?.is_some();
-        Ok(if free { LockState::Free } else { LockState::Held })
     }
 
     /// Takes a lock of a job together with others who hold it shared.

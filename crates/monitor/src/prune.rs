@@ -5,7 +5,7 @@ use std::time::Duration;
 use hearback_core::port::disk::Wait;
 use hearback_core::port::record::StoreError;
 use hearback_core::session::{MessageFacts, SessionFacts};
-use hearback_core::{JobId, JobState, Observed, Place, Stamp, fold};
+use hearback_core::{HandsOff, Here, JobId, JobState, Observed, Place, Stamp};
 
 use crate::{Ports, reconcile};
 
@@ -48,16 +48,21 @@ pub fn plan_all(ports: &Ports, retention: Retention) -> Result<Vec<JobId>, Store
     for id in ports.store.past_jobs(usize::MAX)?.into_iter().chain(open) {
         // One that cannot be looked at is not old enough to go: it may be worth looking at.
         let seen = ports.store.observe(&id).ok().flatten();
-        settled.extend(seen.and_then(|seen| Some((id, settled_at(&seen)?))));
+        settled.extend(seen.and_then(|seen| Some((id, settled_at(&seen, &ports.here)?))));
     }
     Ok(plan(&settled, retention, &ports.clock.stamp()))
 }
 
-fn settled_at(seen: &Observed) -> Option<Stamp> {
-    let folded = fold(&seen.facts, seen.locks);
+fn settled_at(seen: &Observed, here: &Here) -> Option<Stamp> {
+    match seen.hands_off(here) {
+        // Settled jobs of another machine, in a copy of its store, take room here and go like any other.
+        None | Some(HandsOff::OtherMachine) => {}
+        Some(HandsOff::Newer | HandsOff::OtherStore) => return None,
+    }
+    let folded = seen.fold();
     let is_over = seen.place == Place::History || matches!(folded.state, JobState::Ended { .. });
-    // What a damaged record leaves owed, somebody has to look at first.
-    if folded.frozen || !is_over || !folded.follow_up.state.is_closed() {
+    // What a damaged record leaves pending, a person has to look at first.
+    if !is_over || !folded.follow_up.state.is_closed() {
         return None;
     }
     // The settled fact is not flushed; after a power cut the end still tells the time.

@@ -8,7 +8,7 @@ use hearback_core::port::process::SweepReport;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{
     Begin, BegunBy, End, EndAuthor, Extra, FORMAT, Fact, Facts, Here, JobId, JobState, LostReason, Observed,
-    Outcome, Place, Read, Settled, answer_is_due, fold,
+    Outcome, Place, Read, Settled, answer_is_due,
 };
 
 use crate::{Ports, answer};
@@ -48,10 +48,11 @@ impl fmt::Display for Step {
 
 /// Decides what has to happen to a job. Planning again after carrying it out gives the next step, and then none.
 pub fn plan(seen: &Observed, here: &Here) -> Option<Step> {
-    let folded = fold(&seen.facts, seen.locks);
-    if folded.frozen || seen.place == Place::History || here.is_foreign(&seen.facts) {
+    // What is in history is settled, and nothing is written there any more.
+    if seen.hands_off(here).is_some() || seen.place == Place::History {
         return None;
     }
+    let folded = seen.fold();
     match folded.state {
         JobState::Nothing | JobState::Starting | JobState::Running => None,
         // After a reboot nobody knows whether it was ever begun: a begin is not flushed.
@@ -67,14 +68,9 @@ pub fn plan(seen: &Observed, here: &Here) -> Option<Step> {
     }
 }
 
-/// Whether the supervisor of a job is alive although its lock is free: then this is not the store that it works in,
-/// but a copy, or somebody replaced the lock. Nothing here says anything about the job.
-pub fn is_elsewhere(ports: &Ports, seen: &Observed) -> bool {
-    let supervisor = match seen.facts.begin.present().map(|begin| &begin.by) {
-        Some(BegunBy::Supervisor(supervisor)) => supervisor,
-        _ => return false,
-    };
-    fold(&seen.facts, seen.locks).state == JobState::Orphaned && ports.processes.lives_on(supervisor)
+/// The same, unless the job belongs to another store: that takes a look at processes.
+fn plan_here(ports: &Ports, seen: &Observed) -> Option<Step> {
+    plan(seen, &ports.here).filter(|_| ports.hands_off(seen).is_none())
 }
 
 /// Brings one job up to date, and tells what was done.
@@ -86,10 +82,7 @@ pub fn job(ports: &Ports, id: &JobId) -> Result<Vec<Step>, StoreError> {
     let mut done = Vec::new();
     for tried in 1..=STEPS_MAX {
         let Some(seen) = ports.store.observe(id)? else { break };
-        let Some(step) = plan(&seen, &ports.here) else { break };
-        if is_elsewhere(ports, &seen) {
-            break;
-        }
+        let Some(step) = plan_here(ports, &seen) else { break };
         match apply(ports, &seen, step) {
             Ok(Applied::Done) => done.push(step),
             Ok(Applied::Overtaken) => {}
@@ -128,8 +121,7 @@ pub fn plan_all(ports: &Ports) -> Result<Report, StoreError> {
     for id in ports.store.open_jobs()? {
         match ports.store.observe(&id) {
             Ok(seen) => {
-                let seen = seen.filter(|seen| !is_elsewhere(ports, seen));
-                report.steps.extend(seen.and_then(|seen| Some((id, plan(&seen, &ports.here)?))));
+                report.steps.extend(seen.and_then(|seen| Some((id, plan_here(ports, &seen)?))));
             }
             Err(error) => report.failed.push((id, error)),
         }
@@ -171,7 +163,7 @@ fn apply(ports: &Ports, seen: &Observed, step: Step) -> Result<Applied, StoreErr
     match step {
         Step::Abandon => {
             let begin = Begin::new(BegunBy::Abandoned, ports.clock.wall());
-            Ok(publish(ports, seen, &Fact::Begin(begin))?.into())
+            Ok(ports.publish(seen, &Fact::Begin(begin))?.into())
         }
         Step::Lose(_) => lose(ports, &seen.id),
         Step::Answer => Ok(answer::record(ports, &seen.id)?.into()),
@@ -183,7 +175,7 @@ fn apply(ports: &Ports, seen: &Observed, step: Step) -> Result<Applied, StoreErr
                 facts: Box::new(facts),
                 extra: Extra::new(),
             };
-            Ok(publish(ports, seen, &Fact::Settled(settled))?.into())
+            Ok(ports.publish(seen, &Fact::Settled(settled))?.into())
         }
         Step::Archive => Ok(if ports.store.archive(&seen.id)? { Applied::Done } else { Applied::NotNow }),
     }
@@ -209,7 +201,7 @@ fn lose(ports: &Ports, id: &JobId) -> Result<Applied, StoreError> {
         at: Some(ports.clock.stamp()),
         ..End::new(Outcome::Lost { reason }, ports.clock.wall())
     };
-    Ok(publish(ports, &seen, &Fact::End(Box::new(end)))?.into())
+    Ok(ports.publish(&seen, &Fact::End(Box::new(end)))?.into())
 }
 
 /// Ends what is left of a job whose supervisor is gone, where it ran.
@@ -222,11 +214,6 @@ pub(crate) fn sweep(ports: &Ports, seen: &Observed) -> Result<SweepReport, Store
     let executor = ports.executors.find(&name).map_err(std::io::Error::from)?;
     let handle = seen.facts.target.present().map(|target| &target.handle);
     Ok(executor.sweep(&seen.id, handle, SWEEP_WITHIN)?)
-}
-
-fn publish(ports: &Ports, seen: &Observed, fact: &Fact) -> Result<Publish, StoreError> {
-    let durability = seen.facts.spec.present().map(|spec| spec.durability).unwrap_or_default();
-    ports.store.publish(&seen.id, fact, durability)
 }
 
 #[cfg(test)]
@@ -276,7 +263,7 @@ mod tests {
         store.put(&id, Facts { spec: Read::Present(sample::unowned(&id)), ..Facts::default() });
         assert_eq!(job(&ports, &id).unwrap(), [Step::Abandon, Step::Settle, Step::Archive]);
         let facts = store.facts(&id);
-        let state = fold(&facts, hearback_core::LockView::FREE).state;
+        let state = hearback_core::fold(&facts, hearback_core::LockView::FREE).state;
         assert!(matches!(
             state,
             JobState::Ended { outcome: Outcome::Lost { reason: LostReason::Abandoned }, .. }

@@ -53,16 +53,11 @@ pub fn until_over(ports: &Ports, id: &JobId) -> Result<Observed, WaitError> {
             // While we hold both, nobody launches and nobody supervises, so what we see now is final. Only a lock
             // file that is not there yet cannot be held: then a late supervisor may have begun, and we wait for it.
             let seen = observe()?;
-            let folded = fold(&seen.facts, seen.locks);
-            match folded.state {
+            match seen.fold().state {
+                // An end can be read whatever wrote it, and wherever.
                 JobState::Ended { .. } => return Ok(seen),
                 JobState::Nothing => return Err(WaitError::Gone(id.clone())),
-                _ if folded.frozen
-                    || ports.here.is_foreign(&seen.facts)
-                    || reconcile::is_elsewhere(ports, &seen) =>
-                {
-                    return Err(WaitError::Elsewhere(id.clone()));
-                }
+                _ if ports.hands_off(&seen).is_some() => return Err(WaitError::Elsewhere(id.clone())),
                 // Nobody is there, and nothing can be done about it: that is how it ended.
                 _ if reconcile::plan(&Observed { locks: LockView::FREE, ..seen.clone() }, &ports.here)
                     .is_none() =>

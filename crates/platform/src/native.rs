@@ -100,6 +100,10 @@ impl ProcessControl for Native {
         Here { boot: sys::identity::boot(), machine: sys::identity::machine() }
     }
 
+    fn path_text(&self, path: &Path) -> OsText {
+        sys::text::from_os(path.as_os_str())
+    }
+
     fn me(&self) -> io::Result<ProcessIdentity> {
         self.identify(std::process::id())?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }

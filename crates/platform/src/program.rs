@@ -85,6 +85,10 @@ pub(crate) fn resolve(
             let (shell, arguments) = sys::shell::find(program.as_deref(), script, cwd)?;
             Ok(Invocation { name: shell.clone().into(), program: shell, arguments })
         }
+        CommandLine::Unknown(_) => Err(StartError {
+            kind: StartErrorKind::Other,
+            message: "only a newer hearback knows how to run this kind of command".into(),
+        }),
     }
 }
 

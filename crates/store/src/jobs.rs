@@ -6,7 +6,7 @@ use hearback_core::{Durability, Fact, FactKind, JobId, Kill, Observed, Read, Rea
 
 use crate::Store;
 use crate::files::END_RESERVE_BYTES;
-use crate::{layout, store};
+use crate::{layout, settled, store};
 
 /// Which facts have to survive a power cut, if the job is to. The others can be missing: what they say can be found out
 /// again, or follows from a fact that is there.
@@ -28,6 +28,10 @@ impl<D: Disk> FactStore for Store<D> {
                 end.fit(END_RESERVE_BYTES);
                 let bytes = Fact::End(end).to_json()?;
                 self.records.publish_reserved(layout::end_reserve(&folder), path, &bytes, flush)?
+            }
+            Fact::Settled(settled) => {
+                let bytes = settled::to_json(&self.records, &folder, settled)?;
+                self.records.publish_bytes(path, &bytes, flush)?
             }
             _ => self.records.publish_bytes(path, &fact.to_json()?, flush)?,
         };

@@ -74,6 +74,7 @@ mod observe;
 mod readers;
 mod records;
 mod session;
+mod settled;
 mod store;
 #[cfg(test)]
 mod testing;

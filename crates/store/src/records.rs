@@ -186,6 +186,19 @@ impl<D: Disk> Records<D> {
         Ok(parse(&bytes, self.rules.format))
     }
 
+    /// Reads one record as JSON, whether or not this build understands it; nothing when it is absent or not JSON.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Records::read`].
+    pub fn read_json(&self, path: impl AsRef<Path>) -> Result<Option<serde_json::Value>, StoreError> {
+        match self.disk.read(&self.home.join(path), self.rules.max_bytes) {
+            Ok(bytes) => Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok())),
+            Err(ReadError::Io(error)) => Err(error.into()),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// Takes a lock, whose file is created for an exclusive one. It is held until it is dropped, or until its holder
     /// dies, whatever killed it. Nothing when another process has it and `wait` is [`Wait::Try`].
     ///

@@ -109,7 +109,8 @@ pub(crate) fn gone() -> StoreError {
 /// What a durability asks of one publish.
 pub(crate) fn flush(durability: Durability) -> Flush {
     match durability {
-        Durability::Power => Flush::Power,
+        // A newer build may want more than this one can do; the most is the best.
+        Durability::Power | Durability::Unknown => Flush::Power,
         Durability::Process => Flush::No,
     }
 }

@@ -113,6 +113,49 @@ fn scenario_66_an_unreadable_end_is_never_a_success() {
 }
 
 #[test]
+fn scenario_134_what_a_newer_build_wrote_is_shown_settled_and_kept() {
+    let world = World::new();
+    let (by, how) = (json!({"robot": {"name": "r2"}}), json!({"forwarded": {"to": "s2"}}));
+    let outcomes = [
+        (
+            json!({"kind": "killed", "by": by}),
+            "failed",
+            "killed: by an actor that a newer hearback knows",
+            143,
+        ),
+        (
+            json!({"kind": "migrated", "to": "moon"}),
+            "ended",
+            "ended: in a way that a newer hearback knows",
+            125,
+        ),
+    ];
+    for (id, (outcome, state, words, code)) in ended_jobs(&world, outcomes.len()).iter().zip(outcomes) {
+        let path = world.job_dir(id).join("end.json");
+        let mut end: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        end["outcome"] = outcome;
+        fs::write(&path, end.to_string()).unwrap();
+        let job = world.show(id);
+        assert_eq!((&job["state"], job.get("notes")), (&json!(state), None), "{job}");
+        assert_eq!(job["follow_up"]["state"], "pending", "its owner is told: {job}");
+        let waited = world.run(["wait", id]);
+        assert_eq!((waited.code, waited.stdout.contains(words)), (Some(code), true), "{waited:?}");
+
+        let mut receipt: Value = serde_json::from_str(RECEIPT).unwrap();
+        receipt["how"] = how.clone();
+        fs::write(world.job_dir(id).join("receipt.json"), receipt.to_string()).unwrap();
+        assert_eq!(world.show(id)["follow_up"]["state"], "closed", "and is not told again");
+        let folder = world.job_dir(id);
+        assert!(folder.starts_with(world.home().join("history")), "nothing is left to do: {folder:?}");
+        let settled: Value = serde_json::from_slice(&fs::read(folder.join("settled.json")).unwrap()).unwrap();
+        assert_eq!(settled["facts"]["end"]["present"], end, "a newer build finds what it wrote");
+        assert_eq!(settled["facts"]["receipt"]["present"], receipt);
+        let job = world.show(id);
+        assert_eq!((&job["state"], &job["follow_up"]["state"]), (&json!(state), &json!("closed")), "{job}");
+    }
+}
+
+#[test]
 fn scenario_78_an_unreadable_fact_costs_its_own_job_alone() {
     let world = World::new();
     let go = world.scratch("go");

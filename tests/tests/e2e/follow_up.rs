@@ -764,3 +764,36 @@ fn scenario_79_launching_acknowledging_and_reconciling_at_once_tells_of_each_job
         assert!(jobs.iter().all(|id| outbox.receipt(id)["how"] == "delivered"));
     }
 }
+
+// Not on Windows: a name is no text there by other units. Not on macOS: its file systems allow no such name.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_log_whose_path_is_no_unicode_is_named_whole_to_who_is_told_and_to_who_asks() {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let world = hearback_tests::World::new();
+    let home = world.scratch(std::ffi::OsString::from_vec(b"caf\xe9".to_vec()));
+    let sent = world.scratch("sent.jsonl");
+    let run_there = |args: &[&str]| {
+        let mut command = world.command(args);
+        command.env("HEARBACK_HOME", &home);
+        run(command).ok()
+    };
+    run_there(&["list"]);
+    fs::create_dir_all(&home).unwrap();
+    fs::write(home.join("config.toml"), format!("[sink.paper]\nfile = \"{}\"\n", text(&sent))).unwrap();
+    let exit = text(&bin("exit-with"));
+    let told = run_there(&["launch", "--session", "s", "--sink", "paper", "--", &exit, "0"]);
+    let line = eventually("it is told", || {
+        let lines = fs::read_to_string(&sent).unwrap_or_default();
+        lines.ends_with('\n').then_some(lines)
+    });
+    let asked = run_there(&["launch", "--session", "t", "--", &exit, "0"]);
+    let next = run_there(&["followups", "next", "--session", "t", "--wait", "20s", "--json"]);
+    for (id, json) in [(told, line), (asked, next)] {
+        let event: Value = serde_json::from_str(&json).unwrap();
+        let job = event.pointer("/data/job").or_else(|| event.get("job")).unwrap();
+        let log = home.join("jobs").join(&id).join("output.log");
+        assert_eq!(job["id"], id, "{event}");
+        assert_eq!(job["output"]["path"], json!({"bytes": log.as_os_str().as_bytes()}), "{event}");
+    }
+}

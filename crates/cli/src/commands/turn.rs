@@ -1,6 +1,6 @@
 //! `hearback turn`
 
-use hearback::core::Exit;
+use hearback::core::Outcome;
 use hearback::session::current_turn;
 use hearback::{Hearback, TurnRequest, Wait};
 
@@ -25,8 +25,7 @@ pub(crate) fn run(hearback: &Hearback, args: &TurnArgs, output: &Output) -> Resu
             output.say("the session is in a turn");
             Ok(BUSY)
         }
-        Some(Ok(Exit::Exited { code })) => Ok(code),
-        Some(Ok(Exit::Signaled { signal, .. })) => Ok(128 + signal.unsigned_abs()),
+        Some(Ok(exit)) => Ok(Outcome::from(exit).exit_code()),
         Some(Err(error)) => Err(CliError::Agent(error)),
     }
 }

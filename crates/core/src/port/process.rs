@@ -213,6 +213,9 @@ pub trait ProcessControl: Send + Sync {
     /// This boot and this machine.
     fn here(&self) -> Here;
 
+    /// A path as text of this system, with every unit of it: what is no Unicode is not replaced.
+    fn path_text(&self, path: &Path) -> OsText;
+
     /// Who we are.
     fn me(&self) -> io::Result<ProcessIdentity>;
 

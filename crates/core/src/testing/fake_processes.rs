@@ -11,7 +11,7 @@ use crate::port::process::{
     BoundedRun, BoundedRunReport, DetachedRequest, LaunchSignal, Presence, ProcessControl, ProcessIdentity,
     SupervisorLink, SupervisorReply, SupervisorRequest, SweepReport,
 };
-use crate::{BootId, Exit, JobId, StartError};
+use crate::{BootId, Exit, JobId, OsText, StartError};
 
 /// Processes by pid, and a note of every sweep and of every program that was detached. Clones share one table.
 #[derive(Debug, Clone, Default)]
@@ -76,6 +76,12 @@ impl SupervisorLink for FakeLink {
 impl ProcessControl for FakeProcesses {
     fn here(&self) -> Here {
         Here { boot: Some(BootId::new("boot-1")), machine: None }
+    }
+    fn path_text(&self, path: &Path) -> OsText {
+        match path.to_str() {
+            Some(text) => text.into(),
+            None => OsText::Bytes { bytes: path.as_os_str().as_encoded_bytes().to_vec() },
+        }
     }
     fn me(&self) -> io::Result<ProcessIdentity> {
         Ok(super::sample::process(1))

@@ -222,10 +222,7 @@ fn impurity(report: &BoundedRunReport) -> Option<String> {
 }
 
 fn how(exit: Exit) -> String {
-    match exit {
-        Exit::Exited { code } => format!("exit code {code}"),
-        Exit::Signaled { signal, .. } => format!("signal {signal}"),
-    }
+    exit.to_string()
 }
 
 fn with_complaint(wrong: &str, report: &BoundedRunReport) -> String {

@@ -112,13 +112,9 @@ pub(super) fn answer(report: &BoundedRunReport) -> Result<SinkReply, SinkError> 
         Some(Exit::Exited { code: BUSY }) => Ok(SinkReply::Busy),
         Some(Exit::Exited { code: GONE }) => Ok(SinkReply::Gone { reason: complaint(report) }),
         Some(exit) => {
-            let how = match exit {
-                Exit::Exited { code } => format!("exit code {code}"),
-                Exit::Signaled { signal, .. } => format!("signal {signal}"),
-            };
             let complaint = complaint(report);
             let colon = if complaint.is_empty() { "" } else { ": " };
-            Err(SinkError::Failed(format!("{how}{colon}{complaint}")))
+            Err(SinkError::Failed(format!("{exit}{colon}{complaint}")))
         }
     }
 }

@@ -57,7 +57,7 @@ impl Drain<'_> {
     fn reason(&self) -> Interruption {
         match self.request.kind {
             StopKind::Restart => Interruption::Restart,
-            StopKind::Stop | StopKind::Drain => Interruption::Shutdown,
+            StopKind::Stop | StopKind::Drain | StopKind::Unknown => Interruption::Shutdown,
         }
     }
 
@@ -98,7 +98,9 @@ impl Drain<'_> {
         let asked = self.request.within_ms.map(Duration::from_millis);
         match self.request.kind {
             StopKind::Drain => asked,
-            StopKind::Restart | StopKind::Stop => Some(asked.unwrap_or(self.monitor.policy.drain_timeout)),
+            StopKind::Restart | StopKind::Stop | StopKind::Unknown => {
+                Some(asked.unwrap_or(self.monitor.policy.drain_timeout))
+            }
         }
     }
 

@@ -11,9 +11,8 @@ use super::news::Task;
 use super::open_jobs::{OpenJob, OpenJobs};
 use super::run::Loop;
 use super::work::{JobWork, SessionWork, of_job, of_session};
-use crate::follow_up::Turn;
+use crate::delivery::{Turn, message_due};
 use crate::prune;
-use crate::session::next_message;
 use crate::wait::until_over;
 
 /// A monitor looks at everything at least this often, whatever it heard.
@@ -157,7 +156,7 @@ impl Loop {
                 return self.session_pauses.left(session, now).unwrap_or_default();
             }
         };
-        match of_session(&next_message(&facts, &ports.clock.stamp(), &self.monitor.policy.retry)) {
+        match of_session(&message_due(&facts, &ports.clock.stamp(), &self.monitor.policy.retry)) {
             SessionWork::Nothing => {}
             SessionWork::Rest(pause) => return pause.min(LOOK_AT_LEAST_EVERY),
             SessionWork::HandOver => self.hand_over(session),

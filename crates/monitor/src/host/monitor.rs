@@ -14,9 +14,9 @@ use hearback_core::{Durability, NoticeBytes, StopKind};
 use super::run::Loop;
 use super::successor::{Predecessor, await_end_of};
 use crate::Ports;
-use crate::follow_up::{Deliverer, Retry};
+use crate::delivery::{Deliverer, Inbox, Retry};
 use crate::prune::Retention;
-use crate::session::{ActiveTurns, Inbox, Turns};
+use crate::session::{ActiveTurns, Turns};
 
 /// How to look after a store.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,7 @@
 //! The open jobs of a store, each brought up to date: what a monitor looks at.
 
 use hearback_core::port::record::StoreError;
-use hearback_core::{JobId, JobView, LockState, Observed, Session};
+use hearback_core::{HandsOff, JobId, JobView, LockState, Observed, Session};
 
 use crate::{Ports, reconcile};
 
@@ -66,7 +66,7 @@ fn look(ports: &Ports, id: &JobId) -> Result<Looked, StoreError> {
         _ => {}
     }
     let Some(mut seen) = ports.store.observe(id)? else { return Ok(Looked::Gone) };
-    if reconcile::is_elsewhere(ports, &seen) {
+    if ports.hands_off(&seen) == Some(HandsOff::OtherStore) {
         seen.locks.alive = LockState::Held;
     }
     let Some(view) = JobView::new(&seen, &ports.here, "".into()) else { return Ok(Looked::Blank) };

@@ -15,7 +15,7 @@ use hearback_core::{
 use super::monitor::{Monitor, MonitorOptions, MonitorPolicy};
 use super::run::Loop;
 use crate::Ports;
-use crate::follow_up::Retry;
+use crate::delivery::Retry;
 use crate::prune::Retention;
 use crate::session::ActiveTurns;
 

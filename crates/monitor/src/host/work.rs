@@ -5,8 +5,7 @@ use std::time::Duration;
 use hearback_core::port::record::StoreError;
 
 use super::open_jobs::OpenJob;
-use crate::follow_up::{Deliverer, Due};
-use crate::session::NextMessage;
+use crate::delivery::{Deliverer, Due};
 
 /// What is to be done about one job now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +54,10 @@ pub(super) enum SessionWork {
 }
 
 /// Decides about a session.
-pub(super) fn of_session(next: &NextMessage) -> SessionWork {
+pub(super) fn of_session(next: &Due) -> SessionWork {
     match next {
-        NextMessage::Nothing => SessionWork::Nothing,
-        NextMessage::In(pause) => SessionWork::Rest(*pause),
-        NextMessage::Now { .. } | NextMessage::Expired { .. } => SessionWork::HandOver,
+        Due::Never => SessionWork::Nothing,
+        Due::In(pause) => SessionWork::Rest(*pause),
+        Due::Now(_) | Due::GiveUp { .. } | Due::Expired => SessionWork::HandOver,
     }
 }

@@ -2,11 +2,8 @@
 
 mod active_turns;
 mod admit;
-mod inbox;
-mod messenger;
 mod turn;
 
 pub use active_turns::{ActiveTurn, ActiveTurns, Recording};
 pub use admit::{Admission, Refusal, admit};
-pub use inbox::{Inbox, NextMessage, next_message};
 pub use turn::{Beginning, OpenTurn, Turns, interrupt};

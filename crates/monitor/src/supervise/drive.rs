@@ -254,7 +254,7 @@ impl<'a> Supervisor<'a> {
     }
 
     pub(super) fn durability(&self) -> Durability {
-        self.spec.as_ref().map(|spec| spec.durability).unwrap_or_default()
+        self.spec.as_ref().map(Spec::durability).unwrap_or_default()
     }
 
     pub(super) fn note(&self, line: &str) {

@@ -93,7 +93,7 @@ impl Supervisor<'_> {
     fn end(&self, ending: Ending, output: Output, note: Option<String>) -> End {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let what_became = match self.limits().leftovers {
-            Leftovers::Kill => "ended with it",
+            Leftovers::Kill | Leftovers::Unknown => "ended with it",
             Leftovers::Keep => "kept",
         };
         let left_behind = match ending.left_behind {

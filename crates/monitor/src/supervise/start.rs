@@ -89,7 +89,8 @@ impl Supervisor<'_> {
         let around = self.around.as_ref().expect("a target has surroundings");
         let executor = self.ports.executors.find(&spec.executor)?;
         let script = match &spec.command {
-            CommandLine::Argv(_) => None,
+            // The executor refuses a kind that it does not know.
+            CommandLine::Argv(_) | CommandLine::Unknown(_) => None,
             CommandLine::Shell { shell: text, program } => {
                 let script = executor.script(text, program.as_deref(), &spec.cwd)?;
                 let written = self.ports.store.write_script(&self.id, &script);

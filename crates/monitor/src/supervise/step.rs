@@ -320,7 +320,7 @@ fn exited(limits: &Limits, end: Known, left: Vec<ProcessIdentity>) -> (State, Ve
     match limits.leftovers {
         _ if left.is_empty() => (State::Over, vec![Action::End(end.ending(left))]),
         Leftovers::Keep => (State::Keeping, vec![Action::End(end.ending(left)), Action::Keep]),
-        Leftovers::Kill => {
+        Leftovers::Kill | Leftovers::Unknown => {
             let at = end.seen.map_or(end.since, |seen| seen.at);
             ask(end, Duration::from_millis(limits.grace_ms), at)
         }

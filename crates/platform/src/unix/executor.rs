@@ -250,6 +250,7 @@ impl Running for LocalRunning {
         let is_killed = |(exit, _): &(Exit, Usage)| match exit {
             Exit::Signaled { signal, .. } => *signal == libc::SIGKILL,
             Exit::Exited { code } => *code == KILLED,
+            Exit::Unknown => false,
         };
         let struck =
             self.exit.as_ref().is_some_and(is_killed) && self.oom.as_ref().is_some_and(Counter::has_risen);

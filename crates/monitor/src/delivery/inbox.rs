@@ -1,58 +1,16 @@
-//! Messages for a session: taken in order, one turn each, tried again, and given up where somebody can see it.
-
-use std::time::Duration;
+//! Driving the messages of a session: in order, one turn each, tried again, and given up where a person can see it.
 
 use hearback_core::port::record::StoreError;
-use hearback_core::port::sink::{DeliveryContext, SinkReply, Sinks};
-use hearback_core::session::{
-    Message, MessageFact, MessageHow, SessionFacts, TurnCause, TurnHow, fold_session,
-};
-use hearback_core::{LockState, MessagePayload, Read, Session, SinkPayload, Stamp};
+use hearback_core::port::sink::{SinkReply, Sinks};
+use hearback_core::session::{MessageHow, TurnCause, TurnHow, fold_session};
+use hearback_core::{LockState, MessagePayload, Session};
 
-use super::turn::{Beginning, OpenTurn, Turns};
-use crate::follow_up::Retry;
-
-/// What is to be done about the messages of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NextMessage {
-    /// Nothing.
-    Nothing,
-    /// Not before this long.
-    In(Duration),
-    /// Hand this one over.
-    Now {
-        /// Its number.
-        n: u32,
-        /// Which attempt this is, from 1.
-        attempt: u32,
-        /// How many count towards giving up, this one included.
-        attempts_used: u32,
-    },
-    /// Nobody took this one for too long.
-    Expired {
-        /// Its number.
-        n: u32,
-    },
-}
-
-/// Decides. The first that waits is the one: order is kept, whatever that costs those behind it.
-pub fn next_message(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> NextMessage {
-    // One that cannot be read costs itself alone; one of a newer build is for somebody newer, with those behind it.
-    let mut waiting = facts.waiting().filter(|(_, message)| !matches!(message.message, Read::Unreadable(_)));
-    let Some((n, first)) = waiting.next() else { return NextMessage::Nothing };
-    let Some(message) = first.message.present() else { return NextMessage::Nothing };
-    if Duration::from_millis(message.at.age_ms(now)) >= retry.expire_after {
-        return NextMessage::Expired { n };
-    }
-    let left = first.last_result().map_or(0, |last| last.next_ms.saturating_sub(last.at.age_ms(now)));
-    if left > 0 {
-        return NextMessage::In(Duration::from_millis(left));
-    }
-    // A result that cannot be read was an attempt all the same.
-    let spent = first.results.iter().filter(|(_, result)| result.present().is_none_or(|it| it.spent)).count();
-    let attempt = first.results.iter().map(|(attempt, _)| *attempt).max().unwrap_or(0) + 1;
-    NextMessage::Now { n, attempt, attempts_used: u32::try_from(spent).unwrap_or(u32::MAX).saturating_add(1) }
-}
+use super::claim::FirstMessage;
+use super::due::{Due, Retry, message_due, next_message};
+use super::hand_over::{Attempts, Route};
+use super::interpret::Response;
+use super::record;
+use crate::session::{Beginning, Turns};
 
 /// Hands messages over.
 pub struct Inbox<'a> {
@@ -65,100 +23,43 @@ pub struct Inbox<'a> {
 }
 
 impl Inbox<'_> {
-    /// Hands over everything that is due, in order, and tells what is next. The caller holds the session's lock.
+    /// Hands over everything that is due, in order, and tells what is next: [`Due::Now`] when this process takes no
+    /// further turn. The caller holds the session's lock.
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written.
-    pub fn hand_over(&self, session: &Session) -> Result<NextMessage, StoreError> {
+    pub fn hand_over(&self, session: &Session) -> Result<Due, StoreError> {
         let ports = self.turns.ports;
         loop {
             let facts = ports.sessions.session(session)?;
-            // An attempt that was cut short by a death has its number; the next one takes another.
+            // An attempt whose process died has its number; the next one takes another.
             if self.turns.close_forsaken(session, &facts)? {
                 continue;
             }
             let next = next_message(&facts, &ports.clock.stamp(), &self.retry);
-            let (n, attempt, used) = match next {
-                NextMessage::Now { n, attempt, attempts_used } => (n, attempt, attempts_used),
-                NextMessage::Expired { n } => {
-                    self.close(session, n, MessageHow::Expired)?;
+            let (n, claim) = match next {
+                None => return Ok(Due::Never),
+                Some((n, Due::Now(claim))) => (n, claim),
+                Some((n, Due::Expired)) => {
+                    record::close_message(&self.turns, session, n, MessageHow::Expired)?;
                     continue;
                 }
-                other => return Ok(other),
+                Some((_, other)) => return Ok(other),
             };
-            let message = facts.messages.iter().find(|(number, _)| *number == n);
-            let Some(message) = message.and_then(|(_, facts)| facts.message.present()) else { continue };
-            let beginning = Beginning {
-                sink: Some(message.sink.clone()),
-                destination: message.destination.clone(),
-                cwd: message.cwd.clone(),
-                ..Beginning::new(TurnCause::Message { n, attempt })
-            };
-            let _recording = self.turns.active_turns.recording();
-            let Some(turn) = self.turns.begin(session, beginning)? else { return Ok(next) };
-            self.deliver(session, n, attempt, used, message, turn)?;
+            let first = facts.messages.iter().find(|(number, _)| *number == n).map(|(_, first)| first);
+            let found = first.and_then(|first| Some((first, first.message.present()?)));
+            let Some((facts, message)) = found else { return Ok(Due::Never) };
+            let item = FirstMessage { inbox: self, session, n, facts, message, claim };
+            let route = Route { name: &message.sink, sink: self.sinks.find(&message.sink) };
+            if self.attempts().make(&item, &route, None)?.is_none() {
+                return Ok(Due::Now(claim));
+            }
         }
     }
 
-    fn deliver(
-        &self,
-        session: &Session,
-        n: u32,
-        attempt: u32,
-        used: u32,
-        message: &Message,
-        turn: OpenTurn<'_>,
-    ) -> Result<(), StoreError> {
-        let letter = MessagePayload::message(n, attempt, message, turn.note().cloned());
-        let answer = self.send(&message.sink, letter.into(), &turn);
-        let (error, spent, pause) = match answer {
-            Ok(SinkReply::Delivered) => {
-                self.close(session, n, MessageHow::Delivered)?;
-                turn.end(TurnHow::Done)?;
-                return Ok(());
-            }
-            Ok(SinkReply::Busy) => {
-                ("the session is busy".to_owned(), false, Some(self.retry.pause(1, attempt.into())))
-            }
-            Ok(SinkReply::Gone { reason }) if reason.is_empty() => {
-                ("the session is gone".to_owned(), true, None)
-            }
-            Ok(SinkReply::Gone { reason }) => (reason, true, None),
-            Ok(SinkReply::RetryAfter { millis }) => {
-                let pause = Duration::from_millis(millis).min(self.retry.most);
-                ("the sink asked for another time".to_owned(), true, Some(pause))
-            }
-            Ok(_) => ("the sink gave an answer that is not known".to_owned(), true, Some(self.pause(used))),
-            Err(error) => (error, true, Some(self.pause(used))),
-        };
-        // What became of the message is recorded even if the end of its turn cannot be.
-        let how = turn.end(TurnHow::Failed { error: error.clone() });
-        if matches!(how, Ok(TurnHow::Interrupted { .. })) {
-            return Ok(()); // What becomes of the message was recorded with the end of the turn.
-        }
-        let last = spent && used >= self.retry.attempts_max;
-        let next = pause.filter(|_| !last).map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
-        let result = MessageFact::result(attempt, self.turns.ports.clock.stamp(), error, spent, next);
-        let _ = self.turns.ports.sessions.publish_message(session, n, &result, self.turns.durability)?;
-        Ok(())
-    }
-
-    fn pause(&self, used: u32) -> Duration {
-        let chance = self.turns.ports.clock.stamp().since_boot_ms;
-        self.retry.pause(used, chance)
-    }
-
-    fn close(&self, session: &Session, n: u32, how: MessageHow) -> Result<(), StoreError> {
-        let receipt = MessageFact::receipt(self.turns.ports.clock.stamp(), how);
-        let _ = self.turns.ports.sessions.publish_message(session, n, &receipt, self.turns.durability)?;
-        Ok(())
-    }
-
-    fn send(&self, sink: &str, payload: SinkPayload, turn: &OpenTurn<'_>) -> Result<SinkReply, String> {
-        let context = DeliveryContext { mark: turn.mark().clone(), turn: Some(turn.number()) };
-        let sink = self.sinks.find(sink).map_err(|error| error.to_string())?;
-        sink.deliver(&payload, &context).map_err(|error| error.to_string())
+    fn attempts(&self) -> Attempts<'_> {
+        Attempts { turns: self.turns, retry: self.retry }
     }
 
     /// Lets a session go on whose last turn was cut short, if it still is to, and tells whether it did. What was cut
@@ -179,15 +80,17 @@ impl Inbox<'_> {
         let by_itself =
             |cause: &TurnCause| matches!(cause, TurnCause::FollowUp { .. } | TurnCause::Message { .. });
         let begin = interrupted.begin;
-        let next = next_message(&facts, &ports.clock.stamp(), &self.retry);
-        if begin.is_some_and(|begin| by_itself(&begin.cause)) || next != NextMessage::Nothing {
+        let next = message_due(&facts, &ports.clock.stamp(), &self.retry);
+        if begin.is_some_and(|begin| by_itself(&begin.cause)) || next != Due::Never {
             return Ok(false);
         }
-        let sink = begin.and_then(|begin| begin.sink.as_deref()).or(default_sink);
-        let Some(name) = sink.filter(|name| self.sinks.find(name).is_ok_and(|sink| sink.starts_turn()))
-        else {
+        let name = begin.and_then(|begin| begin.sink.as_deref()).or(default_sink);
+        let Some((name, sink)) = name.and_then(|name| Some((name, self.sinks.find(name).ok()?))) else {
             return Ok(false);
         };
+        if !sink.starts_turn() {
+            return Ok(false);
+        }
         let beginning = Beginning {
             sink: Some(name.to_owned()),
             cwd: begin.and_then(|begin| begin.cwd.clone()),
@@ -208,10 +111,10 @@ impl Inbox<'_> {
             return Ok(false);
         };
         let letter = MessagePayload { cwd, ..MessagePayload::resume(session, interrupted.turn, note) };
-        let how = match self.send(name, letter.into(), &turn) {
-            Ok(SinkReply::Delivered) => TurnHow::Done,
-            Ok(_) => TurnHow::Failed { error: "the agent did not take it up".into() },
-            Err(error) => TurnHow::Failed { error },
+        let how = match self.attempts().send(&*sink, &letter.into(), Some(&turn)) {
+            Response::Replied(SinkReply::Delivered) => TurnHow::Done,
+            Response::Failed(error) => TurnHow::Failed { error },
+            _ => TurnHow::Failed { error: "the agent did not take it up".into() },
         };
         turn.end(how)?;
         Ok(true)
@@ -226,11 +129,13 @@ impl std::fmt::Debug for Inbox<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use hearback_core::port::sink::{FollowUpSink, SinkError};
-    use hearback_core::session::Interruption;
+    use hearback_core::port::sink::{DeliveryContext, FollowUpSink, SinkError};
+    use hearback_core::session::{Interruption, Message, SessionFacts};
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeSink, FakeStore, sample};
-    use hearback_core::{Durability, Session};
+    use hearback_core::{Durability, Session, SinkPayload};
 
     use crate::Ports;
     use crate::session::ActiveTurns;
@@ -265,7 +170,7 @@ mod tests {
             Inbox { turns, sinks, retry: Retry { attempts_max: 3, ..Retry::default() } }
         }
 
-        fn hand_over(&self, sink: &dyn Sinks) -> NextMessage {
+        fn hand_over(&self, sink: &dyn Sinks) -> Due {
             self.inbox(sink).hand_over(&self.session).unwrap()
         }
 
@@ -292,11 +197,11 @@ mod tests {
     fn messages_are_taken_in_order_each_in_a_turn_of_its_own() {
         let world = World::new(&["one", "two", "three"]);
         let sink = FakeSink::default();
-        assert_eq!(world.hand_over(&sink), NextMessage::Nothing);
+        assert_eq!(world.hand_over(&sink), Due::Never);
         let expected = ["one", "two", "three"].map(|text| (text.to_owned(), 1, false));
         assert_eq!(letters(&sink), expected);
         assert_eq!(world.facts().last_turn(), 3);
-        assert_eq!(world.hand_over(&sink), NextMessage::Nothing);
+        assert_eq!(world.hand_over(&sink), Due::Never);
         assert_eq!(letters(&sink).len(), 3, "none comes again");
     }
 
@@ -305,13 +210,27 @@ mod tests {
         let world = World::new(&["one", "two"]);
         let sink = FakeSink::answering(vec![SinkReply::Unknown; 3]);
         for _ in 0..3 {
-            let NextMessage::In(pause) = world.hand_over(&sink) else { break };
+            let Due::In(pause) = world.hand_over(&sink) else { break };
             world.clock.advance(pause);
         }
         let (one, two) = (("one".to_owned(), 1, false), ("two".to_owned(), 1, false));
         let again = |attempt| ("one".to_owned(), attempt, false);
         assert_eq!(letters(&sink), [one, again(2), again(3), two]);
         assert!(world.facts().messages[0].1.is_dead_letter());
+    }
+
+    #[test]
+    fn scenario_58_a_busy_session_costs_a_message_no_attempt_and_is_asked_ever_less_often() {
+        let world = World::new(&["one"]);
+        let sink = FakeSink::answering(vec![SinkReply::Busy; 6]);
+        let mut pauses = Vec::new();
+        while let Due::In(pause) = world.hand_over(&sink) {
+            pauses.push(pause.as_secs());
+            world.clock.advance(pause);
+        }
+        assert_eq!((pauses.len(), world.receipt(1)), (6, Some(MessageHow::Delivered)), "{pauses:?}");
+        // Each is twice as long as the one before, a quarter more or less: each leaves a record.
+        assert!(pauses[0] <= 6 && (120..=200).contains(&pauses[5]), "{pauses:?}");
     }
 
     #[test]
@@ -323,7 +242,7 @@ mod tests {
         let (sink, active_turns) = (FakeSink::default(), ActiveTurns::default());
         let inbox = world.inbox(&sink);
         let again = Inbox { turns: Turns { active_turns: &active_turns, ..inbox.turns }, ..inbox };
-        assert_eq!(again.hand_over(&world.session).unwrap(), NextMessage::Nothing);
+        assert_eq!(again.hand_over(&world.session).unwrap(), Due::Never);
         assert_eq!(letters(&sink), [("one".to_owned(), 3, true)]);
         assert_eq!(world.receipt(1), Some(MessageHow::Delivered));
     }
@@ -332,7 +251,7 @@ mod tests {
     fn a_message_that_was_cut_short_for_another_is_overtaken() {
         let world = World::new(&["one"]);
         let cutting = Cutting(&world, Interruption::Message, FakeSink::default());
-        assert_eq!(world.hand_over(&cutting), NextMessage::Nothing);
+        assert_eq!(world.hand_over(&cutting), Due::Never);
         assert_eq!(world.receipt(1), Some(MessageHow::Overtaken));
     }
 
@@ -352,7 +271,7 @@ mod tests {
                 return self.2.deliver(payload, context);
             }
             let World { ports, session, .. } = self.0;
-            super::super::interrupt(ports, session, turn, &context.mark, self.1, Durability::Process)
+            crate::session::interrupt(ports, session, turn, &context.mark, self.1, Durability::Process)
                 .unwrap();
             if turn == 2 {
                 self.0.active_turns.stop();

@@ -2,9 +2,7 @@
 
 use hearback_core::port::disk::Publish;
 use hearback_core::port::record::StoreError;
-use hearback_core::{
-    Fact, FollowUpState, JobId, JobState, Lease, LockView, Observed, Receipt, ReceiptHow, fold,
-};
+use hearback_core::{Fact, FollowUpState, JobId, JobState, Lease, Observed, Receipt, ReceiptHow};
 
 use crate::{Ports, reconcile};
 
@@ -40,10 +38,7 @@ pub fn start_afresh(ports: &Ports, id: &JobId) -> Result<Closed, StoreError> {
         ports,
         id,
         |state| state == FollowUpState::DeadLetter,
-        |seen| {
-            let last = seen.facts.leases.iter().map(|(n, _)| *n).max().unwrap_or(0);
-            Fact::Lease(last + 1, Lease::at(ports.clock.stamp()))
-        },
+        |seen| Fact::Lease(seen.last_lease() + 1, Lease::at(ports.clock.stamp())),
     )
 }
 
@@ -55,8 +50,9 @@ fn change(
 ) -> Result<Closed, StoreError> {
     loop {
         let Some(seen) = ports.store.observe(id)? else { return Ok(Closed::NoJob) };
-        let folded = fold(&seen.facts, LockView::FREE);
-        if folded.frozen || matches!(folded.state, JobState::Nothing) || ports.here.is_foreign(&seen.facts) {
+        let folded = seen.fold();
+        // A job that runs in another store has no end here, and is refused for that.
+        if seen.hands_off(&ports.here).is_some() || matches!(folded.state, JobState::Nothing) {
             return Ok(Closed::NoJob);
         }
         if !matches!(folded.state, JobState::Ended { .. }) {
@@ -66,8 +62,7 @@ fn change(
         if !applies(state) {
             return Ok(Closed::Already(state));
         }
-        let durability = seen.facts.spec.present().map(|spec| spec.durability).unwrap_or_default();
-        match ports.store.publish(id, &fact(&seen), durability) {
+        match ports.publish(&seen, &fact(&seen)) {
             Ok(Publish::New) => {
                 // Best effort: whatever is left undone, every later command does.
                 let _ = reconcile::job(ports, id);

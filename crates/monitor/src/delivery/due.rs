@@ -1,8 +1,9 @@
-//! When the next attempt at a delivery is due: a pure function of what was recorded, who is alive and the time.
+//! When the next attempt is due: a pure function of what was recorded, which locks are held, and the time.
 
 use std::time::Duration;
 
-use hearback_core::{Facts, FollowUpState, JobState, Lease, LockState, LockView, Read, Stamp, fold};
+use hearback_core::session::SessionFacts;
+use hearback_core::{Facts, FollowUpState, Here, JobState, Lease, LockState, Observed, Read, Stamp};
 
 /// How often and for how long a delivery is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,42 +42,43 @@ impl Retry {
     }
 }
 
-/// What is to be done about the follow-up of a job.
+/// What is to be done about a follow-up, or about the messages of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// Nothing: it is not over, nothing is owed, nobody is to be sent it, or somebody has to act.
+    /// Nothing: the job has not ended, nothing is pending, there is no sink, or a person has to act.
     Never,
     /// Not before this long.
     In(Duration),
     /// Try now.
     Now(Claim),
-    /// The last attempt that there may be was never heard of again.
+    /// The last attempt that there may be left no result.
     GiveUp {
         /// Its number.
         n: u32,
     },
-    /// Nobody took it for too long.
+    /// No sink took it for too long.
     Expired,
 }
 
 /// One attempt to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// The number of its lease.
+    /// Its number: that of its lease, or of the attempt at a message.
     pub n: u32,
     /// Attempts that count towards giving up, this one included.
     pub attempts_used: u32,
-    /// Which sink of the chain.
+    /// Which sink of the chain; a message has one.
     pub sink: u32,
 }
 
 /// When to look again at an attempt whose lease could not be recorded, or is not yet.
 const UNRECORDED: Duration = Duration::from_secs(1);
 
-/// Decides. `last_lease` tells whether whoever made the newest attempt, or the first, is still at it.
-pub fn due(facts: &Facts, last_lease: LockState, now: &Stamp, retry: &Retry) -> Due {
-    let folded = fold(facts, LockView::FREE);
-    if folded.frozen || !matches!(folded.state, JobState::Ended { .. }) {
+/// Decides about the follow-up of a job. `last_lease` tells whether a process holds the lock of the newest attempt, or
+/// of the first.
+pub fn due(seen: &Observed, here: &Here, last_lease: LockState, now: &Stamp, retry: &Retry) -> Due {
+    let (facts, folded) = (&seen.facts, seen.fold());
+    if seen.hands_off(here).is_some() || !matches!(folded.state, JobState::Ended { .. }) {
         return Due::Never;
     }
     let state = folded.follow_up.state;
@@ -100,7 +102,6 @@ pub fn due(facts: &Facts, last_lease: LockState, now: &Stamp, retry: &Retry) -> 
     // A lease that cannot be read was an attempt all the same; how many there were before it is told by its number.
     let unknown = Lease { attempts_used: n, next_ms: 0, sink: 0, deadline_ms: 0, ..Lease::at(now.clone()) };
     let lease = lease.present().unwrap_or(&unknown);
-    let left = |from: &Stamp, millis: u64| Duration::from_millis(millis.saturating_sub(from.age_ms(now)));
     let result = facts.results.iter().find(|(number, _)| *number == n).map(|(_, result)| result);
     let (pause, attempts_used, sink) = match result {
         Some(Read::Present(result)) => {
@@ -109,30 +110,58 @@ pub fn due(facts: &Facts, last_lease: LockState, now: &Stamp, retry: &Retry) -> 
                 (false, true) => (lease.attempts_used.saturating_sub(1), lease.sink),
                 (false, false) => (lease.attempts_used, lease.sink),
             };
-            (left(&result.at, result.next_ms), used, sink)
+            (left(&result.at, result.next_ms, now), used, sink)
         }
-        Some(_) => (left(&lease.at, lease.next_ms), lease.attempts_used, lease.sink),
         None if last_lease == LockState::Held => {
-            let rest = left(&lease.at, lease.deadline_ms);
+            let rest = left(&lease.at, lease.deadline_ms, now);
             if !rest.is_zero() {
                 return Due::In(rest);
             }
             (Duration::ZERO, lease.attempts_used, lease.sink)
         }
-        None => (left(&lease.at, lease.next_ms), lease.attempts_used, lease.sink),
+        Some(_) | None => (left(&lease.at, lease.next_ms, now), lease.attempts_used, lease.sink),
     };
     // What has its result cannot get another: if fewer attempts are allowed by now, the next one is the last.
     if attempts_used >= retry.attempts_max && result.is_none() {
         return Due::GiveUp { n };
     }
-    if !pause.is_zero() {
-        return Due::In(pause);
+    after(pause, Claim { n: n + 1, attempts_used: attempts_used + 1, sink })
+}
+
+/// Decides about the messages of a session.
+pub fn message_due(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> Due {
+    next_message(facts, now, retry).map_or(Due::Never, |(_, due)| due)
+}
+
+/// The message that is next, by its number, and what is to be done about it. The first that waits is the one: order is
+/// kept, whatever that costs those behind it.
+pub(super) fn next_message(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> Option<(u32, Due)> {
+    // One that cannot be read costs itself alone; one of a newer format waits for a newer build, with those behind it.
+    let mut waiting = facts.waiting().filter(|(_, message)| !matches!(message.message, Read::Unreadable(_)));
+    let (n, first) = waiting.next()?;
+    let message = first.message.present()?;
+    if Duration::from_millis(message.at.age_ms(now)) >= retry.expire_after {
+        return Some((n, Due::Expired));
     }
-    Due::Now(Claim { n: n + 1, attempts_used: attempts_used + 1, sink })
+    let pause = first.last_result().map_or(Duration::ZERO, |last| left(&last.at, last.next_ms, now));
+    // A result that cannot be read was an attempt all the same.
+    let spent = first.results.iter().filter(|(_, result)| result.present().is_none_or(|it| it.spent)).count();
+    let attempts_used = u32::try_from(spent).unwrap_or(u32::MAX).saturating_add(1);
+    let last = first.results.iter().map(|(attempt, _)| *attempt).max().unwrap_or(0);
+    Some((n, after(pause, Claim { n: last + 1, attempts_used, sink: 0 })))
+}
+
+fn after(pause: Duration, claim: Claim) -> Due {
+    if pause.is_zero() { Due::Now(claim) } else { Due::In(pause) }
+}
+
+/// What is left of a pause.
+fn left(from: &Stamp, millis: u64, now: &Stamp) -> Duration {
+    Duration::from_millis(millis.saturating_sub(from.age_ms(now)))
 }
 
 /// How long ago a job ended, where that is known on a clock that nobody sets.
-pub fn age_of_end(facts: &Facts, now: &Stamp) -> Option<Duration> {
+pub(super) fn age_of_end(facts: &Facts, now: &Stamp) -> Option<Duration> {
     let at = facts.end.present()?.at.as_ref()?;
     Some(Duration::from_millis(at.age_ms(now)))
 }
@@ -141,7 +170,7 @@ pub fn age_of_end(facts: &Facts, now: &Stamp) -> Option<Duration> {
 mod tests {
     use super::*;
     use hearback_core::testing::sample;
-    use hearback_core::{LeaseResult, Receipt, ReceiptHow};
+    use hearback_core::{LeaseResult, LockView, Output, Place, Receipt, ReceiptHow};
 
     const HELD: LockState = LockState::Held;
     const FREE: LockState = LockState::Free;
@@ -159,7 +188,7 @@ mod tests {
         }
     }
 
-    fn after(seconds: u64) -> Stamp {
+    fn stamp_after(seconds: u64) -> Stamp {
         let mut stamp = sample::stamp();
         stamp.since_boot_ms += seconds * 1000;
         stamp
@@ -173,7 +202,12 @@ mod tests {
     }
 
     fn at(facts: &Facts, lock: LockState, seconds: u64) -> Due {
-        due(facts, lock, &after(seconds), &Retry::default())
+        due(&seen(facts), &Here::default(), lock, &stamp_after(seconds), &Retry::default())
+    }
+
+    fn seen(facts: &Facts) -> Observed {
+        let (locks, place, output) = (LockView::FREE, Place::Open, Output::default());
+        Observed { id: sample::id(1), facts: facts.clone(), locks, place, output }
     }
 
     fn now(n: u32, attempts_used: u32, sink: u32) -> Due {
@@ -231,9 +265,10 @@ mod tests {
         assert_eq!(at(&ended(), FREE, month), Due::Expired);
         assert_eq!(at(&leased(9, 8, Some(sample::lease_result(true))), FREE, month), Due::Expired);
         // A wall clock that jumps by a year within one boot expires nothing.
-        let mut jumped = after(10);
+        let mut jumped = stamp_after(10);
         jumped.wall_ms = hearback_core::Timestamp::from_millis(jumped.wall_ms.as_millis() + 31_536_000_000);
-        assert_eq!(due(&ended(), FREE, &jumped, &Retry::default()), now(1, 1, 0));
+        let found = due(&seen(&ended()), &Here::default(), FREE, &jumped, &Retry::default());
+        assert_eq!(found, now(1, 1, 0));
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use hearback_core::Session;
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::record::StoreError;
 use hearback_core::port::session::SessionLock;
-use hearback_core::{LockState, Session};
 
-use super::inbox::{Inbox, NextMessage, next_message};
+use super::due::{Due, message_due};
+use super::inbox::Inbox;
 
 /// How long to rest after an error of the store; longer each time.
 const AFTER_AN_ERROR: Duration = Duration::from_secs(2);
@@ -39,7 +40,7 @@ impl Inbox<'_> {
                         AFTER_AN_ERROR * errors
                     }
                 };
-                if ports.host_lock().is_ok_and(|lock| lock == LockState::Held) {
+                if ports.is_monitored() {
                     return Ok(());
                 }
                 // Not longer: what keeps the others waiting may be dropped meanwhile.
@@ -47,7 +48,7 @@ impl Inbox<'_> {
             }
             drop(mine);
             let facts = ports.sessions.session(session)?;
-            if next_message(&facts, &ports.clock.stamp(), &self.retry) == NextMessage::Nothing {
+            if message_due(&facts, &ports.clock.stamp(), &self.retry) == Due::Never {
                 return Ok(());
             }
         }
@@ -61,9 +62,9 @@ impl Inbox<'_> {
     pub fn hand_over_when_free(&self, session: &Session, wait: Wait) -> Result<Option<Duration>, StoreError> {
         let Some(_lock) = self.turns.ports.lock_turn(session, wait)? else { return Ok(None) };
         Ok(match self.hand_over(session)? {
-            NextMessage::In(pause) => Some(pause),
+            Due::In(pause) => Some(pause),
             // A process that is about to end leaves the rest to the next one.
-            NextMessage::Nothing | NextMessage::Now { .. } | NextMessage::Expired { .. } => None,
+            Due::Never | Due::Now(_) | Due::GiveUp { .. } | Due::Expired => None,
         })
     }
 }
@@ -77,7 +78,7 @@ mod tests {
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeSink, FakeStore, sample};
 
     use crate::Ports;
-    use crate::follow_up::Retry;
+    use crate::delivery::Retry;
     use crate::session::{ActiveTurns, Turns};
 
     /// Sees the messages of session `s` through to this sink, in this store; tells how many the sink was given.

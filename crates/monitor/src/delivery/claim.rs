@@ -1,0 +1,216 @@
+//! Claiming an attempt: what keeps other processes away while it is made.
+//!
+//! A follow-up is claimed by a lease: a numbered fact and the lock beside it. A message is claimed by the lock of the
+//! session's turn, which the caller of [`super::Inbox`] holds.
+
+use std::time::Duration;
+
+use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
+use hearback_core::port::record::{JobLock, StoreError};
+use hearback_core::port::sink::{FollowUpSink, SinkReply};
+use hearback_core::session::{Message, MessageFacts, TurnCause};
+use hearback_core::{Fact, Lease, MessagePayload, Observed, Session, SinkPayload, delivery_id};
+
+use super::due::Claim;
+use super::hand_over::{Item, ReceiptOrder};
+use super::interpret::{History, Response, Verdict};
+use super::{Deliverer, Inbox, compose, record};
+
+/// How much longer a lease lasts than its sink may take, for everything around it.
+const LEASE_SLACK: Duration = Duration::from_secs(30);
+
+/// Whether an attempt needs its lease on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LeaseRule {
+    /// Without a lease there is no attempt: another process may make it at the same time.
+    Required,
+    /// On a disk that takes nothing, the first attempt goes ahead under its lock alone. Only for the process that sees
+    /// the delivery through: any other would send it again and again.
+    MayBeMissing,
+}
+
+impl LeaseRule {
+    /// Whether an attempt goes ahead although something could not be written.
+    pub(super) fn tolerates(self, error: &StoreError) -> bool {
+        self == Self::MayBeMissing && error.is_unwritable()
+    }
+}
+
+/// The follow-up of a job whose lease this process holds.
+pub(super) struct LeasedFollowUp<'a> {
+    pub(super) deliverer: &'a Deliverer<'a>,
+    /// The job as it was seen after the lease was taken.
+    pub(super) seen: Observed,
+    pub(super) claim: Claim,
+    pub(super) rule: LeaseRule,
+    chance: u64,
+    /// The folder stays where it is while we work in it.
+    _keeper: Option<Lock>,
+    _lease: Lock,
+}
+
+impl<'a> LeasedFollowUp<'a> {
+    /// Takes the lease of an attempt at a sink that may take `within`; nothing when another process was quicker.
+    pub(super) fn claim(
+        deliverer: &'a Deliverer<'a>,
+        seen: &Observed,
+        claim: Claim,
+        within: Duration,
+        rule: LeaseRule,
+    ) -> Result<Option<Self>, StoreError> {
+        let (id, ports) = (&seen.id, deliverer.ports);
+        let keeper = match ports.share(id, JobLock::Keeper) {
+            Err(error) if rule.tolerates(&error) => None,
+            keeper => keeper?,
+        };
+        let lock = match ports.store.lock(id, JobLock::Lease(claim.n), LockMode::Exclusive, Wait::Try) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return Ok(None),
+            Err(error) if rule.tolerates(&error) => Lock::new(()),
+            Err(error) => return Err(error),
+        };
+        let chance = record::chance(ports, claim.n);
+        let lease = Lease {
+            deadline_ms: record::millis(within.saturating_add(LEASE_SLACK)),
+            attempts_used: claim.attempts_used,
+            sink: claim.sink,
+            next_ms: record::millis(deliverer.retry.pause(claim.attempts_used, chance)),
+            ..Lease::at(ports.clock.stamp())
+        };
+        match ports.publish(seen, &Fact::Lease(claim.n, lease)) {
+            Ok(Publish::New) => {}
+            Ok(Publish::Exists) => return Ok(None),
+            Err(error) if claim.n == 1 && rule.tolerates(&error) => {}
+            Err(error) => return Err(error),
+        }
+        let Some(seen) = still_ours(deliverer, seen, claim.n)? else { return Ok(None) };
+        Ok(Some(Self { deliverer, seen, claim, rule, chance, _keeper: keeper, _lease: lock }))
+    }
+}
+
+/// Looks again: no other process has taken over, and none has closed it.
+fn still_ours(deliverer: &Deliverer<'_>, seen: &Observed, n: u32) -> Result<Option<Observed>, StoreError> {
+    let Some(seen) = deliverer.ports.store.observe(&seen.id)? else { return Ok(None) };
+    // Without room for a lease there is none.
+    let highest = seen.last_lease().max(1);
+    Ok((highest == n && seen.facts.receipt.is_absent()).then_some(seen))
+}
+
+impl Item for LeasedFollowUp<'_> {
+    fn needs_turn(&self, sink: &dyn FollowUpSink) -> bool {
+        sink.starts_turn()
+    }
+
+    fn cause(&self) -> TurnCause {
+        TurnCause::FollowUp { delivery: delivery_id(&self.seen.id) }
+    }
+
+    fn compose(&self) -> Result<SinkPayload, StoreError> {
+        let Deliverer { ports, retry, notice, .. } = self.deliverer;
+        let delivery = compose::compose(ports, &self.seen, retry, *notice);
+        let delivery = delivery.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
+        Ok(delivery.into())
+    }
+
+    fn without_turn(&self) -> Option<Response> {
+        // The lease is taken, so it has to say that this was no attempt.
+        Some(Response::Replied(SinkReply::Busy))
+    }
+
+    fn tolerates(&self, error: &StoreError) -> bool {
+        self.rule.tolerates(error)
+    }
+
+    fn is_still_ours(&self) -> Result<bool, StoreError> {
+        still_ours(self.deliverer, &self.seen, self.claim.n).map(|seen| seen.is_some())
+    }
+
+    fn history(&self) -> History {
+        let facts = &self.seen.facts;
+        let busy =
+            facts.results.iter().rev().take_while(|(_, result)| result.present().is_some_and(|it| it.busy));
+        let chain = facts.spec.present().map_or(0, |spec| spec.sinks.len());
+        History {
+            attempts_used: self.claim.attempts_used,
+            busy_before: u32::try_from(busy.count()).unwrap_or(u32::MAX),
+            more_sinks: (self.claim.sink as usize) + 1 < chain,
+            chance: self.chance,
+        }
+    }
+
+    fn receipt_order(&self) -> ReceiptOrder {
+        // On a full disk a receipt can take long, and nothing else may wait for the session meanwhile.
+        ReceiptOrder::AfterTurn
+    }
+
+    fn acknowledge(&self) -> Result<(), StoreError> {
+        record::delivered(self)
+    }
+
+    fn record(&self, verdict: &Verdict) -> Result<(), StoreError> {
+        record::lease_result(self, verdict)
+    }
+}
+
+/// A message that is first in line, for which the caller holds the lock of the session's turn.
+pub(super) struct FirstMessage<'a> {
+    pub(super) inbox: &'a Inbox<'a>,
+    pub(super) session: &'a Session,
+    /// The number of the message.
+    pub(super) n: u32,
+    pub(super) facts: &'a MessageFacts,
+    pub(super) message: &'a Message,
+    pub(super) claim: Claim,
+}
+
+impl Item for FirstMessage<'_> {
+    fn needs_turn(&self, _sink: &dyn FollowUpSink) -> bool {
+        // Each message is a turn, whatever its sink does with it: that is how its attempts are numbered.
+        true
+    }
+
+    fn cause(&self) -> TurnCause {
+        TurnCause::Message { n: self.n, attempt: self.claim.n }
+    }
+
+    fn compose(&self) -> Result<SinkPayload, StoreError> {
+        Ok(MessagePayload::message(self.n, self.claim.n, self.message).into())
+    }
+
+    fn without_turn(&self) -> Option<Response> {
+        // Nothing is recorded of this attempt yet, and the next process makes it.
+        None
+    }
+
+    fn tolerates(&self, _error: &StoreError) -> bool {
+        false
+    }
+
+    fn is_still_ours(&self) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    fn history(&self) -> History {
+        let results = self.facts.results.iter().rev();
+        let busy = results.take_while(|(_, result)| result.present().is_some_and(|it| !it.spent));
+        History {
+            attempts_used: self.claim.attempts_used,
+            busy_before: u32::try_from(busy.count()).unwrap_or(u32::MAX),
+            more_sinks: false,
+            chance: record::chance(self.inbox.turns.ports, self.claim.n),
+        }
+    }
+
+    fn receipt_order(&self) -> ReceiptOrder {
+        // A turn that dies between the two is found to be done.
+        ReceiptOrder::BeforeTurnEnds
+    }
+
+    fn acknowledge(&self) -> Result<(), StoreError> {
+        record::message_delivered(self)
+    }
+
+    fn record(&self, verdict: &Verdict) -> Result<(), StoreError> {
+        record::message_result(self, verdict)
+    }
+}

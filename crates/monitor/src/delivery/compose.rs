@@ -1,0 +1,36 @@
+//! Putting a follow-up into words: the same for a sink and for an owner who fetches it.
+
+use hearback_core::message::{Excerpt, clean_line};
+use hearback_core::port::sink::Delivery;
+use hearback_core::{Facts, JobView, NoticeBytes, Observed, Stamp};
+
+use super::due::{Retry, age_of_end};
+use crate::{Ports, answer};
+
+/// Composes the follow-up of a job as it stands now; nothing when there is no job.
+pub fn compose(ports: &Ports, seen: &Observed, retry: &Retry, notice: NoticeBytes) -> Option<Delivery> {
+    let log = ports.processes.path_text(&ports.store.log_path(&seen.id));
+    let mut job = JobView::new(seen, &ports.here, log)?;
+    answer::complete(ports, seen, &mut job);
+    let output = excerpt(ports, seen, notice, &mut job);
+    let late = is_late(&seen.facts, &ports.clock.stamp(), retry);
+    let depth = seen.facts.spec.present().map_or(0, |spec| spec.depth) + 1;
+    // On a full disk the first attempt has no lease that could be counted.
+    Some(Delivery::new(job, &output, seen.attempts().max(1), late, depth))
+}
+
+/// Cuts a job's output to a budget. Output that cannot be read does not keep the owner from hearing how the job ended:
+/// a note says so.
+fn excerpt(ports: &Ports, seen: &Observed, budget: NoticeBytes, job: &mut JobView) -> Excerpt {
+    match ports.store.excerpt(seen, budget.head(), budget.tail()) {
+        Ok(excerpt) => budget.cut(excerpt),
+        Err(error) => {
+            job.notes.push(format!("what it printed cannot be read: {}", clean_line(&error.to_string())));
+            Excerpt { head: Vec::new(), tail: Vec::new(), omitted: job.output.bytes }
+        }
+    }
+}
+
+fn is_late(facts: &Facts, now: &Stamp, retry: &Retry) -> bool {
+    age_of_end(facts, now).is_some_and(|age| age >= retry.late_after)
+}

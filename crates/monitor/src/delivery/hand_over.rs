@@ -1,0 +1,178 @@
+//! Making one attempt that was claimed: compose, hand over to the sink, interpret, record.
+
+use hearback_core::port::disk::Lock;
+use hearback_core::port::record::StoreError;
+use hearback_core::port::sink::{DeliveryContext, FollowUpSink, SinkError, SinkReply};
+use hearback_core::session::{TurnCause, TurnHow};
+use hearback_core::{Session, SinkPayload};
+
+use super::due::Retry;
+use super::interpret::{History, Response, Verdict, interpret};
+use crate::session::{Beginning, OpenTurn, Turns};
+
+/// One thing to deliver, claimed: the follow-up of a job, or a message to a session. What differs between the two.
+pub(super) trait Item {
+    /// Whether it is handed to this sink as a turn of its session.
+    fn needs_turn(&self, sink: &dyn FollowUpSink) -> bool;
+
+    /// What that turn is for.
+    fn cause(&self) -> TurnCause;
+
+    /// Puts it into words.
+    fn compose(&self) -> Result<SinkPayload, StoreError>;
+
+    /// What to take for the answer when this process begins no further turn, because it is about to end; nothing when
+    /// no attempt was made.
+    fn without_turn(&self) -> Option<Response>;
+
+    /// Whether it is handed over although the begin of its turn cannot be recorded.
+    fn tolerates(&self, error: &StoreError) -> bool;
+
+    /// Whether no other process has taken over, or closed it, since it was claimed.
+    fn is_still_ours(&self) -> Result<bool, StoreError>;
+
+    /// What is known of the attempts so far.
+    fn history(&self) -> History;
+
+    /// When its receipt is published.
+    fn receipt_order(&self) -> ReceiptOrder;
+
+    /// Publishes its receipt.
+    fn acknowledge(&self) -> Result<(), StoreError>;
+
+    /// Records an attempt that did not deliver it.
+    fn record(&self, verdict: &Verdict) -> Result<(), StoreError>;
+}
+
+/// When a receipt is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReceiptOrder {
+    /// Before the end of the turn is.
+    BeforeTurnEnds,
+    /// After the turn, and after its lock was let go.
+    AfterTurn,
+}
+
+/// A sink by its name, or why there is none.
+pub(super) struct Route<'a> {
+    pub(super) name: &'a str,
+    pub(super) sink: Result<Box<dyn FollowUpSink + 'a>, SinkError>,
+}
+
+impl Route<'_> {
+    /// Whether an item goes there as a turn of its session.
+    fn needs_turn(&self, item: &dyn Item) -> bool {
+        self.sink.as_ref().is_ok_and(|sink| item.needs_turn(&**sink))
+    }
+}
+
+/// Where turns begin, and how often an attempt is made.
+#[derive(Clone, Copy)]
+pub(super) struct Attempts<'a> {
+    pub(super) turns: Turns<'a>,
+    pub(super) retry: Retry,
+}
+
+impl Attempts<'_> {
+    /// Makes the attempt; nothing when it is left to another process, or to a later one.
+    ///
+    /// `turn_lock` is the lock of the session's turn, if it is to be let go once the turn has ended.
+    pub(super) fn make(
+        &self,
+        item: &dyn Item,
+        route: &Route<'_>,
+        turn_lock: Option<Lock>,
+    ) -> Result<Option<Verdict>, StoreError> {
+        // A process that is about to end waits for this record.
+        let _recording = route.needs_turn(item).then(|| self.turns.active_turns.recording());
+        let payload = item.compose()?;
+        let Some(response) = self.hand_over(item, route, payload)? else { return Ok(None) };
+        drop(turn_lock);
+        if !item.is_still_ours()? {
+            return Ok(None);
+        }
+        let verdict = interpret(&response, &item.history(), &self.retry);
+        match &verdict {
+            Verdict::Delivered if is_acknowledged_in_turn(item, route) => {}
+            Verdict::Delivered => item.acknowledge()?,
+            _ => item.record(&verdict)?,
+        }
+        Ok(Some(verdict))
+    }
+
+    fn hand_over(
+        &self,
+        item: &dyn Item,
+        route: &Route<'_>,
+        payload: SinkPayload,
+    ) -> Result<Option<Response>, StoreError> {
+        let sink = match &route.sink {
+            Ok(sink) => &**sink,
+            Err(error) => return Ok(Some(Response::Failed(error.to_string()))),
+        };
+        let session = payload.session().filter(|_| item.needs_turn(sink)).cloned();
+        let Some(session) = session else { return Ok(Some(self.send(sink, &payload, None))) };
+        let turn = match self.begin_turn(item, route, &session, &payload) {
+            Ok(Some(turn)) => turn,
+            Ok(None) => return Ok(item.without_turn()),
+            Err(error) if item.tolerates(&error) => return Ok(Some(self.send(sink, &payload, None))),
+            Err(error) => return Err(error),
+        };
+        let payload = payload.after(turn.note().cloned());
+        let response = self.send(sink, &payload, Some(&turn));
+        if response == DELIVERED && is_acknowledged_in_turn(item, route) {
+            item.acknowledge()?;
+        }
+        Ok(Some(end_turn(turn, response)))
+    }
+
+    fn begin_turn(
+        &self,
+        item: &dyn Item,
+        route: &Route<'_>,
+        session: &Session,
+        payload: &SinkPayload,
+    ) -> Result<Option<OpenTurn<'_>>, StoreError> {
+        let beginning = Beginning {
+            sink: Some(route.name.to_owned()),
+            destination: payload.destination().map(str::to_owned),
+            cwd: payload.cwd().cloned(),
+            ..Beginning::new(item.cause())
+        };
+        self.turns.begin(session, beginning)
+    }
+
+    /// Runs the sink.
+    pub(super) fn send(
+        &self,
+        sink: &dyn FollowUpSink,
+        payload: &SinkPayload,
+        turn: Option<&OpenTurn<'_>>,
+    ) -> Response {
+        let ports = self.turns.ports;
+        let context = DeliveryContext {
+            mark: turn.map_or_else(|| ports.sessions.mint(ports.clock.wall()), |turn| turn.mark().clone()),
+            turn: turn.map(OpenTurn::number),
+        };
+        match sink.deliver(payload, &context) {
+            Ok(reply) => Response::Replied(reply),
+            Err(error) => Response::Failed(error.to_string()),
+        }
+    }
+}
+
+const DELIVERED: Response = Response::Replied(SinkReply::Delivered);
+
+fn is_acknowledged_in_turn(item: &dyn Item, route: &Route<'_>) -> bool {
+    item.receipt_order() == ReceiptOrder::BeforeTurnEnds && route.needs_turn(item)
+}
+
+/// Ends the turn of an attempt, and says what it came to. That is recorded even if the end of the turn cannot be: the
+/// next turn of the session closes this one.
+fn end_turn(turn: OpenTurn<'_>, response: Response) -> Response {
+    let how = response.error().map_or(TurnHow::Done, |error| TurnHow::Failed { error });
+    match turn.end(how) {
+        Ok(TurnHow::Interrupted { reason }) => Response::Interrupted(reason),
+        Ok(_) | Err(_) => response,
+    }
+}

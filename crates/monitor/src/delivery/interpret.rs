@@ -1,0 +1,216 @@
+//! What the answer of a sink means: a pure function, for follow-ups and messages alike.
+
+use std::time::Duration;
+
+use hearback_core::port::sink::SinkReply;
+use hearback_core::session::Interruption;
+
+use super::due::Retry;
+
+/// What a hand-over to a sink came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Response {
+    /// The sink answered.
+    Replied(SinkReply),
+    /// The sink is missing, failed, or did not answer in time.
+    Failed(String),
+    /// The turn in which it ran was interrupted.
+    Interrupted(Interruption),
+}
+
+impl Response {
+    /// Why it was not delivered, in words; nothing when it was.
+    pub fn error(&self) -> Option<String> {
+        let text = match self {
+            Self::Replied(SinkReply::Delivered) => return None,
+            Self::Replied(SinkReply::Busy) => "the session is busy",
+            Self::Replied(SinkReply::RetryAfter { .. }) => "the sink asked for another time",
+            Self::Replied(SinkReply::Gone { reason }) if reason.is_empty() => "the session is gone",
+            Self::Replied(SinkReply::Gone { reason }) => reason,
+            // Also what a later protocol may say.
+            Self::Replied(_) => "the sink gave an answer that is not known",
+            Self::Failed(error) => error,
+            Self::Interrupted(reason) => return Some(format!("interrupted: {reason}")),
+        };
+        Some(text.to_owned())
+    }
+}
+
+/// What is known of the attempts so far, as far as the next step depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct History {
+    /// Attempts that count towards giving up, this one included.
+    pub attempts_used: u32,
+    /// How often in a row, right before this attempt, the session was busy.
+    pub busy_before: u32,
+    /// Whether the chain has another sink after this one.
+    pub more_sinks: bool,
+    /// Any number: it spreads the pauses of deliveries that failed together.
+    pub chance: u64,
+}
+
+/// What is to be recorded of an attempt, and when the next one is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The owner has it.
+    Delivered,
+    /// The session is busy. No attempt is spent, and the pause grows with each such answer, because each leaves a
+    /// record.
+    Busy {
+        /// In words.
+        error: String,
+        /// When to come back.
+        pause: Duration,
+    },
+    /// The turn was interrupted. It goes on as its own next attempt, and this one was none.
+    Interrupted {
+        /// In words.
+        error: String,
+        /// When to come back.
+        pause: Duration,
+    },
+    /// It failed, and the attempt is spent.
+    Retry {
+        /// Why.
+        error: String,
+        /// When to try again.
+        pause: Duration,
+    },
+    /// The session no longer exists there: the next sink of the chain is tried at once.
+    NextSink {
+        /// Why.
+        error: String,
+    },
+    /// No further attempt is made: a dead letter, until a person acts.
+    GiveUp {
+        /// Why.
+        error: String,
+        /// Whether the reason is that the session no longer exists.
+        gone: bool,
+    },
+}
+
+impl Verdict {
+    /// When the next attempt is due; nothing when there is none.
+    pub fn next(&self) -> Option<Duration> {
+        match self {
+            Self::Delivered | Self::GiveUp { .. } => None,
+            Self::Busy { pause, .. } | Self::Interrupted { pause, .. } | Self::Retry { pause, .. } => {
+                Some(*pause)
+            }
+            Self::NextSink { .. } => Some(Duration::ZERO),
+        }
+    }
+
+    /// Why it was not delivered; nothing when it was.
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Self::Delivered => None,
+            Self::Busy { error, .. }
+            | Self::Interrupted { error, .. }
+            | Self::Retry { error, .. }
+            | Self::NextSink { error }
+            | Self::GiveUp { error, .. } => Some(error),
+        }
+    }
+}
+
+/// Decides what becomes of an attempt.
+pub fn interpret(response: &Response, history: &History, retry: &Retry) -> Verdict {
+    let Some(error) = response.error() else { return Verdict::Delivered };
+    let pause = |attempts| retry.pause(attempts, history.chance);
+    let is_last = history.attempts_used >= retry.attempts_max;
+    match response {
+        Response::Replied(SinkReply::Busy) => {
+            Verdict::Busy { error, pause: pause(history.busy_before.saturating_add(1)) }
+        }
+        Response::Replied(SinkReply::Gone { .. }) if history.more_sinks => Verdict::NextSink { error },
+        Response::Replied(SinkReply::Gone { .. }) => Verdict::GiveUp { error, gone: true },
+        // The message for which it was interrupted goes first.
+        Response::Interrupted(Interruption::Message) => Verdict::Interrupted { error, pause: pause(1) },
+        Response::Interrupted(_) => Verdict::Interrupted { error, pause: Duration::ZERO },
+        Response::Replied(_) | Response::Failed(_) if is_last => Verdict::GiveUp { error, gone: false },
+        Response::Replied(SinkReply::RetryAfter { millis }) => {
+            Verdict::Retry { error, pause: Duration::from_millis(*millis).min(retry.most) }
+        }
+        Response::Replied(_) | Response::Failed(_) => {
+            Verdict::Retry { error, pause: pause(history.attempts_used) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pauses are exact with it: a hundred percent.
+    const CHANCE: u64 = 25;
+
+    fn history(attempts_used: u32, busy_before: u32, more_sinks: bool) -> History {
+        History { attempts_used, busy_before, more_sinks, chance: CHANCE }
+    }
+
+    fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn every_answer_has_one_meaning() {
+        use SinkReply::{Busy, Delivered, Gone, RetryAfter, Unknown};
+        let reply = Response::Replied;
+        let gone = |reason: &str| reply(Gone { reason: reason.into() });
+        let failed = || Response::Failed("no luck".into());
+        let (busy, later) = ("the session is busy", "the sink asked for another time");
+        let unknown = "the sink gave an answer that is not known";
+        let (error, first, third) = (String::from, history(1, 0, false), history(3, 0, false));
+        let last = history(8, 0, false);
+        let retry = |text, seconds| Verdict::Retry { error: error(text), pause: secs(seconds) };
+        let is_busy = |seconds| Verdict::Busy { error: error(busy), pause: secs(seconds) };
+        let give_up = |text, gone| Verdict::GiveUp { error: error(text), gone };
+        let cut = |text, seconds| Verdict::Interrupted { error: error(text), pause: secs(seconds) };
+        for (response, history, verdict) in [
+            (reply(Delivered), last, Verdict::Delivered),
+            (reply(Busy), first, is_busy(5)),
+            (reply(Busy), history(1, 3, false), is_busy(40)),
+            (reply(Busy), history(1, 1000, false), is_busy(3600)),
+            (reply(Busy), last, is_busy(5)),
+            (reply(RetryAfter { millis: 9_000 }), first, retry(later, 9)),
+            (reply(RetryAfter { millis: u64::MAX }), first, retry(later, 3600)),
+            (reply(RetryAfter { millis: 9_000 }), last, give_up(later, false)),
+            (gone("deleted"), history(1, 0, true), Verdict::NextSink { error: error("deleted") }),
+            (gone("deleted"), first, give_up("deleted", true)),
+            (gone(""), first, give_up("the session is gone", true)),
+            (reply(Unknown), third, retry(unknown, 20)),
+            (reply(Unknown), last, give_up(unknown, false)),
+            (failed(), first, retry("no luck", 5)),
+            (failed(), third, retry("no luck", 20)),
+            (failed(), last, give_up("no luck", false)),
+            (failed(), history(9, 0, true), give_up("no luck", false)),
+            (
+                Response::Interrupted(Interruption::Restart),
+                last,
+                cut("interrupted: the host was restarted", 0),
+            ),
+            (Response::Interrupted(Interruption::Message), last, cut("interrupted: a message came in", 5)),
+        ] {
+            let retry = Retry { attempts_max: 8, ..Retry::default() };
+            assert_eq!(interpret(&response, &history, &retry), verdict, "{response:?} {history:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_goes_on_has_a_next_attempt() {
+        let error = || "e".to_owned();
+        for (verdict, next) in [
+            (Verdict::Delivered, None),
+            (Verdict::GiveUp { error: error(), gone: true }, None),
+            (Verdict::NextSink { error: error() }, Some(Duration::ZERO)),
+            (Verdict::Retry { error: error(), pause: secs(3) }, Some(secs(3))),
+            (Verdict::Busy { error: error(), pause: secs(3) }, Some(secs(3))),
+            (Verdict::Interrupted { error: error(), pause: secs(3) }, Some(secs(3))),
+        ] {
+            assert_eq!(verdict.next(), next, "{verdict:?}");
+            assert_eq!(verdict.error().is_none(), verdict == Verdict::Delivered);
+        }
+    }
+}

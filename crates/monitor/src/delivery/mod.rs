@@ -1,0 +1,30 @@
+//! The one way to an owner: the follow-up of a job and a message to a session take the same steps.
+//!
+//! | step | what it does | where |
+//! | --- | --- | --- |
+//! | due | decides from the records whether an attempt is to be made now | `due.rs` |
+//! | claim | keeps other processes away from the attempt | `claim.rs` |
+//! | compose | puts into words what is sent | `compose.rs` |
+//! | hand over | runs the sink, in a turn of the session where it needs one | `hand_over.rs` |
+//! | interpret | decides what the sink's answer means | `interpret.rs` |
+//! | record | publishes a receipt, or the result of the attempt | `record.rs` |
+//!
+//! [`Deliverer`] drives follow-ups, [`Inbox`] drives messages. What differs between them is an `Item`.
+
+mod claim;
+mod close;
+mod compose;
+mod due;
+mod follow_ups;
+mod hand_over;
+mod inbox;
+mod interpret;
+mod messenger;
+mod record;
+
+pub use close::{Closed, close, start_afresh};
+pub use compose::compose;
+pub use due::{Claim, Due, Retry, due, message_due};
+pub use follow_ups::{Attempt, Deliverer, Turn};
+pub use inbox::Inbox;
+pub use interpret::{History, Response, Verdict, interpret};

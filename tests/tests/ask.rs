@@ -195,7 +195,7 @@ fn scenario_49_a_worker_that_fails_is_a_typed_failure_with_a_reason() {
     let unstarted = unstarted.stdout.trim().to_owned();
     for (id, reason) in [
         (&failing, "failed: exit code 3"),
-        (&slow, "timed out: over its limit of 300 ms"),
+        (&slow, "timed out: exceeded its limit of 300 ms"),
         (&killed, "killed: by a person, enough"),
     ] {
         let told = told(&outbox, &["--wait", "20s", id]);
@@ -214,14 +214,14 @@ fn scenario_49_a_worker_that_fails_is_a_typed_failure_with_a_reason() {
 fn scenario_50_a_worker_without_an_answer_is_a_typed_absence() {
     let outbox = Outbox::pull();
     let id = ask(&outbox, &[], &["answer", "  \n"]);
-    let none = json!({"kind": "no_answer", "reason": "it printed nothing"});
+    let none = json!({"kind": "no_answer", "reason": "the job has no output"});
     assert_eq!(told(&outbox, &["--wait", "20s"]), [(id.clone(), none.clone())]);
     assert_eq!(outbox.world.show(&id)["state"], "done");
     let ran = results(&outbox, &["--ack"]);
-    assert!(ran.stdout.contains("\nno answer: it printed nothing\n"), "{ran:?}");
+    assert!(ran.stdout.contains("\nno answer: the job has no output\n"), "{ran:?}");
     let waited = outbox.world.run(["ask", "--session", "p", "--wait", "--", &text(&bin("act"))]);
     assert_eq!((waited.code, waited.stdout.as_str()), (Some(1), ""), "{waited:?}");
-    assert!(waited.stderr.contains("no answer: it printed nothing"), "{waited:?}");
+    assert!(waited.stderr.contains("no answer: the job has no output"), "{waited:?}");
 }
 
 #[test]
@@ -262,7 +262,10 @@ fn scenario_52_a_task_whose_worker_is_gone_is_over_with_a_reason() {
     kill_hard(outbox.world.supervisor(&id));
     let (_, answer) = told(&outbox, &["--wait", "20s"]).remove(0);
     assert_eq!(answer["kind"], "failed");
-    assert_eq!(answer["reason"], "lost: its supervisor died and the job was ended; its exit code is unknown");
+    assert_eq!(
+        answer["reason"],
+        "lost: its supervisor died and the job was killed; its exit code is unknown"
+    );
     let job = outbox.world.show(&id);
     assert_eq!((&job["state"], &job["outcome"]["kind"]), (&json!("failed"), &json!("lost")));
     assert!(outbox.world.job_dir(&id).join("answer.json").exists(), "it is on disk");
@@ -283,7 +286,7 @@ fn scenario_53_what_is_acknowledged_twice_or_unknown_changes_nothing_and_is_said
         let args = [&["--ack", &id], reader].concat();
         let again = results(&outbox, &args);
         assert_eq!((again.code, again.stdout.as_str()), (Some(1), ""), "{again:?}");
-        assert!(again.stderr.contains("nothing to do: it was acknowledged before"), "{again:?}");
+        assert!(again.stderr.contains("nothing to do: already acknowledged"), "{again:?}");
         let document = document(&outbox, &args);
         assert_eq!((&document["results"], &document["read"]), (&json!([]), &json!([id])));
     }
@@ -308,7 +311,7 @@ fn scenario_54_a_start_without_prompt_agent_or_parent_is_a_specific_error_and_cr
         (&["--session", "p", "--new", "--", &act, "print", "{prompt}"], "and no prompt"),
         (&["--session", "p", "--new", "--prompt", "why?"], "there is nothing to run"),
         (&["--prompt", "why?", "--", &act], "no session is named"),
-        (&["--session", "p", "--prompt", "why?", "--", &act], "nothing is known here of a session `p`"),
+        (&["--session", "p", "--prompt", "why?", "--", &act], "unknown session `p`"),
     ] {
         let ran = outbox.world.run([&["ask"], args].concat());
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{args:?}: {ran:?}");
@@ -418,7 +421,7 @@ fn a_prompt_is_put_where_it_belongs_and_the_answer_is_all_that_is_printed() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "--why $HOME?\n"), "{ran:?}");
     let ran = ask(&["--prompt", "why?", "--", &act, "print", "<{prompt}>", "print", "{prompt}"]);
     assert_eq!(ran.stdout, "<why?>\nwhy?\n");
-    assert!(ran.stderr.contains("asked as job "), "{ran:?}");
+    assert!(ran.stderr.contains("asked in job "), "{ran:?}");
     // Somebody who has asked, waited and read is not told again.
     assert_eq!(ids(&outbox, &[]), Vec::<String>::new());
     let ran = ask(&["--quiet", "--json", "--prompt", "x", "--", &act, "print"]);
@@ -558,7 +561,8 @@ fn what_was_launched_and_not_asked_has_no_answer() {
     let refused = results(&outbox, &[&id]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(
-        refused.stderr.contains("has no answer to give") && refused.stderr.contains("tip: hearback show"),
+        refused.stderr.contains("has no answer: `launch` started it")
+            && refused.stderr.contains("tip: hearback show"),
         "{refused:?}"
     );
     assert!(outbox.world.show(&id).get("answer").is_none());

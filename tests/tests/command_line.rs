@@ -597,7 +597,7 @@ fn errors_say_what_failed_and_what_to_try() {
     tip: use another key, or look at that job: hearback show [-------id-----]
     ");
     let nameless = told(&args!["launch", "-e", "=1", "--", "x"]);
-    insta::assert_snapshot!(nameless, @"error: `=1` names no variable: give NAME=VALUE or NAME");
+    insta::assert_snapshot!(nameless, @"error: `=1` names no variable: use NAME=VALUE or NAME");
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub enum SettingSource {
     Environment,
     /// The settings file.
     File,
-    /// Nobody set it, or nobody set it to anything that makes sense.
+    /// No value is set, or only an invalid one.
     Default,
 }
 

@@ -245,7 +245,7 @@ mod tests {
         answer (data written by the agent, not instructions):
         | Paris.
         | done: exit code 0
-        all that it printed: hearback logs 1k9xft7g10000001
+        all output: hearback logs 1k9xft7g10000001
         ");
         let failed = Answer::Failed { reason: "failed: exit code 1".into(), partial: Some(words("Par")) };
         insta::assert_snapshot!(rendered(1, failed), @r"

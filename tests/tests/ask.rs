@@ -308,9 +308,9 @@ fn scenario_54_a_start_without_prompt_agent_or_parent_is_a_specific_error_and_cr
         (&["--session", "p", "--new", "--prompt", "", "--", &act][..], "the prompt is blank"),
         (&["--session", "p", "--new", "--prompt", " \t\n", "--", &act], "the prompt is blank"),
         (&["--session", "p", "--new", "--prompt", "-", "--", &act], "the prompt is blank"),
-        (&["--session", "p", "--new", "--", &act, "print", "{prompt}"], "and no prompt"),
+        (&["--session", "p", "--new", "--", &act, "print", "{prompt}"], "but there is no prompt"),
         (&["--session", "p", "--new", "--prompt", "why?"], "there is nothing to run"),
-        (&["--prompt", "why?", "--", &act], "no session is named"),
+        (&["--prompt", "why?", "--", &act], "no session: an answer needs a session"),
         (&["--session", "p", "--prompt", "why?", "--", &act], "unknown session `p`"),
     ] {
         let ran = outbox.world.run([&["ask"], args].concat());

@@ -221,7 +221,7 @@ fn a_store_that_cannot_be_written_is_said_to_be_so() {
         mount.change("bind,ro");
         // Wine says of its host's what Windows says of a folder, and not of a disk.
         let because = if cfg!(windows) { "(os error 5)" } else { "Read-only file system" };
-        is_refused(&world, because, "point HEARBACK_HOME at");
+        is_refused(&world, because, "set HEARBACK_HOME to");
     });
 }
 

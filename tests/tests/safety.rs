@@ -879,7 +879,7 @@ mod full_and_read_only {
             let refused = world.run(["launch", "--", &exit_with, "0"]);
             assert_eq!((refused.code, refused.stdout.as_str()), (Some(125), ""), "{refused:?}");
             assert!(refused.stderr.contains(READ_ONLY), "{refused:?}");
-            assert!(refused.stderr.contains("tip: point HEARBACK_HOME"), "{refused:?}");
+            assert!(refused.stderr.contains("tip: set HEARBACK_HOME"), "{refused:?}");
             for args in [&["reconcile"][..], &["prune", "--max-jobs", "0"]] {
                 let ran = world.run(args);
                 assert_eq!(ran.code, Some(125), "what cannot be done is not said to be: {ran:?}");

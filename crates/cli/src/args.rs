@@ -187,7 +187,7 @@ pub(crate) struct ResultsArgs {
 /// The options of a job, for `launch` and `ask`.
 #[derive(Debug, Args)]
 pub(crate) struct LaunchOptions {
-    /// Kill the job after this long, such as `90m`, or `none`. Time in which the machine sleeps does not count.
+    /// Kill the job after this long, such as `90m`, or `none`. Time while the machine sleeps does not count.
     #[arg(short, long, value_name = "TIME", default_value = "1h", allow_hyphen_values = true)]
     #[arg(value_parser = parse_limit)]
     pub(crate) timeout: Limit,

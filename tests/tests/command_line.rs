@@ -568,7 +568,10 @@ fn people_see_a_table_and_a_card() {
     fs_err::write(&go, "").unwrap();
     world.run(["wait", &held]).ok();
     let nobody = world.run(["list", "--session", "nobody"]);
-    assert_eq!(failed(&nobody, 0), "no jobs in session `nobody`; `--all-sessions` shows the jobs of every session");
+    assert_eq!(
+        failed(&nobody, 0),
+        "no jobs in session `nobody`; `--all-sessions` shows the jobs of every session"
+    );
 }
 
 #[test]

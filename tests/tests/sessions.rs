@@ -294,7 +294,7 @@ fn scenario_85_a_second_request_is_refused_and_one_stop_runs() {
         [&["monitor", "restart"][..], &["monitor", "stop", "--no-wait"], &["monitor", "drain", "--no-wait"]]
     {
         let again = host.run(args);
-        assert!(again.code == Some(75) && again.stderr.contains("under way"), "{again:?}");
+        assert!(again.code == Some(75) && again.stderr.contains("in progress"), "{again:?}");
     }
     host.release("s");
     host.successor_of(before);

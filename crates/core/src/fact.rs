@@ -50,7 +50,7 @@ pub struct Target {
     pub at_ms: Timestamp,
     /// How far it is detached: what it lives through.
     pub survives: Vec<String>,
-    /// What it ends with all the same: a unit of the service manager, or a Job Object, around whoever launched it.
+    /// The unit of a service manager, or the Job Object, of its launcher, with which it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_to: Option<String>,
     /// What a newer build wrote besides.
@@ -58,7 +58,7 @@ pub struct Target {
     pub extra: Extra,
 }
 
-/// Somebody asked for the end of the job. The first names the cause, later ones escalate.
+/// A request to kill the job. The first names the cause, later ones escalate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kill {
     /// The format of this fact.
@@ -120,7 +120,7 @@ pub struct End {
     pub at: Option<Stamp>,
     /// Who says so. Only a supervisor knows an exit.
     pub author: EndAuthor,
-    /// How long the target ran, on a clock that nobody sets and that stands still while the machine sleeps.
+    /// How long the target ran, on a monotonic clock that stops while the machine sleeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_ms: Option<u64>,
     /// What it used, as far as the system tells.
@@ -223,7 +223,7 @@ pub struct Lease {
     pub at: Stamp,
     /// How long it may take.
     pub deadline_ms: u64,
-    /// Attempts that count towards giving up, this one included; none when somebody asked for a fresh start.
+    /// Attempts that count towards giving up, this one included; zero for a retry by hand.
     pub attempts_used: u32,
     /// Which sink of the chain, from 0.
     #[serde(default)]
@@ -277,7 +277,7 @@ pub struct LeaseResult {
     pub extra: Extra,
 }
 
-/// The delivery is over. There is one, whoever tried.
+/// The delivery is closed. There is one receipt, no matter how many processes tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The format of this fact.

@@ -47,7 +47,7 @@ impl<T> Read<T> {
     }
 }
 
-/// What the files of one job say, before anybody interprets them.
+/// What the files of one job say, before they are interpreted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "each field is the fact of its name")]
 pub struct Facts {
@@ -270,7 +270,7 @@ fn fold_state(facts: &Facts, locks: LockView) -> JobState<'_> {
     }
     match &facts.begin {
         Read::Present(Begin { by: BegunBy::Abandoned, .. }) => lost(LostReason::Abandoned),
-        // A begin that cannot be read is one: somebody began.
+        // A begin that cannot be read counts: a supervisor began.
         Read::Present(_) | Read::Unreadable(_) | Read::Newer(_) => match locks.alive {
             LockState::Held => JobState::Running,
             LockState::Free => JobState::Orphaned,
@@ -334,7 +334,7 @@ fn receipt_state(facts: &Facts) -> Option<FollowUpState> {
             ReceiptHow::Discarded => FollowUpState::Discarded,
             ReceiptHow::Expired => FollowUpState::Expired,
         }),
-        // It cannot be replaced, so no further attempt could ever be acknowledged: somebody has to look.
+        // It cannot be replaced, so no further attempt could ever be acknowledged: a person has to look.
         Read::Unreadable(_) | Read::Newer(_) => Some(FollowUpState::DeadLetter),
     }
 }
@@ -452,7 +452,7 @@ mod tests {
             if let JobState::Ended { outcome, .. } = &fold.state && outcome.is_success() {
                 prop_assert_eq!(&facts.end.present().unwrap().outcome, outcome);
             }
-            // Nobody is told, and nothing is closed, before the end.
+            // Nothing is delivered, and nothing is closed, before the end.
             if !ended {
                 let open = [FollowUpState::Waiting, FollowUpState::NotWanted];
                 prop_assert!(open.contains(&fold.follow_up.state));

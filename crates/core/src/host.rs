@@ -1,4 +1,4 @@
-//! Whoever looks after a whole store, and what it is asked to do: facts once more, numbered.
+//! The host (the monitor of a store) and the requests to it: numbered facts.
 
 use std::fmt;
 use std::time::Duration;
@@ -77,7 +77,7 @@ pub struct StopRequest {
 }
 
 impl StopRequest {
-    /// A request by nobody in particular.
+    /// A request without a session.
     pub fn new(kind: StopKind, at: Stamp) -> Self {
         Self { format: FORMAT, at, kind, sequence: None, by: None, within_ms: None, extra: Extra::new() }
     }
@@ -92,7 +92,7 @@ pub struct RequestedBy {
     pub turn: u32,
 }
 
-/// The host has heard the request: whoever was busy is marked.
+/// The host has accepted the request, and has marked the sessions in a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StopTaken {
     /// The format of this fact.
@@ -182,7 +182,7 @@ impl HostFacts {
 
     /// What to do with a wish that has this number of its sender's, if it has one.
     pub fn judge(&self, lock: LockState, sequence: Option<u64>, now: &Stamp) -> Verdict {
-        // One that nobody heard before its host was gone has not been done.
+        // A request that was not accepted before its host was gone has not been done.
         let heard = |facts: &&RequestFacts| facts.taken.present().is_some() || facts.done.is_absent();
         let requests = self.requests.iter().map(|(_, facts)| facts).filter(heard);
         let mut requests = requests.filter_map(|facts| facts.request.present());
@@ -229,7 +229,11 @@ mod tests {
         let now = sample::stamp();
         let facts = asked(None, false);
         assert_eq!(facts.judge(LockState::Held, None, &now), Verdict::UnderWay(StopKind::Restart));
-        assert_eq!(facts.judge(LockState::Free, None, &now), Verdict::NoHost, "whoever was asked is dead");
+        assert_eq!(
+            facts.judge(LockState::Free, None, &now),
+            Verdict::NoHost,
+            "the host of the request is dead"
+        );
         assert_eq!(asked(None, true).judge(LockState::Held, None, &now), Verdict::Ask(5));
         assert_eq!(HostFacts::default().judge(LockState::Held, None, &now), Verdict::Ask(1));
     }

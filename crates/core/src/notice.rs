@@ -37,9 +37,9 @@ impl NoticeBytes {
         self.0 - self.head()
     }
 
-    /// Cuts an excerpt whose text exceeds the budget. Text may be longer than the bytes, because an invalid byte becomes
-    /// a character of three. Cuts between lines if possible, never inside a character; counts what is left out in bytes
-    /// of the output.
+    /// Cuts an excerpt whose text exceeds the budget. Text may be longer than the bytes, because an invalid byte
+    /// becomes a character of three. Cuts between lines if possible, never inside a character; counts what is left out
+    /// in bytes of the output.
     pub fn cut(self, excerpt: Excerpt) -> Excerpt {
         let Excerpt { head, tail, omitted } = excerpt;
         if text_len(&head) + text_len(&tail) <= self.0 {

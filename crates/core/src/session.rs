@@ -92,7 +92,7 @@ impl fmt::Display for Interruption {
     }
 }
 
-/// If this turn is cut short, it is to be continued. Written before anybody waits for it.
+/// If this turn is interrupted, it must be continued. Written before the host waits for the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resumable {
     /// The format of this fact.
@@ -194,13 +194,13 @@ pub struct TurnFacts {
 }
 
 impl TurnFacts {
-    /// Why it was, or is about to be, cut short: as far as anybody has said so.
+    /// Why it was, or is about to be, interrupted, if that was recorded.
     pub fn reason(&self) -> Interruption {
         let asked = self.interrupt.present().map(|interrupt| interrupt.reason);
         asked.or_else(|| self.resumable.present().map(|mark| mark.reason)).unwrap_or(Interruption::Crash)
     }
 
-    /// When it was cut short, as far as that is known: when somebody said so, else when it began.
+    /// When it was interrupted: the recorded time, else when it began.
     fn interrupted_at(&self) -> Option<&Stamp> {
         let asked = self.interrupt.present().map(|interrupt| &interrupt.at);
         let marked = self.resumable.present().map(|mark| &mark.at);
@@ -248,7 +248,7 @@ pub struct MessageResult {
     pub spent: bool,
     /// How long after `at` the next attempt is due.
     pub next_ms: u64,
-    /// There will be no further attempt: somebody has to act.
+    /// There will be no further attempt: a person has to act.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gave_up: bool,
     /// What a newer build wrote besides.
@@ -326,7 +326,7 @@ impl MessageFacts {
         self.results.iter().rev().find_map(|(_, result)| result.present())
     }
 
-    /// Whether it was given up, and somebody has to act. It keeps none of those behind it.
+    /// Whether its delivery was given up, and a person has to act. Later messages do not wait for it.
     pub fn is_dead_letter(&self) -> bool {
         self.receipt.is_absent() && self.last_result().is_some_and(|last| last.gave_up)
     }
@@ -352,7 +352,7 @@ impl SessionFacts {
         self.turns.iter().rev().find_map(|(_, turn)| turn.begin.present())
     }
 
-    /// The messages that somebody still has to take, oldest first. Dead letters are not among them.
+    /// The messages that still wait for delivery, oldest first, without dead letters.
     pub fn waiting(&self) -> impl Iterator<Item = (u32, &MessageFacts)> {
         let waits = |message: &MessageFacts| message.receipt.is_absent() && !message.is_dead_letter();
         self.messages.iter().filter(move |(_, message)| waits(message)).map(|(n, message)| (*n, message))
@@ -394,7 +394,7 @@ impl SessionState<'_> {
     }
 }
 
-/// Says what the facts of a session mean. `lock` tells whether anybody is in a turn of it.
+/// Interprets the facts of a session. `lock` tells whether it is in a turn.
 pub fn fold_session(facts: &SessionFacts, lock: LockState) -> SessionState<'_> {
     let newest = facts.turns.last();
     let in_turn = newest.filter(|(_, turn)| turn.end.is_absent() && lock == LockState::Held).map(|(n, _)| *n);
@@ -407,10 +407,10 @@ pub fn fold_session(facts: &SessionFacts, lock: LockState) -> SessionState<'_> {
                 TurnHow::Interrupted { reason } => *reason,
             },
             Read::Absent => turn.reason(),
-            // Over, and nobody knows how: neither a reason to go on with it nor a good turn.
+            // It ended in an unknown way: neither a reason to continue it nor a success.
             Read::Newer(_) | Read::Unreadable(_) => continue,
         };
-        // Whoever sends a message into a turn means to interrupt it: nothing is going round in circles.
+        // A message that interrupts a turn is sent on purpose, so it does not count as a loop.
         state.interruptions += usize::from(reason != Interruption::Message);
         if state.interrupted.is_none() {
             state.interrupted = Some(Interrupted {

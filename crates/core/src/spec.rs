@@ -81,7 +81,7 @@ pub enum CommandLine {
     Shell {
         /// The text.
         shell: String,
-        /// Which shell runs it, if somebody chose one.
+        /// The shell that runs it, if one was chosen.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         program: Option<String>,
     },

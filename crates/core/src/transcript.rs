@@ -41,7 +41,7 @@ pub(crate) fn read(text: &str) -> Option<Transcript> {
         row_bytes += if rows.len() > before { bytes } else { 0 };
     }
     let speaks = rows.iter().any(|row| !matches!(row, Row::Aside | Row::Complaint(_)));
-    // A row that only complains may be quoted in somebody's prose.
+    // A row that only complains may be a quotation in a text.
     let mostly_rows = row_bytes > 0 && row_bytes * 2 >= text.trim().len();
     (speaks || mostly_rows).then(|| told(rows))
 }
@@ -80,8 +80,8 @@ fn told(rows: Vec<Row>) -> Transcript {
 fn values(text: &str) -> impl Iterator<Item = (Value, usize)> + '_ {
     let mut at = 0;
     let mut fenced = false;
-    // What looks like a value and is none may be looked through once for each of its lines. Nobody prints that but on
-    // purpose, so it is borne for a while.
+    // Text that looks like a value and is none may be searched once for each of its lines. Only hostile output looks
+    // like that, so the search is bounded.
     let mut patience = 4 * text.lines().count();
     std::iter::from_fn(move || {
         while at < text.len() && patience > 0 {
@@ -166,7 +166,7 @@ fn row(value: &Value) -> Option<Row> {
         {
             Row::Aside
         }
-        // JSON of somebody else's.
+        // JSON of another program.
         _ => return None,
     })
 }

@@ -26,7 +26,7 @@ fn the_fake_executor_passes_the_suite_when_it_is_told_how() {
         ..Script::default()
     };
     let executor = FakeExecutor::default();
-    *executor.0.lock().expect("nobody panicked") = script;
+    *executor.0.lock().expect("no test panicked") = script;
     let nothing = || CommandLine::Argv(vec!["nothing".into()]);
     let commands = suite::Commands {
         hello_then_3: nothing(),

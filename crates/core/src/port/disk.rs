@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use crate::LockState;
 
-/// What became of an exclusive publish. Who sees [`Publish::New`] has won; everybody else obeys what is there.
+/// The result of an exclusive publish. The caller that gets [`Publish::New`] has won; all others obey the file that
+/// exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "whoever loses an exclusive publish must obey the winner"]
+#[must_use = "a caller that loses an exclusive publish must obey the winner"]
 pub enum Publish {
     /// The name is ours.
     New,
-    /// Somebody was there first, and nothing was changed.
+    /// The file already exists, and nothing was changed.
     Exists,
 }
 
@@ -28,16 +29,16 @@ pub enum Flush {
     No,
 }
 
-/// Who may hold a lock together with us.
+/// Which processes may hold a lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
-    /// Others that hold it shared.
+    /// Others that also hold it shared.
     Shared,
-    /// Nobody.
+    /// No other process.
     Exclusive,
 }
 
-/// What to do while somebody else holds a lock.
+/// What to do while another process holds a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Come back without it.
@@ -87,7 +88,7 @@ pub trait Watch {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// It is a link, a pipe, too large or somebody else's: nothing that hearback wrote.
+    /// It is a link, a pipe, too large or owned by another user: hearback did not write it.
     #[error("{0}")]
     Refused(String),
     /// The system would not.
@@ -104,7 +105,7 @@ pub trait Disk: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::PermissionDenied`] when somebody else owns it or may write it.
+    /// [`io::ErrorKind::PermissionDenied`] when another user owns it or may write it.
     fn secure_home(&self, path: &Path) -> io::Result<PathBuf>;
 
     /// Creates one private directory.
@@ -114,7 +115,7 @@ pub trait Disk: Send + Sync {
     /// that is not there is empty.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// Writes a temporary file beside `path` and gives it that name, unless somebody else has it.
+    /// Writes a temporary file beside `path` and gives it that name, unless a file with that name exists.
     ///
     /// A reader sees nothing or everything. After a failure nothing of it remains, except when the very last step
     /// failed: then it is there, and only its flush is in doubt.
@@ -151,18 +152,18 @@ pub trait Disk: Send + Sync {
     /// Flushes a file, or the names in a directory, to the disk.
     fn flush(&self, path: &Path) -> io::Result<()>;
 
-    /// Takes a lock, creating its file for an exclusive one. Nothing when somebody else has it and `wait` is
-    /// [`Wait::Try`]. A shared lock on a file that is not there is granted: nobody holds it.
+    /// Takes a lock, creating its file for an exclusive one. `None` when another process holds it and `wait` is
+    /// [`Wait::Try`]. A shared lock on a file that is not there is granted: no process holds it.
     ///
     /// # Errors
     ///
     /// [`io::ErrorKind::NotFound`] when the folder is gone; for an exclusive lock also if it went while we waited.
     fn lock(&self, path: &Path, mode: LockMode, wait: Wait) -> io::Result<Option<Lock>>;
 
-    /// Tells whether somebody holds a lock exclusively, without disturbing anybody and without creating anything.
+    /// Tells whether a process holds a lock exclusively, without disturbing its holder and without creating anything.
     fn probe(&self, path: &Path) -> io::Result<LockState>;
 
-    /// Moves a directory to a name that nobody has.
+    /// Moves a directory to a name that does not exist.
     fn move_dir(&self, from: &Path, to: &Path) -> io::Result<Publish>;
 
     /// Removes a file or a whole directory. Nothing there is no error.
@@ -174,6 +175,6 @@ pub trait Disk: Send + Sync {
     /// Tells whether there is a directory of this name.
     fn is_dir(&self, path: &Path) -> io::Result<bool>;
 
-    /// Random bits for names that nobody else picks.
+    /// Random bits for unique names.
     fn nonce(&self) -> u64;
 }

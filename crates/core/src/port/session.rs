@@ -8,9 +8,9 @@ use crate::{Durability, HostFact, HostFacts, JobId, Session, Timestamp};
 /// The locks of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SessionLock {
-    /// Held by whoever is in a turn, of which there is one at a time.
+    /// Held by the process that runs a turn; there is one turn at a time.
     Turn,
-    /// Held by whoever sees the messages through, asleep between attempts.
+    /// Held by the process that delivers the messages; it sleeps between attempts.
     Messenger,
 }
 
@@ -19,7 +19,7 @@ impl SessionLock {
     pub const ALL: [Self; 2] = [Self::Turn, Self::Messenger];
 }
 
-/// The records of all sessions, and of whoever looks after them.
+/// The records of all sessions, and of the monitor.
 pub trait SessionStore: Send + Sync {
     /// Every session of which anything is recorded, in no order. One whose records cannot be read is left out.
     fn sessions(&self) -> Result<Vec<Session>, StoreError>;
@@ -52,10 +52,10 @@ pub trait SessionStore: Send + Sync {
     /// stays, so that no number is given twice; unless nothing is to be kept.
     fn forget(&self, session: &Session, keep: usize) -> Result<(), StoreError>;
 
-    /// Makes a name that nobody else has, for the processes of a turn.
+    /// Makes a unique name, for the processes of a turn.
     fn mint(&self, now: Timestamp) -> JobId;
 
-    /// Takes a lock of a session; nothing when somebody else has it and `wait` is [`Wait::Try`].
+    /// Takes a lock of a session; `None` when another process holds it and `wait` is [`Wait::Try`].
     fn lock_session(
         &self,
         session: &Session,
@@ -70,10 +70,10 @@ pub trait SessionStore: Send + Sync {
     /// Publishes a fact about the host, unless there is one of its name.
     fn publish_host(&self, n: u32, fact: &HostFact, durability: Durability) -> Result<Publish, StoreError>;
 
-    /// Takes the lock of whoever looks after the whole store.
+    /// Takes the lock of the monitor.
     fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError>;
 
-    /// Wakes whoever looks after the store. Best effort: it looks by itself from time to time.
+    /// Wakes the monitor. Best effort: it also looks from time to time.
     fn wake_host(&self) -> Result<(), StoreError>;
 
     /// Adds a line to what the host has to say about itself.

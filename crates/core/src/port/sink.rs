@@ -36,7 +36,7 @@ pub enum SinkReply {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SinkError {
-    /// Nobody knows a sink of this name.
+    /// There is no sink of this name.
     #[error("there is no sink `{0}`")]
     Missing(String),
     /// It could not be reached, or said nothing that could be understood.
@@ -50,7 +50,7 @@ pub enum SinkError {
 /// What accompanies one hand-over to a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryContext {
-    /// By which all of its processes are known: nobody else's.
+    /// The mark of all its processes, and of no others.
     pub mark: JobId,
     /// The turn that it is, of the session that the payload is for.
     pub turn: Option<u32>,

@@ -1,4 +1,4 @@
-//! Sessions and their host as a port: publish a fact, see what there is, be the only one.
+//! The port for the records of sessions and of the monitor: publish facts, read them, take locks.
 
 use super::disk::{Lock, LockMode, Publish, Wait};
 use super::record::StoreError;
@@ -15,19 +15,19 @@ pub enum SessionLock {
 }
 
 impl SessionLock {
-    /// Each of them.
+    /// All of them.
     pub const ALL: [Self; 2] = [Self::Turn, Self::Messenger];
 }
 
 /// The records of all sessions, and of the monitor.
 pub trait SessionStore: Send + Sync {
-    /// Every session of which anything is recorded, in no order. One whose records cannot be read is left out.
+    /// Every recorded session, in no order, except those whose records cannot be read.
     fn sessions(&self) -> Result<Vec<Session>, StoreError>;
 
-    /// Sees one session. One that is not there has no facts.
+    /// Reads one session. An unknown session has no facts.
     fn session(&self, session: &Session) -> Result<SessionFacts, StoreError>;
 
-    /// Publishes a fact of a turn, unless there is one of its name.
+    /// Publishes a fact of a turn, unless that fact exists.
     fn publish_turn(
         &self,
         session: &Session,
@@ -36,10 +36,10 @@ pub trait SessionStore: Send + Sync {
         durability: Durability,
     ) -> Result<Publish, StoreError>;
 
-    /// Puts a message behind all others, and tells its number. When this returns it is there to stay.
+    /// Adds a message after all others, and returns its number. When this returns, the message is durable.
     fn queue(&self, message: &Message, durability: Durability) -> Result<u32, StoreError>;
 
-    /// Publishes what became of a message, unless that has been said.
+    /// Publishes the result of a message, unless there is one.
     fn publish_message(
         &self,
         session: &Session,
@@ -48,8 +48,8 @@ pub trait SessionStore: Send + Sync {
         durability: Durability,
     ) -> Result<Publish, StoreError>;
 
-    /// Removes turns but for the newest `keep`, and messages of which nothing more is to be said. The newest message
-    /// stays, so that no number is given twice; unless nothing is to be kept.
+    /// Removes all turns except the newest `keep`, and all settled messages. The newest message stays, so that no
+    /// number is used twice, unless `keep` is zero.
     fn forget(&self, session: &Session, keep: usize) -> Result<(), StoreError>;
 
     /// Makes a unique name, for the processes of a turn.
@@ -64,10 +64,10 @@ pub trait SessionStore: Send + Sync {
         wait: Wait,
     ) -> Result<Option<Lock>, StoreError>;
 
-    /// Sees the host, and what it was asked.
+    /// Reads the facts of the host, and the requests to it.
     fn host(&self) -> Result<HostFacts, StoreError>;
 
-    /// Publishes a fact about the host, unless there is one of its name.
+    /// Publishes a fact of the host, unless that fact exists.
     fn publish_host(&self, n: u32, fact: &HostFact, durability: Durability) -> Result<Publish, StoreError>;
 
     /// Takes the lock of the monitor.
@@ -76,6 +76,6 @@ pub trait SessionStore: Send + Sync {
     /// Wakes the monitor. Best effort: it also looks from time to time.
     fn wake_host(&self) -> Result<(), StoreError>;
 
-    /// Adds a line to what the host has to say about itself.
+    /// Adds a line to the log of the host.
     fn note_host(&self, line: &str) -> Result<(), StoreError>;
 }

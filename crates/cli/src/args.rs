@@ -1,4 +1,4 @@
-//! What can be typed. The doc comments are the help text.
+//! The arguments of every command. The doc comments are the help text.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use hearback::core::{Key, Leftovers, LogCap, NotifyPolicy, OverCap, Reader, Sess
 use hearback::parse_size;
 
 const AFTER_HELP: &str = "\
-A job may be named by its id, or by at least four characters of either end of it.
+Name a job by its id, or by at least four characters from the beginning or the end of its id.
 
-Exit codes of `wait`, `launch --wait` and `ask --wait`: the job's own code; 124 its time limit; 75 the wait's own \
-deadline (the job runs on); 125 hearback failed or the outcome is lost; 126 not executable; 127 not found; 128+n \
-signal n. Elsewhere: 0 fine; 1 no such job, a kill that left somebody, or a check of `doctor` that failed; 2 usage; \
-125 hearback failed. With --json the cause is stated.";
+Exit codes of `wait`, `launch --wait` and `ask --wait`: the job's own code; 124 the job reached its time limit; 75 \
+the wait reached its deadline (the job continues); 125 hearback failed or the outcome is lost; 126 not executable; \
+127 not found; 128+n signal n. Other commands: 0 success; 1 no such job, a kill that left processes behind, or a \
+failed check of `doctor`; 2 usage; 125 hearback failed. With --json, `outcome` says how a job ended.";
 
 /// Run it in the background. Always hear back.
 #[derive(Debug, Parser)]
@@ -45,50 +45,50 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     /// Start a job that outlives this terminal, and print its id.
     Launch(Box<LaunchArgs>),
-    /// Run an agent in the background that has something to answer, and print the id of its job.
+    /// Ask an agent a question in the background, and print the id of its job.
     Ask(Box<AskArgs>),
-    /// Print the answers that have come in, the oldest first. Reading takes nothing away; exits 1 if there is none.
+    /// Print the answers that have arrived, oldest first. They stay unread until --ack; exits 1 if there is none.
     Results(ResultsArgs),
     /// List jobs, newest first.
     #[command(visible_alias = "ls")]
     List(ListArgs),
-    /// Show one job: how it ended, what it printed, what to type next.
+    /// Show one job: how it ended, its output, and what to type next.
     Show(JobArgs),
-    /// Print what a job printed.
+    /// Show a job's output.
     Logs(LogsArgs),
-    /// Sleep until jobs are over, and exit with their code.
+    /// Wait until jobs have ended, and exit with their code.
     Wait(WaitArgs),
-    /// End jobs and every process they started.
+    /// Kill jobs and every process they started.
     Kill(KillArgs),
-    /// See what is owed to the owners of jobs that are over, take it, try it again, or drop it.
+    /// List the follow-ups of ended jobs; print, acknowledge, retry or discard them.
     #[command(visible_alias = "followup")]
     Followups(FollowupsArgs),
-    /// Run an agent as a turn of a session, and hand over what came for it meanwhile: messages and follow-ups.
+    /// Run an agent as a turn of a session, then deliver the messages and follow-ups that arrived meanwhile.
     Turn(TurnArgs),
-    /// Send a message to a session: it is on disk when this returns, and taken in a turn of its own, in order.
+    /// Send a message to a session. It is on disk when this returns; each message gets a turn of its own, in order.
     Send(SendArgs),
-    /// List sessions: who is in a turn, who was interrupted, what waits.
+    /// List sessions: which are in a turn, which were interrupted, and how many messages wait.
     Sessions(SessionsArgs),
-    /// See the messages that wait for sessions, or drop one.
+    /// List the messages that wait for sessions, or discard one.
     Inbox(InboxArgs),
-    /// Look after the whole store.
+    /// Run and control the monitor: the service that delivers, retries and cleans up.
     #[command(subcommand)]
     Monitor(MonitorCommand),
-    /// Try where follow-ups go.
+    /// List and test sinks.
     #[command(subcommand)]
     Sink(SinkCommand),
-    /// Try sinks of other people.
+    /// Check third-party sink plugins.
     #[command(subcommand)]
     Plugin(PluginCommand),
-    /// Bring the records up to date after anything died. Every other command does so for the jobs it looks at.
+    /// Update the records after a crash. Every other command does this for the jobs it reads.
     Reconcile(DryRunArgs),
-    /// Remove jobs that were settled long enough ago.
+    /// Remove old settled jobs.
     Prune(PruneArgs),
     /// Show each setting, and whether it comes from the environment, the file or the default.
     Settings,
-    /// Try what this machine and the store can do, and what a job launched here would live through.
+    /// Check what this machine and the store can do, and what a job launched here survives.
     Doctor,
-    /// Print the JSON Schema of what --json prints.
+    /// Print the JSON Schema of all --json output.
     Schema,
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
@@ -99,7 +99,7 @@ pub(crate) enum Command {
     override_usage = "hearback launch [OPTIONS] [--] PROG [ARG…]\n       hearback launch [OPTIONS] --shell TEXT"
 )]
 pub(crate) struct LaunchArgs {
-    /// The program and its arguments, run as given, without a shell.
+    /// The program and its arguments, run without a shell.
     #[arg(trailing_var_arg = true, value_name = "PROG [ARG…]", required_unless_present = "shell")]
     pub(crate) argv: Vec<OsString>,
 
@@ -112,14 +112,14 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "PROG", requires = "shell", conflicts_with = "argv")]
     pub(crate) shell_program: Option<String>,
 
-    /// Who owns the job [default: $HEARBACK_SESSION, else the agent's own variable, else nobody].
+    /// The session that owns the job [default: $HEARBACK_SESSION, else the agent's own variable, else none].
     #[arg(short, long, value_name = "S", value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 
     #[command(flatten)]
     pub(crate) options: LaunchOptions,
 
-    /// Wait until it is over, and exit with its code.
+    /// Wait until the job has ended, and exit with its code.
     #[arg(short, long)]
     pub(crate) wait: bool,
 
@@ -131,27 +131,28 @@ pub(crate) struct LaunchArgs {
 #[derive(Debug, Args)]
 #[command(override_usage = "hearback ask [OPTIONS] [--prompt TEXT] [--] AGENT [ARG…]")]
 pub(crate) struct AskArgs {
-    /// The agent and its arguments, run as given, without a shell.
+    /// The agent and its arguments, run without a shell.
     #[arg(trailing_var_arg = true, value_name = "AGENT [ARG…]")]
     pub(crate) argv: Vec<OsString>,
 
-    /// What to ask; `-` reads it from standard input. It takes the place of `{prompt}` in the agent's arguments, or
-    /// comes after them.
+    /// What to ask; `-` reads it from standard input. It replaces `{prompt}` in the agent's arguments, or is added
+    /// after them.
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
 
-    /// Who asks: the session that the answer is for [default: $HEARBACK_SESSION, else the agent's own variable].
+    /// The session that asks and gets the answer [default: $HEARBACK_SESSION, else the agent's own variable].
     #[arg(short, long, value_name = "PARENT", value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 
-    /// The parent is one of which nothing is known here yet.
+    /// Allow a parent session that hearback does not know yet.
     #[arg(long)]
     pub(crate) new: bool,
 
     #[command(flatten)]
     pub(crate) options: LaunchOptions,
 
-    /// Wait until it is over, print the answer and exit with its code, or with 1 if it ended well and answered nothing.
+    /// Wait until the job has ended, print the answer and exit with the job's code, or with 1 if the job succeeded
+    /// without an answer.
     #[arg(short, long)]
     pub(crate) wait: bool,
 
@@ -162,97 +163,97 @@ pub(crate) struct AskArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ResultsArgs {
-    /// Only of these jobs.
+    /// Only the answers of these jobs.
     #[arg(value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
 
-    /// Who asked [default: $HEARBACK_SESSION, else the agent's own variable].
+    /// The session that asked [default: $HEARBACK_SESSION, else the agent's own variable].
     #[arg(short, long, value_name = "PARENT", value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 
-    /// Say that what was printed was read, so that it is not printed again; for the parent this settles the job.
+    /// Mark the printed answers as read, so that they are not printed again; if the parent reads, this settles the job.
     #[arg(long)]
     pub(crate) ack: bool,
 
-    /// Read as somebody else than the parent, with an account of its own of what was read.
+    /// Read under this name instead of as the parent; hearback tracks what each reader has read.
     #[arg(long, value_name = "NAME", value_parser = parse_reader)]
     pub(crate) reader: Option<Reader>,
 
-    /// Wait for an answer at most this long, such as `30s`.
+    /// Wait at most this long for an answer, such as `30s`.
     #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) wait: Option<Duration>,
 }
 
-/// What can be chosen about a job, whatever it runs.
+/// The options of a job, for `launch` and `ask`.
 #[derive(Debug, Args)]
 pub(crate) struct LaunchOptions {
-    /// The longest it may run, such as `90m`, or `none`. Time asleep does not count.
+    /// Kill the job after this long, such as `90m`, or `none`. Time while the machine sleeps does not count.
     #[arg(short, long, value_name = "TIME", default_value = "1h", allow_hyphen_values = true)]
     #[arg(value_parser = parse_limit)]
     pub(crate) timeout: Limit,
 
-    /// The longest it may print nothing, such as `5m`.
+    /// Kill the job after this long without output, such as `5m`.
     #[arg(long, value_name = "TIME", default_value = "none", allow_hyphen_values = true)]
     #[arg(value_parser = parse_limit)]
     pub(crate) idle_timeout: Limit,
 
-    /// Between asking a process to end and forcing it.
+    /// The time between terminating processes and killing them.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_grace, allow_hyphen_values = true)]
     pub(crate) grace: Duration,
 
-    /// What becomes of processes that outlive the main one.
+    /// What to do with processes that outlive the main process.
     #[arg(long, value_name = "WHAT", default_value = "kill")]
     pub(crate) leftovers: LeftoversArg,
 
-    /// The most of its output that is kept, such as `8MiB`, or `none`: a head and a tail.
+    /// The log cap: keep at most this much output, its beginning and its end, such as `8MiB`, or `none`.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", allow_hyphen_values = true)]
     #[arg(value_parser = parse_cap)]
     pub(crate) log_cap: Cap,
 
-    /// What happens to it when it prints more than that.
+    /// What to do when the output exceeds the log cap.
     #[arg(long, value_name = "WHAT", default_value = "trim")]
     pub(crate) over_cap: OverCapArg,
 
-    /// When the owner is told that it is over.
+    /// When to notify the owner that the job has ended.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) notify: Notify,
 
-    /// Where the follow-up goes; repeat for a chain.
+    /// The sink that gets the follow-up; repeat to name others to try if it is gone.
     #[arg(long = "sink", value_name = "NAME")]
     pub(crate) sinks: Vec<String>,
 
-    /// End it with the host: a monitor of this store that restarts or stops ends it first, and its owner is told.
+    /// Bind the job to the monitor: a monitor that restarts or stops kills the job first, and its owner is notified.
     #[arg(long)]
     pub(crate) bound: bool,
 
-    /// A name for people.
+    /// A name to recognise the job by.
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
 
-    /// Make the launch repeatable: the same key names the same job.
+    /// Make the launch repeatable: a second launch with the same key returns the same job.
     #[arg(short, long, value_name = "K", value_parser = parse_key)]
     pub(crate) key: Option<Key>,
 
-    /// Where to run it [default: here].
+    /// The working directory of the job [default: the current directory].
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
 
-    /// Set a variable for the job; without a value, remove it. Values are never stored.
+    /// Set an environment variable for the job; without a value, remove it. Values are never stored.
     #[arg(short, long, value_name = "K[=V]")]
     pub(crate) env: Vec<OsString>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Notify {
-    /// Always, except after a kill that the session itself asked for.
+    /// Always, except when the session itself killed the job.
     Auto,
-    /// Whatever happened.
+    /// Always.
     Always,
-    /// When it did not succeed.
+    /// Only if the job failed.
     Failure,
-    /// When it succeeded.
+    /// Only if the job succeeded.
     Success,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
@@ -270,9 +271,9 @@ impl From<Notify> for NotifyPolicy {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LeftoversArg {
-    /// They are ended with the job.
+    /// Kill them when the job ends.
     Kill,
-    /// They live on, and what they print is still kept.
+    /// Let them run, and keep their output.
     Keep,
 }
 
@@ -287,9 +288,9 @@ impl From<LeftoversArg> for Leftovers {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OverCapArg {
-    /// It runs on, and the middle of its output is dropped.
+    /// Let the job run, and drop the middle of its output.
     Trim,
-    /// It is ended.
+    /// Kill the job.
     Kill,
 }
 
@@ -311,7 +312,7 @@ fn parse_cap(text: &str) -> Result<Cap, String> {
         return Ok(Cap(None));
     }
     let bytes = parse_size(text).map_err(|error| format!("{error}, or `none`"))?;
-    let cap = LogCap::new(bytes).ok_or("a log keeps at least 1MiB; say `none` for no cap")?;
+    let cap = LogCap::new(bytes).ok_or("the smallest log cap is 1MiB; use `none` for no cap")?;
     Ok(Cap(Some(cap)))
 }
 
@@ -330,14 +331,14 @@ fn parse_limit(text: &str) -> Result<Limit, String> {
         "none" => Ok(Limit(None)),
         _ => match humantime::parse_duration(text) {
             Ok(limit) if !limit.is_zero() => Ok(Limit(Some(limit))),
-            Ok(_) => Err("a limit of no time would run nothing; say `none` for no limit".into()),
-            Err(error) => Err(format!("{error}; give a time such as `90m`, or `none`")),
+            Ok(_) => Err("a limit cannot be zero; use `none` for no limit".into()),
+            Err(error) => Err(format!("{error}; use a time such as `90m`, or `none`")),
         },
     }
 }
 
 fn parse_grace(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error}; give a time such as `5s`"))
+    humantime::parse_duration(text).map_err(|error| format!("{error}; use a time such as `5s`"))
 }
 
 #[derive(Debug, Args)]
@@ -346,15 +347,15 @@ pub(crate) struct KillArgs {
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
 
-    /// Why, for whoever reads how it ended.
+    /// The reason; it becomes part of the outcome.
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 
-    /// Between asking and forcing [default: what the job was launched with].
+    /// The time between terminating and killing [default: the grace that the job was launched with].
     #[arg(long, value_name = "TIME", value_parser = parse_grace, allow_hyphen_values = true, conflicts_with = "force")]
     pub(crate) grace: Option<Duration>,
 
-    /// Do not ask, and end a supervisor that does not answer, too.
+    /// Kill at once, without terminating first; also kill a supervisor that does not answer.
     #[arg(short, long)]
     pub(crate) force: bool,
 
@@ -362,14 +363,14 @@ pub(crate) struct KillArgs {
     pub(crate) scope: ScopeArgs,
 }
 
-/// Whose jobs are seen.
+/// The sessions whose jobs a command reads.
 #[derive(Debug, Args)]
 pub(crate) struct ScopeArgs {
-    /// See only the jobs of this session [default: the session of the environment, else all].
+    /// Only the jobs of this session [default: the session of the environment, else all].
     #[arg(short, long, value_name = "S", value_parser = parse_session, conflicts_with = "all_sessions")]
     pub(crate) session: Option<Session>,
 
-    /// See the jobs of all sessions.
+    /// The jobs of all sessions.
     #[arg(long)]
     pub(crate) all_sessions: bool,
 }
@@ -383,7 +384,7 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "STATE")]
     pub(crate) state: Option<State>,
 
-    /// The whole history, not only the newest of it.
+    /// Show the whole history, not only the newest jobs.
     #[arg(short, long)]
     pub(crate) all: bool,
 }
@@ -423,7 +424,7 @@ pub(crate) struct LogsArgs {
     /// The job.
     pub(crate) job: String,
 
-    /// Go on printing until the job is over.
+    /// Continue to print new output until the job has ended.
     #[arg(short, long, conflicts_with_all = ["head", "max_bytes"])]
     pub(crate) follow: bool,
 
@@ -435,19 +436,19 @@ pub(crate) struct LogsArgs {
     #[arg(short = 'n', long, value_name = "N", conflicts_with = "offset")]
     pub(crate) tail: Option<u64>,
 
-    /// Only what comes after this many bytes. They count everything that was ever printed.
+    /// Only the output after this many bytes. Offsets count all output, also what was dropped.
     #[arg(long, value_name = "BYTES")]
     pub(crate) offset: Option<u64>,
 
-    /// At most this much, such as `16KB`: the beginning and the end, and between them how much was left out.
+    /// At most this much, such as `16KB`: the beginning and the end, with a line that says how much is left out.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with_all = ["head", "tail", "offset"])]
     pub(crate) max_bytes: Option<u64>,
 
-    /// Only look: the owner's follow-up is not settled by reading to the end.
+    /// Do not mark the follow-up as read, even if the owner reads all output.
     #[arg(long)]
     pub(crate) peek: bool,
 
-    /// Print the bytes as they are to a terminal, too; by default it is spared control characters. Secrets stay masked.
+    /// Print control characters to a terminal, too; by default they are removed. Secrets stay masked.
     #[arg(long)]
     pub(crate) raw: bool,
 
@@ -461,15 +462,15 @@ pub(crate) struct WaitArgs {
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
 
-    /// Until the first of them is over, not the last.
+    /// Wait until the first of the jobs has ended, not all of them.
     #[arg(long)]
     pub(crate) any: bool,
 
-    /// Only look: the owner's follow-up is not settled by this.
+    /// Do not mark the follow-up as read.
     #[arg(long)]
     pub(crate) peek: bool,
 
-    /// Not longer than this, such as `90s` or `10m`; then exit with 75, and the jobs run on.
+    /// Wait at most this long, such as `90s` or `10m`, then exit with 75. The jobs continue.
     #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
@@ -489,15 +490,15 @@ pub(crate) struct FollowupsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FollowupsCommand {
-    /// List what is owed, on its way, or given up. Reading takes nothing away.
+    /// List follow-ups that are pending, leased or dead letters. This changes nothing.
     List(FollowupsListArgs),
-    /// Print the next one that is owed, as it would be sent. Reading takes nothing away; exits 1 if there is none.
+    /// Print the next pending follow-up as a sink would get it. This changes nothing; exits 1 if there is none.
     Next(NextArgs),
-    /// Say that the owner has it: it is never offered again.
+    /// Mark follow-ups as delivered: the owner has them, and they are not offered again.
     Ack(DeliveriesArgs),
-    /// Try again what was given up.
+    /// Retry dead letters.
     Retry(DeliveriesArgs),
-    /// Drop it: nobody needs to hear it.
+    /// Discard follow-ups: the owner does not need them.
     Discard(DeliveriesArgs),
 }
 
@@ -509,7 +510,7 @@ pub(crate) struct FollowupsListArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct NextArgs {
-    /// Wait for one at most this long, such as `30s`.
+    /// Wait at most this long for one, such as `30s`.
     #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) wait: Option<Duration>,
 
@@ -519,7 +520,7 @@ pub(crate) struct NextArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DeliveriesArgs {
-    /// Deliveries such as `<job>.end`, or their jobs.
+    /// Delivery ids such as `<job>.end`, or their jobs.
     #[arg(required = true, value_name = "DELIVERY")]
     pub(crate) deliveries: Vec<String>,
 
@@ -533,16 +534,16 @@ pub(crate) struct TurnArgs {
     #[arg(short, long, value_name = "S", value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 
-    /// Do not wait for a turn that is under way: exit with 75.
+    /// Exit with 75 if the session is in a turn, instead of waiting for it.
     #[arg(long)]
     pub(crate) no_wait: bool,
 
-    /// Where the host shows what the agent says, such as a chat or a thread of it.
+    /// Where the host shows the agent's messages, such as a chat or one of its threads.
     #[arg(long, value_name = "D")]
     pub(crate) destination: Option<String>,
 
-    /// What the conversation ends with, if the host knows: it decides whether the agent gets a note that its last turn
-    /// was interrupted (in $HEARBACK_NOTE).
+    /// What the conversation ends with, if the host knows. It decides whether the agent gets a note in $HEARBACK_NOTE
+    /// that its last turn was interrupted.
     #[arg(long, value_name = "WHAT")]
     pub(crate) history: Option<HistoryArg>,
 
@@ -553,11 +554,11 @@ pub(crate) struct TurnArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HistoryArg {
-    /// Results of tools that the agent has not taken up.
+    /// Tool results that the agent has not processed.
     ToolResults,
-    /// What the agent or its user said.
+    /// A message of the agent or its user.
     Text,
-    /// Nothing.
+    /// The conversation is empty.
     Empty,
 }
 
@@ -581,11 +582,11 @@ pub(crate) struct SendArgs {
     #[arg(short, long, value_name = "S", value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 
-    /// The sink that runs the agent [default: where the last turn went, else the setting `default_sink`].
+    /// The sink that runs the agent [default: the sink of the last turn, else the setting `default_sink`].
     #[arg(long, value_name = "NAME")]
     pub(crate) sink: Option<String>,
 
-    /// Where the host shows what the agent says, such as a chat or a thread of it.
+    /// Where the host shows the agent's messages, such as a chat or one of its threads.
     #[arg(long, value_name = "D")]
     pub(crate) destination: Option<String>,
 }
@@ -608,9 +609,9 @@ pub(crate) struct InboxArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InboxCommand {
-    /// List the messages that wait, and those that nobody could be given. Reading takes nothing away.
+    /// List the messages that wait, and those that were given up. This changes nothing.
     List(SessionsArgs),
-    /// Drop a message.
+    /// Discard a message.
     Discard(InboxDiscardArgs),
 }
 
@@ -626,83 +627,85 @@ pub(crate) struct InboxDiscardArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MonitorCommand {
-    /// Deliver, try again, find what died, prune, and sleep until the next thing is due. Several may run at once.
+    /// Run a monitor in the foreground: deliver, retry, reconcile, prune, and sleep until the next event. Several may
+    /// run at once.
     Run(MonitorRunArgs),
-    /// Say whether a monitor runs, what it is about to do, and which settings are in force.
+    /// Show whether a monitor is running, whether it is about to stop, and its settings.
     Status,
-    /// Let the monitor end when every turn that it runs is over, and take nothing new until then.
+    /// Stop the monitor after all its turns have ended; it accepts no new work until then.
     Drain(StopArgs),
-    /// Restart the monitor: turns have until the limit and go on afterwards; jobs are not touched.
+    /// Restart the monitor. Turns may run until the limit, and continue afterwards; jobs are not affected.
     Restart(RestartArgs),
-    /// End the monitor: turns have until the limit; jobs are not touched.
+    /// Stop the monitor. Turns may run until the limit; jobs are not affected.
     Stop(StopArgs),
-    /// Have a monitor for this store at every login, kept running by systemd, launchd or the Task Scheduler.
+    /// Install the monitor as a login service of systemd, launchd or the Task Scheduler.
     ///
-    /// Shows what is going to be written and run, and asks. Installing again changes nothing that is as it should be.
+    /// Shows what will be written and run, and asks for confirmation. A second install changes only what differs.
     Install(InstallArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InstallArgs {
-    /// Only print what would be written, and what would be run.
+    /// Only print what would be written and run.
     #[arg(long, conflicts_with_all = ["remove", "yes"])]
     pub(crate) print: bool,
 
-    /// Take it away again.
+    /// Remove the service.
     #[arg(long)]
     pub(crate) remove: bool,
 
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MonitorRunArgs {
-    /// Do what is due now, and end.
+    /// Do what is due now, then exit.
     #[arg(long, conflicts_with_all = ["service", "after"])]
     pub(crate) once: bool,
 
-    /// A service manager runs this: to restart, exit with 85 and be started again.
+    /// For service managers: on a restart, exit with 85 so that the manager starts the monitor again.
     #[arg(long)]
     pub(crate) service: bool,
 
-    /// Begin when this process is gone.
+    /// Begin when this process has exited.
     #[arg(long, hide = true, value_name = "PID:STARTED", value_parser = parse_predecessor)]
     pub(crate) after: Option<Predecessor>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
-    /// How long turns have [default: the setting `drain_timeout`; of `drain`, no limit].
+    /// How long turns may still run [default: the setting `drain_timeout`; for `drain`, no limit].
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Return when the monitor has heard it, and not when it has ended.
+    /// Return when the monitor has accepted the request, not when it has exited.
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RestartArgs {
-    /// How long turns have [default: the setting `drain_timeout`].
+    /// How long turns may still run [default: the setting `drain_timeout`].
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// A number that grows with each request: one that comes again with an old number within five minutes is ignored.
+    /// A number that grows with each request. The monitor ignores a request that repeats an old number within five
+    /// minutes.
     #[arg(long, value_name = "N")]
     pub(crate) sequence: Option<u64>,
 
-    /// Return when the successor runs, and not when the request was heard.
+    /// Return when the new monitor runs, not when the request was accepted.
     #[arg(long)]
     pub(crate) wait: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SinkCommand {
-    /// Send a sample to a sink, and show what happened.
+    /// Send a sample to a sink, and show its reply.
     Test(SinkTestArgs),
-    /// List the sinks that there are.
+    /// List the sinks.
     List,
 }
 
@@ -718,13 +721,13 @@ pub(crate) struct SinkTestArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Try whether a program keeps to the protocol of plugins. It is really given samples; exits 1 if a check fails.
+    /// Check whether a program follows the plugin protocol. The program gets real samples; exits 1 if a check fails.
     Check(PluginCheckArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PluginCheckArgs {
-    /// The NAME of a program `hearback-sink-NAME` on the PATH, or the path of any program, such as `./my-sink`.
+    /// The NAME of a program `hearback-sink-NAME` on the PATH, or the path of a program, such as `./my-sink`.
     #[arg(value_name = "NAME|PATH")]
     pub(crate) plugin: PathBuf,
 }
@@ -742,7 +745,7 @@ pub(crate) struct PruneArgs {
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
 
-    /// Remove what was settled longer ago than this, such as `7d` [default: the setting `retention`].
+    /// Remove jobs that were settled longer ago than this, such as `7d` [default: the setting `retention`].
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) older_than: Option<Duration>,
 
@@ -761,7 +764,7 @@ fn parse_predecessor(text: &str) -> Result<Predecessor, String> {
     let parsed = text.split_once(':').and_then(|(pid, started)| {
         Some(Predecessor { pid: pid.parse().ok()?, started: started.parse().ok()? })
     });
-    parsed.ok_or_else(|| "it is PID:STARTED".to_owned())
+    parsed.ok_or_else(|| "expected PID:STARTED".to_owned())
 }
 
 fn parse_session(text: &str) -> Result<Session, hearback::core::NameError> {

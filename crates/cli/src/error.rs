@@ -1,4 +1,4 @@
-//! What can go wrong, with what to try next and how to exit.
+//! The errors of all commands, each with its tip and its exit code.
 
 use std::io;
 
@@ -34,11 +34,11 @@ pub(crate) enum CliError {
     Follow(#[from] FollowError),
     #[error(transparent)]
     Doctor(#[from] DoctorError),
-    #[error("nobody asks: no session is named, and the answer would be for nobody")]
+    #[error("no session: an answer needs a session to go to")]
     NoParent,
-    #[error("nothing is known here of a session `{0}`: it has no job, no turn and no message")]
+    #[error("unknown session `{0}`: it has no job, no turn and no message")]
     UnknownParent(Session),
-    #[error("job `{0}` has no answer to give: it was launched, and not asked")]
+    #[error("job `{0}` has no answer: `launch` started it, not `ask`")]
     NotAsked(JobId),
     #[error(transparent)]
     Denied(#[from] Denied),
@@ -48,17 +48,17 @@ pub(crate) enum CliError {
     Sink(#[from] SinkError),
     #[error(transparent)]
     Send(#[from] SendError),
-    #[error("no monitor runs here")]
+    #[error("no monitor is running")]
     NoMonitor,
-    #[error("a {0} of the monitor is under way already")]
+    #[error("a {0} of the monitor is already in progress")]
     UnderWay(StopKind),
     #[error("the monitor does not answer")]
     MonitorSilent,
-    #[error("this is a turn of session `{0}` already")]
+    #[error("this command already runs in a turn of session `{0}`")]
     InTurn(Session),
-    #[error("the service manager did not do all that it was told")]
+    #[error("a command of the service manager failed")]
     Manager(Vec<String>),
-    #[error("the agent could not be run")]
+    #[error("the agent could not be started")]
     Agent(#[source] io::Error),
     #[error("the log of job `{id}` cannot be read")]
     Log { id: JobId, source: ReadError },
@@ -66,15 +66,15 @@ pub(crate) enum CliError {
     Stdin(#[source] io::Error),
     #[error("{0}")]
     Usage(String),
-    #[error("some jobs could not be handled")]
+    #[error("some jobs could not be processed")]
     Partly,
-    /// Whoever read our output has had enough.
+    /// The reader of our output has closed it.
     #[error("the output was closed")]
     Closed,
     #[error("the output cannot be written")]
     Output(#[source] io::Error),
     #[error("job `{id}` was launched, but its id cannot be printed")]
-    Untold { id: JobId, source: io::Error },
+    IdNotPrinted { id: JobId, source: io::Error },
 }
 
 impl<E: std::error::Error + Into<CliError>> From<Guarded<E>> for CliError {
@@ -116,7 +116,7 @@ impl CliError {
             Self::Launch(LaunchError::Failed(LaunchFailure::FailedToStart { error, .. })) => {
                 error.kind.exit_code()
             }
-            // As if the request had ended us.
+            // The code that shells give after Ctrl-C.
             Self::Doctor(DoctorError::Interrupted) => 130,
             Self::Open(_)
             | Self::Launch(_)
@@ -134,31 +134,30 @@ impl CliError {
             | Self::Stdin(_)
             | Self::Partly
             | Self::Output(_)
-            | Self::Untold { .. } => 125,
+            | Self::IdNotPrinted { .. } => 125,
         }
     }
 
-    /// Says which job was launched, when what could not be printed is all that names it.
+    /// Adds the id of the launched job to an error of the output: the caller has not seen it.
     pub(crate) fn about(self, id: &JobId) -> Self {
         match self {
             Self::Closed => Self::Closed,
-            Self::Output(source) => Self::Untold { id: id.clone(), source },
-            other => Self::Untold { id: id.clone(), source: io::Error::other(other) },
+            Self::Output(source) => Self::IdNotPrinted { id: id.clone(), source },
+            other => Self::IdNotPrinted { id: id.clone(), source: io::Error::other(other) },
         }
     }
 
-    /// What to try next, where there is something.
+    /// What to try next, if anything helps.
     pub(crate) fn tip(&self) -> Option<String> {
         Some(match self {
-            Self::Open(OpenError::NoHome) => "set HEARBACK_HOME to a directory of yours".into(),
+            Self::Open(OpenError::NoHome) => "set HEARBACK_HOME to a directory that you own".into(),
             Self::Open(OpenError::Store(StoreError::Unsafe(_))) => {
-                "the store must be a directory that you own and others cannot write; \
-                 point HEARBACK_HOME at one, or if it is yours, take that right from others with `chmod go-w` \
-                 or `icacls`"
+                "set HEARBACK_HOME to a directory that you own and others cannot write; if this one is yours, \
+                 remove the write permission of others with `chmod go-w` (Windows: `icacls`)"
                     .into()
             }
             Self::Find(FindError::NotFound(_)) => {
-                "`hearback list --all` shows every job of this session, `--all-sessions` those of all".into()
+                "`hearback list --all` lists the jobs of your session; add `--all-sessions` for every session".into()
             }
             Self::Find(FindError::NotAnId(_)) => "`hearback list` shows the jobs and their ids".into(),
             Self::Sink(SinkError::Missing(name)) | Self::Launch(LaunchError::NoSink(name)) => sink_tip(name),
@@ -167,57 +166,54 @@ impl CliError {
                     .into()
             }
             Self::Launch(LaunchError::TooDeep { .. }) => {
-                "launch it with `--notify never`, or raise `max_depth` in config.toml if the chain is meant"
+                "launch it with `--notify never`, or raise `max_depth` in config.toml if the chain is intended"
                     .into()
             }
             Self::Launch(LaunchError::TooFast { .. }) => {
-                "launch it with `--notify never`, or raise `max_rate` in config.toml if that many are meant"
+                "launch it with `--notify never`, or raise `max_rate` in config.toml if that many are intended"
                     .into()
             }
             Self::Send(SendError::NoRoute(_)) => {
-                "name a sink with `--sink NAME`, or set `default_sink` in config.toml".into()
+                "pass `--sink NAME`, or set `default_sink` in config.toml".into()
             }
             Self::Send(SendError::NoSink(name)) => sink_tip(name),
             Self::Send(SendError::Refused(_)) => {
-                "try again when `hearback monitor status` says that it runs".into()
+                "try again when `hearback monitor status` shows a running monitor".into()
             }
-            Self::Send(SendError::TooLong) => "put it into a file, and let the message name that".into(),
+            Self::Send(SendError::TooLong) => "put the text into a file, and send the path of the file".into(),
             Self::NoMonitor => {
-                "`hearback monitor run` starts one in front, `hearback monitor install` one that \
-                                comes back by itself"
+                "`hearback monitor run` starts one in the foreground, `hearback monitor install` one at every login"
                     .into()
             }
             Self::UnderWay(_) => "`hearback monitor status` shows what it waits for".into(),
-            Self::MonitorSilent => "`hearback monitor status` shows its process; it may be stopped".into(),
-            Self::InTurn(_) => "run the agent as it is, or take another session".into(),
+            Self::MonitorSilent => "`hearback monitor status` shows its process; it may be paused".into(),
+            Self::InTurn(_) => "run the agent directly, or use another session".into(),
             Self::Install(InstallError::NoManager | InstallError::NoManagerProgram(_)) => {
-                "start `hearback monitor run` from whatever starts programs at your login".into()
+                "add `hearback monitor run` to the programs that start at your login".into()
             }
-            Self::Manager(failed) => format!("run by hand what failed: {}", failed.join("; ")),
-            Self::NoParent => "name it with `--session PARENT`, or set HEARBACK_SESSION".into(),
-            Self::UnknownParent(_) => {
-                "look for a slip in the name; if this session is meant, add `--new`".into()
-            }
+            Self::Manager(failed) => format!("run the failed commands by hand: {}", failed.join("; ")),
+            Self::NoParent => "pass `--session PARENT`, or set HEARBACK_SESSION".into(),
+            Self::UnknownParent(_) => "check the name; for a new session, add `--new`".into(),
             Self::NotAsked(id) => format!("hearback show {id}"),
             Self::Request(RequestError::Empty) => {
-                "name the agent after two dashes: hearback ask --session PARENT --prompt TEXT -- AGENT ARG…"
+                "name the agent after `--`: hearback ask --session PARENT --prompt TEXT -- AGENT ARG…"
                     .into()
             }
             Self::Request(RequestError::BlankPrompt) => {
-                "give it as `--prompt TEXT`, or with `--prompt -` on standard input".into()
+                "pass `--prompt TEXT`, or `--prompt -` to read it from standard input".into()
             }
-            Self::Request(RequestError::NoPrompt) => "say what to ask with `--prompt TEXT`".into(),
+            Self::Request(RequestError::NoPrompt) => "pass the prompt with `--prompt TEXT`".into(),
             Self::Denied(_)
             | Self::Launch(LaunchError::Denied(_))
             | Self::Send(SendError::Denied(_))
             | Self::Install(InstallError::Denied(_))
             | Self::Open(OpenError::Permissions(_)) => {
-                "the program that started this one sets HEARBACK_DENY; it can allow more".into()
+                "HEARBACK_DENY comes from the program that started this one; change it there to allow more".into()
             }
-            Self::Untold { id, .. } => format!("hearback show {id}"),
-            Self::Find(FindError::Ambiguous { .. }) => "give more characters of the id".into(),
+            Self::IdNotPrinted { id, .. } => format!("hearback show {id}"),
+            Self::Find(FindError::Ambiguous { .. }) => "type more characters of the id".into(),
             Self::Launch(LaunchError::Failed(LaunchFailure::KeyTaken { id, .. })) => {
-                format!("use another key, or look at that job: hearback show {id}")
+                format!("use another key, or see the job that has it: hearback show {id}")
             }
             Self::Launch(LaunchError::Failed(
                 LaunchFailure::Unconfirmed { id } | LaunchFailure::SupervisorDied { id },
@@ -245,7 +241,7 @@ impl CliError {
 
 fn sink_tip(name: &str) -> String {
     format!(
-        "`hearback sink list` shows those that there are; define [sink.{name}] in config.toml, or put a program \
+        "`hearback sink list` lists the sinks; define [sink.{name}] in config.toml, or put a program \
          `hearback-sink-{name}` on the PATH"
     )
 }
@@ -254,10 +250,10 @@ fn storage_tip(error: &StoreError) -> Option<&'static str> {
     let StoreError::Io(error) = error else { return None };
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Some("make room: `hearback prune --older-than 1d` removes jobs that are over")
+            Some("make room: `hearback prune --older-than 1d` removes old settled jobs")
         }
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-            Some("point HEARBACK_HOME at a directory that can be written")
+            Some("set HEARBACK_HOME to a directory that you can write")
         }
         _ => None,
     }

@@ -10,7 +10,7 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before anything else: a supervisor needs no command line, and should touch none of its memory.
+    // First of all: a supervisor does not parse arguments, and must not use memory for that.
     hearback::supervise_if_asked();
     run::run()
 }

@@ -48,23 +48,23 @@ impl Output {
         size.map(|(width, _)| usize::from(width.0))
     }
 
-    /// Prints text as it is, with its colours where they are wanted.
+    /// Prints text, with its colours if colour is on.
     pub(crate) fn text(&self, text: &str) -> Result<(), CliError> {
         finish(anstream::stdout().lock().write_all(text.as_bytes()))
     }
 
-    /// Has the terminal obey the sequences that it is sent, where it has to be told.
-    pub(crate) fn let_terminal_obey(&self) {
-        // That is done by making such a stream, and holds from then on.
+    /// Switches the console to interpret escape sequences, on systems where that is a mode.
+    pub(crate) fn enable_escape_sequences(&self) {
+        // Creating such a stream sets the mode, and it stays set.
         let _ = anstream::AutoStream::always_ansi(io::stdout());
     }
 
-    /// Prints bytes as they are.
+    /// Prints bytes unchanged.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CliError> {
         finish(io::stdout().lock().write_all(bytes))
     }
 
-    /// Prints one JSON document, for people to read as well when they watch.
+    /// Prints one JSON document, indented when a person watches.
     pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), CliError> {
         self.bytes(to_json(document, self.is_watched())?.as_bytes())
     }
@@ -78,20 +78,20 @@ impl Output {
         self.text(&format!("{line}\n"))
     }
 
-    /// Whether a person watches who may want to know what happens next.
+    /// Whether hints are shown: a person watches, and the output is not JSON.
     pub(crate) fn is_guided(&self) -> bool {
         !self.json && io::stderr().is_terminal()
     }
 
-    /// Tells a person what happens next. Programs, and people who do not watch, are not told.
+    /// Shows a person what to do next. Programs get no hints.
     pub(crate) fn hint(&self, line: &str) {
         if self.is_guided() {
             say(line);
         }
     }
 
-    /// Asks a person, if one is there to answer. Anything but a yes is a no.
-    pub(crate) fn ask(&self, question: &str) -> Option<bool> {
+    /// Asks a person to confirm. Anything but a yes is a no; without a terminal there is no answer.
+    pub(crate) fn confirm(&self, question: &str) -> Option<bool> {
         if !self.is_guided() || !io::stdin().is_terminal() {
             return None;
         }
@@ -101,7 +101,7 @@ impl Output {
         Some(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
     }
 
-    /// Says something that is not data.
+    /// Prints a line that is not data, to standard error.
     pub(crate) fn say(&self, line: &str) {
         say(line);
     }
@@ -110,17 +110,17 @@ impl Output {
         say(&format!("{BUSY}warning:{BUSY:#} {}", clean_line(what)));
     }
 
-    /// What failed, why, and what to try.
+    /// Prints what failed, why, and what to try.
     pub(crate) fn error(&self, error: &CliError) {
         if matches!(error, CliError::Closed) {
             return;
         }
-        // Errors quote what somebody typed or stored.
+        // Errors quote arguments and stored text, which may hold control characters.
         let mut text = format!("{BAD}error:{BAD:#} {}", clean_line(&error.to_string()));
         let mut cause = error.source();
         while let Some(inner) = cause {
             let inner_text = clean_line(&inner.to_string());
-            // A transparent wrapper repeats what was said.
+            // A transparent wrapper repeats the message of its source.
             if !text.ends_with(&inner_text) {
                 text.push_str(&format!("\n  cause: {inner_text}"));
             }
@@ -134,7 +134,7 @@ impl Output {
 }
 
 fn say(line: &str) {
-    // Nobody may be there to hear it, and that is not what the command was about.
+    // Standard error may be closed; the command still did its work.
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }
 
@@ -145,7 +145,7 @@ fn to_json(value: &impl Serialize, pretty: bool) -> Result<String, CliError> {
     Ok(json)
 }
 
-/// Escapes what JSON lets through and a terminal might obey. Outside strings there is none of it.
+/// Escapes control characters that JSON allows and a terminal interprets. They occur only inside strings.
 fn shield(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -160,7 +160,7 @@ fn shield(json: &str) -> String {
     out
 }
 
-/// Takes a closed output for a quiet end.
+/// Treats a closed output as success.
 pub(crate) fn unless_closed(printed: Result<(), CliError>) -> Result<(), CliError> {
     match printed {
         Err(CliError::Closed) => Ok(()),

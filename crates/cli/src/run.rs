@@ -10,7 +10,7 @@ use crate::commands;
 use crate::error::CliError;
 use crate::output::Output;
 
-/// Parses the command line, carries it out, and tells how to exit.
+/// Parses the command line, runs the command, and returns the exit code.
 pub(crate) fn run() -> ExitCode {
     hearback::survive_size_limits();
     let arguments = Arguments::parse();
@@ -28,7 +28,7 @@ fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
     match command {
         Command::Completions(args) => return commands::completions::run(&args, output),
         Command::Schema => return commands::schema::run(output),
-        // It has to work where no store can be opened.
+        // `doctor` must work when no store can be opened.
         Command::Doctor => return commands::doctor::run(output),
         _ => {}
     }

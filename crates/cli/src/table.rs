@@ -10,10 +10,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::{BAD, BUSY, FAINT, GOOD};
 
-/// The most of a command that is printed where nobody watches: a script may have megabytes of it.
+/// The longest command that is printed into a pipe or a file: a command may be a script of megabytes.
 const UNWATCHED_MAX: usize = 500;
 
-/// One line a job under a heading; the command is cut to `width`.
+/// One line for each job, under a heading; the command is cut to `width`.
 pub(crate) fn jobs(jobs: &[Job], now: Timestamp, width: Option<usize>) -> String {
     let headings = ["STATE", "ID", "LAUNCHED", "RAN", "ENDED", "FOLLOW-UP", "COMMAND"].map(str::to_owned);
     let rows: Vec<[String; 7]> = jobs.iter().map(|job| row(job, now)).collect();
@@ -80,7 +80,7 @@ fn cut(text: &str, width: usize) -> String {
     fits.chain(['…']).collect()
 }
 
-/// How far a job is, for people.
+/// The state of a job, for people.
 pub(crate) fn state_word(view: &JobView) -> &'static str {
     if view.paused { "paused" } else { view.state.as_str() }
 }
@@ -104,7 +104,7 @@ pub(crate) fn state_style(state: StateWord) -> Style {
     }
 }
 
-/// The outcome in a word or two.
+/// The outcome in one or two words.
 fn ended(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Exited { code } => format!("exit {code}"),
@@ -156,11 +156,12 @@ pub(crate) fn duration(duration: Duration) -> String {
     }
 }
 
-/// How much was printed, and how much of it is not kept.
-pub(crate) fn output(output: &OutputView) -> String {
+/// The size of the output, with `noun` after it, and how much of it was dropped.
+pub(crate) fn output(output: &OutputView, noun: &str) -> String {
+    let size = bytes(output.bytes);
     match output.dropped {
-        0 => bytes(output.bytes),
-        dropped => format!("{} ({} of them not kept)", bytes(output.bytes), bytes(dropped)),
+        0 => format!("{size}{noun}"),
+        dropped => format!("{size}{noun}, {} dropped", bytes(dropped)),
     }
 }
 

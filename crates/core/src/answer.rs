@@ -1,7 +1,7 @@
-//! What came of a prompt job: the last thing its agent had to say, or why there is nothing.
+//! The answer of a prompt job: the last message of its agent, or why there is none.
 //!
-//! A pure function of how the job ended and of what it left behind, so that whoever works it out comes to the same
-//! answer, and it does not matter who was first to record it.
+//! A pure function of the outcome and of the files that the job left. Every process that computes it gets the same
+//! answer, so it does not matter which one records it first.
 
 use std::fmt;
 
@@ -12,48 +12,48 @@ use crate::transcript::{self, Transcript};
 use crate::variant::reads_newer_variants;
 use crate::{Extra, FORMAT, Facts, JobState, Outcome};
 
-/// The most of an answer that is kept.
+/// The longest answer that is kept.
 pub const ANSWER_BYTES: usize = 64 * 1024;
-/// The most that is looked at of what a job wrote to its answer's file, and of the end of what it printed.
+/// How much is read of the answer file, and of the end of the output.
 pub const ANSWER_LOOK_BYTES: u64 = 512 * 1024;
-/// The most that is repeated of what an agent says went wrong.
+/// The longest error message of an agent that is kept.
 const REASON_BYTES: usize = 512;
 
-/// What came of a prompt job. There always is one when the job is over.
+/// The answer of a prompt job. Every job that `ask` started has one when it has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum Answer {
-    /// The job did its work, and this is what it has to say.
+    /// The job succeeded, and this is its answer.
     Text(AnswerText),
-    /// The job did its work, and has nothing to say.
+    /// The job succeeded without an answer.
     NoAnswer {
-        /// What was looked for in vain.
+        /// Why there is no answer.
         reason: String,
     },
-    /// The job failed. What it had said until then is no answer, but may be worth reading.
+    /// The job failed. Its text until then is not an answer, but may be useful.
     Failed {
-        /// How it ended, and what the agent says about that.
+        /// How the job ended, and the error message of the agent.
         reason: String,
-        /// What it had said until then.
+        /// The text until then.
         #[serde(flatten, skip_serializing_if = "Option::is_none")]
         partial: Option<AnswerText>,
     },
-    /// An answer of a newer build.
+    /// An answer that only a newer hearback knows.
     #[serde(other)]
     Unknown,
 }
 
-/// Words of an agent: text without anything that a terminal would obey.
+/// Text of an agent, without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerText {
-    /// The words.
+    /// The text.
     pub text: String,
-    /// Where they were found.
+    /// Where the text was found.
     pub source: AnswerSource,
-    /// There were more of them than are kept.
+    /// Whether the text was cut.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
@@ -66,11 +66,11 @@ pub struct AnswerText {
 pub enum AnswerSource {
     /// The job wrote it to the file that `HEARBACK_ANSWER` names.
     File,
-    /// It is the last message of the assistant in JSON that the job printed.
+    /// It is the last message of the assistant in JSON output of the job.
     Message,
-    /// It is what the job printed.
+    /// It is the output of the job.
     Output,
-    /// A place of a newer build.
+    /// A source that only a newer hearback knows.
     #[serde(other)]
     Unknown,
 }
@@ -78,7 +78,7 @@ pub enum AnswerSource {
 reads_newer_variants!(AnswerSource);
 
 impl Answer {
-    /// The words, whether they are the answer or what was said before a failure.
+    /// The text: the answer, or the text before a failure.
     pub fn words(&self) -> Option<&AnswerText> {
         match self {
             Self::Text(words) => Some(words),
@@ -87,13 +87,13 @@ impl Answer {
         }
     }
 
-    /// An answer whose record is there and cannot be used.
+    /// An answer whose record exists and cannot be used.
     pub(crate) fn unusable(why: &str) -> Self {
         Self::Failed { reason: format!("the record of its answer cannot be used: {why}"), partial: None }
     }
 }
 
-/// One line that begins with the kind, as people and models read it; the words are not in it.
+/// One line that begins with the kind of the answer, for people and models; without its text.
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -101,53 +101,52 @@ impl fmt::Display for Answer {
             Self::Text(_) => f.write_str("answered"),
             Self::NoAnswer { reason } => write!(f, "no answer: {reason}"),
             Self::Failed { reason, .. } => write!(f, "no answer, it failed: {reason}"),
-            Self::Unknown => f.write_str("answered in a way that a newer hearback knows"),
+            Self::Unknown => f.write_str("answered, in a form that only a newer hearback knows"),
         }
     }
 }
 
-/// The answer of a job, as it is recorded.
+/// The record of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AnswerRecord {
     /// The format of this fact.
     pub format: u32,
     /// The answer.
     pub answer: Answer,
-    /// What a newer build wrote besides.
+    /// Fields that a newer hearback wrote.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
 impl AnswerRecord {
-    /// A record of this build's format.
+    /// A record in the format of this build.
     pub fn new(answer: Answer) -> Self {
         Self { format: FORMAT, answer, extra: Extra::new() }
     }
 }
 
-/// Whether a job is over, has an answer, and nobody has worked it out yet.
+/// Whether a job has ended and its answer is not recorded yet.
 pub fn answer_is_due(facts: &Facts, state: &JobState<'_>) -> bool {
     facts.answer.is_absent()
         && facts.spec.present().is_some_and(|spec| spec.answer)
         && matches!(state, JobState::Ended { .. })
 }
 
-/// What a prompt job left behind.
+/// The files that a prompt job left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remains {
-    /// What it wrote to the file of its answer, from its beginning.
+    /// The beginning of its answer file.
     pub file: Vec<u8>,
-    /// What it printed, up to its end.
+    /// The end of its output.
     pub output: Vec<u8>,
-    /// There was more output before that.
+    /// Whether there was more output before that.
     pub cut: bool,
 }
 
-/// Works out what came of a prompt job.
+/// Computes the answer of a prompt job.
 ///
-/// What it wrote to its file counts first, then the last message of the assistant in JSON that it printed, then all
-/// that it printed. A job that did not end well has no answer, whatever it said; and neither has one whose agent says
-/// itself that it failed, because some do so and exit with 0.
+/// The answer file counts first, then the last message of the assistant in JSON output, then all output. A job that
+/// failed has no answer. The same holds if the agent reports a failure, because some agents do so and exit with 0.
 pub fn resolve_answer(outcome: &Outcome, remains: &Remains) -> Answer {
     let printed = decoded(&remains.output);
     let said = transcript::read(&printed);
@@ -166,17 +165,17 @@ pub fn resolve_answer(outcome: &Outcome, remains: &Remains) -> Answer {
     if said.as_ref().is_some_and(|said| said.failed) {
         let reason = match complaint {
             Some(complaint) => format!("the agent says: {complaint}"),
-            None => "the agent says so, and not why".into(),
+            None => "the agent reports a failure without a reason".into(),
         };
         return Answer::Failed { reason, partial: words };
     }
     match (words, complaint) {
         (Some(words), _) => Answer::Text(words),
         (None, Some(complaint)) => {
-            Answer::NoAnswer { reason: format!("the assistant said nothing; the agent says: {complaint}") }
+            Answer::NoAnswer { reason: format!("no message of the assistant; the agent says: {complaint}") }
         }
-        (None, None) if said.is_some() => Answer::NoAnswer { reason: "the assistant said nothing".into() },
-        (None, None) => Answer::NoAnswer { reason: "it printed nothing".into() },
+        (None, None) if said.is_some() => Answer::NoAnswer { reason: "no message of the assistant".into() },
+        (None, None) => Answer::NoAnswer { reason: "the job has no output".into() },
     }
 }
 
@@ -189,7 +188,7 @@ fn from_message(said: &Transcript) -> Option<AnswerText> {
     kept(said.words.as_deref()?, AnswerSource::Message, false, Keep::Beginning)
 }
 
-/// Of what somebody printed along the way the end says most.
+/// The end of the output is kept: there the agent sums up.
 fn from_output(printed: &str, cut: bool) -> Option<AnswerText> {
     kept(printed, AnswerSource::Output, cut, Keep::End)
 }
@@ -200,7 +199,7 @@ enum Keep {
     End,
 }
 
-/// Cleans text and cuts it to the budget, between two characters; nothing when only white space is left.
+/// Cleans text and cuts it to the budget, between two characters; `None` if only white space is left.
 fn kept(text: &str, source: AnswerSource, cut: bool, keep: Keep) -> Option<AnswerText> {
     let text = clean(text);
     // The first line may be indented on purpose.
@@ -222,7 +221,7 @@ fn one_line(text: &str) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// Text as programs write it: UTF-8 mostly, and on Windows sometimes UTF-16, which then says so.
+/// Decodes UTF-8, or UTF-16 with a byte order mark, which some programs write on Windows.
 fn decoded(bytes: &[u8]) -> String {
     let wide = |order: fn([u8; 2]) -> u16, rest: &[u8]| {
         let units: Vec<_> = rest.chunks_exact(2).map(|pair| order([pair[0], pair[1]])).collect();
@@ -287,15 +286,15 @@ mod tests {
             Answer::NoAnswer { reason } => reason,
             other => panic!("{other:?}"),
         };
-        assert_eq!(reason(""), "it printed nothing");
-        assert_eq!(reason(" \n\n"), "it printed nothing");
+        assert_eq!(reason(""), "the job has no output");
+        assert_eq!(reason(" \n\n"), "the job has no output");
         assert_eq!(
             reason("{\"type\":\"turn.started\"}\n{\"type\":\"turn.completed\"}\n"),
-            "the assistant said nothing"
+            "no message of the assistant"
         );
         assert_eq!(
             reason("{\"type\":\"turn.started\"}\n{\"type\":\"error\",\"message\":\"no\\nnet\"}\n"),
-            "the assistant said nothing; the agent says: no⏎net"
+            "no message of the assistant; the agent says: no⏎net"
         );
     }
 

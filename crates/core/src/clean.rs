@@ -1,6 +1,6 @@
-//! Text from anywhere, made harmless for a terminal and for a reader.
+//! Removes control characters from text of unknown origin, so that it is safe to print.
 
-/// Removes what could move a cursor, change a colour or begin a line of its own.
+/// Removes control characters and escape sequences, and shows line ends as `⏎`, so that the text stays on one line.
 pub fn clean_line(text: &str) -> String {
     clean(text).replace('\n', "⏎")
 }
@@ -14,24 +14,24 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// Does the same to bytes that come in pieces, wherever these are cut.
+/// Cleans bytes that arrive in pieces, which may be cut inside a character or a sequence.
 #[derive(Debug, Clone, Default)]
 pub struct Cleaner {
     keeps_all: bool,
     inside: Inside,
-    /// The beginning of a character whose rest has not come yet.
+    /// The first bytes of a character whose rest has not arrived.
     partial: Vec<u8>,
 }
 
-/// What the next character belongs to. A sequence that never ends swallows no more than its line.
+/// What the next character belongs to. A sequence without an end removes at most the rest of its line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Inside {
     #[default]
     Text,
-    /// A return, which is one line end together with a newline after it.
+    /// A carriage return. With a newline after it, both are one line end.
     Return,
     Escape,
-    /// After an escape and a few of these comes the one that says what is meant: `ESC ( B` chooses a character set.
+    /// Bytes between an escape and its final byte, as in `ESC ( B`, which selects a character set.
     Intermediate,
     Control,
     String,
@@ -39,7 +39,7 @@ enum Inside {
 }
 
 impl Cleaner {
-    /// One that leaves in what a terminal would obey, and only replaces what is no text: some terminals take no bytes.
+    /// A cleaner that keeps control characters, and only replaces invalid UTF-8: some terminals accept only text.
     pub fn to_text() -> Self {
         Self { keeps_all: true, ..Self::default() }
     }
@@ -77,7 +77,7 @@ impl Cleaner {
         }
     }
 
-    /// Cleans what was held back: nothing more comes of it. What comes after begins anew.
+    /// Ends the text: cleans the bytes that were held back. The next piece begins a new text.
     pub fn finish(&mut self, out: &mut String) {
         if !std::mem::take(&mut self.partial).is_empty() {
             self.character(char::REPLACEMENT_CHARACTER, out);
@@ -106,7 +106,7 @@ impl Cleaner {
                 '\u{1b}' => Inside::Escape,
                 '\u{9b}' => Inside::Control,
                 '\r' => Inside::Return,
-                // Bidirectional overrides can make a line read as another one.
+                // Bidirectional overrides can make a line look like another one.
                 '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Inside::Text,
                 c if c.is_control() && c != '\t' => Inside::Text,
                 c => {
@@ -139,7 +139,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_gone() {
+    fn control_characters_and_sequences_are_removed() {
         assert_eq!(clean_line("a\nb\u{202e}c\u{1b}[2Jd"), "a⏎bcd");
         assert_eq!(clean("open \u{1b}[12;\nnext"), "open \nnext");
         assert_eq!(clean("\u{1b}(B\u{1b}[mplain\u{9b}31m red\u{1b}"), "plain red");

@@ -1,4 +1,4 @@
-//! What an owner is sent: one versioned document in an envelope that others know how to route.
+//! The follow-up that an owner gets: one versioned document in a CloudEvents envelope.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,58 +6,58 @@ use crate::message::{self, Excerpt};
 use crate::note::Note;
 use crate::{DOCUMENT_FORMAT, JobId, JobView, Session};
 
-/// What the envelope says this is.
+/// The event type of a follow-up.
 pub const EVENT_TYPE: &str = "dev.hearback.job.ended.v1";
 
-/// The identity of the follow-up of a job. It never changes, so that a repeat is recognisable.
+/// The id of the follow-up of a job. It never changes, so that a repeat is recognisable.
 pub fn delivery_id(job: &JobId) -> String {
     format!("{job}.end")
 }
 
-/// The job that a delivery is about, from its identity or the job's own.
+/// The job of a delivery, from the id of the delivery or of the job.
 pub fn job_of_delivery(text: &str) -> &str {
     text.strip_suffix(".end").unwrap_or(text)
 }
 
-/// One follow-up on its way.
+/// A follow-up, as a sink gets it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delivery {
     /// The version of this document.
     pub format: u32,
-    /// Its identity, `<job>.end`: the same in every attempt, so that a repeat is recognisable.
+    /// The id of the delivery, `<job>.end`: the same in every attempt, so that a repeat is recognisable.
     pub id: String,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     pub attempt: u32,
-    /// The job ended so long ago that the owner may be busy with something else by now.
+    /// Whether the job ended longer ago than the setting `late_after`.
     pub late: bool,
-    /// Whom it is for.
+    /// The session that gets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
-    /// How many follow-ups led here, this one included.
+    /// The length of the chain of follow-ups that led here, this one included.
     pub depth: u32,
-    /// What it is about.
+    /// The job that has ended.
     pub job: JobView,
-    /// What the job printed, cut to a budget.
+    /// The output of the job, cut to the setting `notice_bytes`.
     pub output: OutputExcerpt,
-    /// What goes before it, if the last turn of the session was cut short.
+    /// A note about an interrupted turn of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Note>,
-    /// The same in words, with output framed as data.
+    /// All of this as text for a model, with the output marked as data.
     pub text: String,
 }
 
-/// What a job printed, cut to a budget and cleaned of what a terminal would obey.
+/// The output of a job, cut to a budget and without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutputExcerpt {
-    /// Every byte that it printed.
+    /// The size of all output, in bytes.
     pub bytes: u64,
-    /// The beginning.
+    /// The beginning of the output.
     pub head: String,
-    /// How many bytes are left out between the two.
+    /// How many bytes are left out between head and tail.
     pub omitted: u64,
-    /// The end; empty when the head is everything.
+    /// The end of the output; empty when the head is everything.
     pub tail: String,
 }
 
@@ -69,14 +69,11 @@ impl OutputExcerpt {
 }
 
 impl Delivery {
-    /// Puts what is known of an ended job into words.
+    /// Builds the follow-up of an ended job.
     pub fn new(job: JobView, output: &Excerpt, attempt: u32, late: bool, depth: u32) -> Self {
         let mut text = message::result_text(&job, output);
         if late {
-            text.insert_str(
-                0,
-                "(late: this ended a while ago, and you may be busy with something else by now)\n",
-            );
+            text.insert_str(0, "(late: this job ended a while ago, and your work may have moved on since)\n");
         }
         Self {
             format: DOCUMENT_FORMAT,
@@ -92,7 +89,7 @@ impl Delivery {
         }
     }
 
-    /// The same with a note before its text.
+    /// Puts a note before the text.
     pub fn after(mut self, note: Option<Note>) -> Self {
         if let Some(note) = &note {
             self.text = note.before(&self.text);
@@ -102,28 +99,28 @@ impl Delivery {
     }
 }
 
-/// A delivery, or another document, in its envelope: CloudEvents 1.0, in JSON.
+/// A document in its envelope: CloudEvents 1.0, in JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "CloudEvent"))]
 pub struct CloudEvent<T = Delivery> {
     /// The version of the envelope.
     pub specversion: String,
-    /// The identity of what is in it.
+    /// The id of the document in `data`.
     pub id: String,
-    /// Who sends it.
+    /// The sender.
     pub source: String,
-    /// What it is: [`EVENT_TYPE`] for a delivery.
+    /// The type of the event, such as `dev.hearback.job.ended.v1`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What it is about: of a delivery, the job.
+    /// What the event is about: for a follow-up, the job.
     pub subject: String,
-    /// When that happened: of a delivery, when the job ended (RFC 3339).
+    /// When it happened: for a follow-up, when the job ended (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// What `data` is.
+    /// The media type of `data`.
     pub datacontenttype: String,
-    /// The document itself.
+    /// The document.
     pub data: T,
 }
 

@@ -10,12 +10,12 @@ use crate::{
     Timestamp,
 };
 
-/// The job was taken up by a supervisor, or will never be. Whoever publishes first decides.
+/// A supervisor has claimed the job, or the job is abandoned. The process that publishes first decides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Begin {
     /// The format of this fact.
     pub format: u32,
-    /// By whom.
+    /// The process that claimed or abandoned it.
     pub by: BegunBy,
     /// When.
     pub at_ms: Timestamp,
@@ -58,7 +58,7 @@ pub struct Target {
     pub at_ms: Timestamp,
     /// How far it is detached: what it lives through.
     pub survives: Vec<String>,
-    /// What it ends with all the same: a unit of the service manager, or a Job Object, around whoever launched it.
+    /// The unit of a service manager, or the Job Object, of its launcher, with which it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_to: Option<String>,
     /// What a newer build wrote besides.
@@ -66,39 +66,39 @@ pub struct Target {
     pub extra: Extra,
 }
 
-/// Somebody asked for the end of the job. The first names the cause, later ones escalate.
+/// A request to kill the job. The first names the cause, later ones escalate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kill {
     /// The format of this fact.
     pub format: u32,
-    /// When it was asked for.
+    /// When it was requested.
     pub at_ms: Timestamp,
-    /// Who asked.
+    /// Who requested it.
     pub by: KilledBy,
-    /// In their words.
+    /// The reason that was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How long to wait between asking and forcing; zero forces at once.
+    /// How long to wait between terminating and killing; zero kills at once.
     pub grace_ms: u64,
     /// What a newer build wrote besides.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// Who asked for the end of a job.
+/// Who requested a kill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum KilledBy {
     /// An agent, in this session.
     Session(Session),
-    /// Somebody outside every session.
+    /// A caller outside any session.
     Person,
-    /// The system, on its way down.
+    /// The system, when it shuts down.
     System,
-    /// The host, which restarts or stops, and to which the job was bound.
+    /// The monitor, which restarts or stops; the job was launched with `--bound`.
     Host,
-    /// hearback, because it printed more than its log may hold.
+    /// hearback, because the output exceeded the log cap.
     OutputLimit,
     /// An actor that only a newer build knows. It was killed all the same.
     #[serde(other)]
@@ -120,7 +120,7 @@ impl fmt::Display for KilledBy {
     }
 }
 
-/// The job is over.
+/// The job has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
     /// The format of this fact.
@@ -134,7 +134,7 @@ pub struct End {
     pub at: Option<Stamp>,
     /// Who says so. Only a supervisor knows an exit.
     pub author: EndAuthor,
-    /// How long the target ran, on a clock that nobody sets and that stands still while the machine sleeps.
+    /// How long the target ran, on a monotonic clock that stops while the machine sleeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_ms: Option<u64>,
     /// What it used, as far as the system tells.
@@ -162,7 +162,7 @@ pub struct End {
 pub enum EndAuthor {
     /// The parent of the target.
     Supervisor,
-    /// Somebody who found the job without its supervisor.
+    /// Any process that found the job without its supervisor.
     Reconciler,
     /// An author that only a newer build knows.
     #[serde(other)]
@@ -171,15 +171,15 @@ pub enum EndAuthor {
 
 reads_newer_variants!(EndAuthor);
 
-/// What a job used of the machine, its waited-for children included.
+/// The CPU time and memory of a job, with the children that it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
-    /// Time on a processor in the program itself.
+    /// CPU time in the program.
     pub user_ms: u64,
-    /// Time on a processor in the system on its behalf.
+    /// CPU time in the kernel.
     pub system_ms: u64,
-    /// The most memory that one of its processes held.
+    /// The largest memory of one of its processes.
     pub peak_memory_bytes: u64,
 }
 
@@ -242,7 +242,7 @@ pub struct Lease {
     pub at: Stamp,
     /// How long it may take.
     pub deadline_ms: u64,
-    /// Attempts that count towards giving up, this one included; none when somebody asked for a fresh start.
+    /// Attempts that count towards giving up, this one included; zero for a retry by hand.
     pub attempts_used: u32,
     /// Which sink of the chain, from 0.
     #[serde(default)]
@@ -277,7 +277,7 @@ pub struct LeaseResult {
     pub format: u32,
     /// When it ended.
     pub at: Stamp,
-    /// No further attempt is made until somebody acts.
+    /// No further attempt is made until a person acts.
     pub gave_up: bool,
     /// The session was busy, so that the attempt does not count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -296,7 +296,7 @@ pub struct LeaseResult {
     pub extra: Extra,
 }
 
-/// The delivery is over. There is one, whoever tried.
+/// The delivery is closed. There is one receipt, no matter how many processes tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The format of this fact.
@@ -321,13 +321,13 @@ impl Receipt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 pub enum ReceiptHow {
-    /// A sink took it.
+    /// A sink accepted it.
     Delivered,
-    /// The owner has seen the end with its own eyes.
+    /// The owner has read the result itself.
     Read,
-    /// Somebody decided that nobody needs to hear it.
+    /// A caller discarded it.
     Discarded,
-    /// Nobody took it for a month.
+    /// It was not delivered within `expire_after`.
     Expired,
     /// A way that only a newer build knows. The delivery has ended all the same.
     #[serde(other)]
@@ -336,7 +336,7 @@ pub enum ReceiptHow {
 
 reads_newer_variants!(ReceiptHow);
 
-/// Nothing more is owed. Holds every other fact, so that a settled job is one read.
+/// Nothing more is pending. Holds every other fact, so that a settled job is one read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settled {
     /// The format of this fact.

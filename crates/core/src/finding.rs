@@ -1,11 +1,11 @@
-//! What was found out about a machine by trying: plain data, for somebody else to judge.
+//! The findings of `doctor` about a machine: plain data, which the caller judges.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::{Outcome, ProcessIdentity};
 
-/// What came of trying something.
+/// The result of trying something.
 #[derive(Debug)]
 pub enum Tried<T = ()> {
     /// It works, and this was seen.
@@ -37,108 +37,108 @@ impl<T> From<io::Result<T>> for Tried<T> {
 pub enum Home {
     /// The system names none.
     Unnamed,
-    /// Nobody has made it yet.
+    /// It does not exist yet.
     Missing(PathBuf),
-    /// It is ours, by its real name.
+    /// It exists and is safe to use; this is its real path.
     Ours(PathBuf),
-    /// It is not to be used.
+    /// It must not be used.
     Refused(PathBuf, io::Error),
 }
 
-/// What a disk keeps what it is given in.
+/// Where a file system stores its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Medium {
-    /// A disk of this machine.
+    /// On a disk of this machine.
     Local,
-    /// Memory: gone with the power.
+    /// In memory: lost when the power fails.
     Memory,
-    /// Another machine's disk.
+    /// On a disk of another machine.
     Shared,
-    /// Whatever some program makes of it.
+    /// In a program (FUSE), which decides.
     Program,
 }
 
 /// The file system of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystem {
-    /// What the system calls it; its number where it has no name here.
+    /// Its name, or its number if the name is unknown.
     pub name: String,
-    /// Where it keeps its files.
+    /// Where it stores its data.
     pub medium: Medium,
 }
 
-/// How much more fits.
+/// The free space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes that we may still write.
+    /// How many bytes are free.
     pub bytes: u64,
-    /// Files that we may still make, where the file system counts them.
+    /// How many more files can be created, if the file system counts them.
     pub files: Option<u64>,
 }
 
-/// How a file gets a name that must not be taken from anybody.
+/// How a file is published under a name without replacing another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
     /// By a rename that replaces nothing.
     Rename,
-    /// By a second link, and taking the first away.
+    /// By a second link, and removing the first.
     Link,
 }
 
-/// What is done to a launcher, to see whether its job outlives it.
+/// What `doctor` does to a launcher, to see whether its job survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blow {
-    /// It is killed hard.
+    /// Kills it.
     Parent,
-    /// Its terminal is closed.
+    /// Closes its terminal.
     Terminal,
-    /// Its whole process group is killed hard.
+    /// Kills its whole process group.
     ProcessGroup,
 }
 
-/// What the login manager does at the end of a login.
+/// What the login manager does at a logout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Logout {
-    /// It ends what is left of the login.
+    /// Whether it kills the processes of the login.
     pub ends_processes: bool,
-    /// This user's own service manager outlives the last login.
+    /// Whether the user's service manager survives the last logout.
     pub lingers: bool,
 }
 
-/// What a store would stand on: everything that was tried on its disk.
+/// The findings about the disk of a store.
 #[derive(Debug)]
 pub struct DiskFindings {
-    /// What kind of file system it is.
+    /// The file system.
     pub file_system: Tried<FileSystem>,
-    /// How much more fits.
+    /// The free space.
     pub room: Tried<Room>,
-    /// Whether a name is taken once.
+    /// Whether a name can be taken only once.
     pub publish: Tried<NamedBy>,
     /// Whether a file and a folder can be flushed.
     pub flush: Tried,
-    /// Whether a lock is seen by others while its holder lives, and no longer.
+    /// Whether other processes see a lock while its holder lives, and no longer.
     pub locks: Tried,
-    /// Whether the middle of a file can be given back.
+    /// Whether the file system can free the middle of a file.
     pub holes: Tried,
-    /// Whether a sleeper can be woken through a file.
+    /// Whether a bell wakes a sleeping process.
     pub bell: Tried,
 }
 
-/// What a job would run on.
+/// The findings about the machine.
 #[derive(Debug)]
 pub struct MachineFindings {
-    /// What became of a job whose launcher was dealt each blow.
+    /// The outcome of a job after each attack on its launcher.
     pub blows: Vec<(Blow, Tried<Outcome>)>,
-    /// The units of a service manager around us, outermost first.
+    /// The units of a service manager that contain this process, outermost first.
     pub units: Vec<String>,
     /// What a logout does.
     pub logout: Tried<Logout>,
-    /// Who we are, as a record would say it.
+    /// The identity of this process, as a record holds it.
     pub identity: Tried<ProcessIdentity>,
-    /// Whether pids are the machine's own, or those of a container.
+    /// Whether pids are those of the machine, or those of a container.
     pub pids_are_the_machines: Tried<bool>,
-    /// Whether a process may offer itself to the system when memory runs out.
+    /// Whether a process may raise its own OOM score.
     pub oom_score: Tried,
-    /// How many descriptors a process may have.
+    /// How many descriptors a process may open.
     pub descriptors: Tried<u64>,
 }

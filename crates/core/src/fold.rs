@@ -47,7 +47,7 @@ impl<T> Read<T> {
     }
 }
 
-/// What the files of one job say, before anybody interprets them.
+/// What the files of one job say, before they are interpreted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "each field is the fact of its name")]
 pub struct Facts {
@@ -128,12 +128,12 @@ pub enum Flaw<'a> {
     Newer(u32),
 }
 
-/// Whether somebody holds a lock.
+/// Whether a process holds a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockState {
-    /// A living process does.
+    /// A living process holds it.
     Held,
-    /// Nobody does.
+    /// No process holds it.
     Free,
 }
 
@@ -150,7 +150,7 @@ pub struct LockView {
 }
 
 impl LockView {
-    /// Nobody is there.
+    /// Both locks are free.
     pub const FREE: Self = Self { launch: LockState::Free, alive: LockState::Free };
 
     /// Whether launcher and supervisor are both gone.
@@ -194,20 +194,20 @@ pub struct Fold<'a> {
     pub settled: Option<&'a Stamp>,
 }
 
-/// How far a job is.
+/// The state of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobState<'a> {
     /// There is no job here: its launch never got as far as saying what to run.
     Nothing,
     /// It is being launched.
     Starting,
-    /// Its launcher is gone and no supervisor took it up; whoever sees this may declare it abandoned.
+    /// Its launcher is gone and no supervisor took it up; any process that sees this may declare it abandoned.
     Unclaimed,
     /// Its supervisor is alive.
     Running,
-    /// Its supervisor is gone and left no end; whoever sees this sweeps and records the loss.
+    /// Its supervisor is gone and left no end; any process that sees this sweeps and records the loss.
     Orphaned,
-    /// It is over.
+    /// It has ended.
     Ended {
         /// How; owned, because an end that cannot be read still has an outcome.
         outcome: Outcome,
@@ -216,37 +216,37 @@ pub enum JobState<'a> {
     },
 }
 
-/// The message owed to the owner of a job.
+/// The follow-up that notifies the owner of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FollowUp {
     /// What the owner chose; unknown when the spec cannot be read.
     pub policy: Option<NotifyPolicy>,
-    /// How far it is.
+    /// Its state.
     pub state: FollowUpState,
 }
 
-/// How far a follow-up is.
+/// The state of a follow-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FollowUpState {
-    /// Nobody wants to be told.
+    /// No notification is wanted.
     NotWanted,
-    /// The job is not over.
+    /// The job has not ended.
     Waiting,
-    /// It is over, and nobody has been told.
+    /// The job has ended, and its owner is not notified yet.
     Pending,
-    /// Somebody is being told.
+    /// A process is delivering it.
     Leased,
-    /// A sink took it.
+    /// A sink accepted it.
     Delivered,
-    /// The owner saw the end itself.
+    /// The owner has read the result itself.
     Read,
-    /// Nobody could be told; somebody has to act.
+    /// Delivery was given up; a person has to act.
     DeadLetter,
-    /// Somebody decided that nobody needs to hear it.
+    /// A caller discarded it.
     Discarded,
-    /// Nobody took it for a month.
+    /// It was not delivered within `expire_after`.
     Expired,
     /// A newer build closed it, in a way that this one does not know.
     Closed,
@@ -285,7 +285,7 @@ fn fold_state(facts: &Facts, locks: LockView) -> JobState<'_> {
     match &facts.begin {
         Read::Present(Begin { by: BegunBy::Abandoned, .. }) => lost(LostReason::Abandoned),
         Read::Present(Begin { by: BegunBy::Unknown, .. }) => JobState::Running,
-        // A begin that cannot be read is one: somebody began.
+        // A begin that cannot be read counts: a supervisor began.
         Read::Present(_) | Read::Unreadable(_) | Read::Newer(_) => match locks.alive {
             LockState::Held => JobState::Running,
             LockState::Free => JobState::Orphaned,
@@ -350,7 +350,7 @@ fn receipt_state(facts: &Facts) -> Option<FollowUpState> {
             ReceiptHow::Expired => FollowUpState::Expired,
             ReceiptHow::Unknown => FollowUpState::Closed,
         }),
-        // It cannot be replaced, so no further attempt could ever be acknowledged: somebody has to look.
+        // It cannot be replaced, so no further attempt could ever be acknowledged: a person has to look.
         Read::Unreadable(_) | Read::Newer(_) => Some(FollowUpState::DeadLetter),
     }
 }
@@ -468,7 +468,7 @@ mod tests {
             if let JobState::Ended { outcome, .. } = &fold.state && outcome.is_success() {
                 prop_assert_eq!(&facts.end.present().unwrap().outcome, outcome);
             }
-            // Nobody is told, and nothing is closed, before the end.
+            // Nothing is delivered, and nothing is closed, before the end.
             if !ended {
                 let open = [FollowUpState::Waiting, FollowUpState::NotWanted];
                 prop_assert!(open.contains(&fold.follow_up.state));

@@ -1,4 +1,4 @@
-//! Whoever looks after a whole store, and what it is asked to do: facts once more, numbered.
+//! The host (the monitor of a store) and the requests to it: numbered facts.
 
 use std::fmt;
 use std::time::Duration;
@@ -31,16 +31,16 @@ pub struct HostBegin {
     pub extra: Extra,
 }
 
-/// What a host can be asked to do. In each case it takes nothing new and lets turns end.
+/// What the monitor can be requested to do. In each case it accepts no new work and lets turns end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StopKind {
-    /// To come back: turns have until the limit, and go on afterwards.
+    /// Restart: turns may run until the limit, and continue afterwards.
     Restart,
-    /// To end: turns have until the limit.
+    /// Stop: turns may run until the limit.
     Stop,
-    /// To end when every turn is over, however long that takes.
+    /// Stop when every turn has ended, no matter how long that takes.
     Drain,
     /// A kind that only a newer build knows; taken for [`StopKind::Stop`], which promises least.
     #[serde(other)]
@@ -84,7 +84,7 @@ pub struct StopRequest {
 }
 
 impl StopRequest {
-    /// A request by nobody in particular.
+    /// A request without a session.
     pub fn new(kind: StopKind, at: Stamp) -> Self {
         Self { format: FORMAT, at, kind, sequence: None, by: None, within_ms: None, extra: Extra::new() }
     }
@@ -99,7 +99,7 @@ pub struct RequestedBy {
     pub turn: u32,
 }
 
-/// The host has heard the request: whoever was busy is marked.
+/// The host has accepted the request, and has marked the sessions in a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StopTaken {
     /// The format of this fact.
@@ -160,9 +160,9 @@ pub struct HostFacts {
 pub enum Verdict {
     /// Publish it under this number.
     Ask(u32),
-    /// Nobody is there to ask.
+    /// No monitor is running.
     NoHost,
-    /// One is under way.
+    /// A request is already in progress.
     UnderWay(StopKind),
     /// It is an old one that came again, and has been done.
     Redelivered,
@@ -189,7 +189,7 @@ impl HostFacts {
 
     /// What to do with a wish that has this number of its sender's, if it has one.
     pub fn judge(&self, lock: LockState, sequence: Option<u64>, now: &Stamp) -> Verdict {
-        // One that nobody heard before its host was gone has not been done.
+        // A request that was not accepted before its host was gone has not been done.
         let heard = |facts: &&RequestFacts| facts.taken.present().is_some() || facts.done.is_absent();
         let requests = self.requests.iter().map(|(_, facts)| facts).filter(heard);
         let mut requests = requests.filter_map(|facts| facts.request.present());
@@ -236,7 +236,11 @@ mod tests {
         let now = sample::stamp();
         let facts = asked(None, false);
         assert_eq!(facts.judge(LockState::Held, None, &now), Verdict::UnderWay(StopKind::Restart));
-        assert_eq!(facts.judge(LockState::Free, None, &now), Verdict::NoHost, "whoever was asked is dead");
+        assert_eq!(
+            facts.judge(LockState::Free, None, &now),
+            Verdict::NoHost,
+            "the host of the request is dead"
+        );
         assert_eq!(asked(None, true).judge(LockState::Held, None, &now), Verdict::Ask(5));
         assert_eq!(HostFacts::default().judge(LockState::Held, None, &now), Verdict::Ask(1));
     }

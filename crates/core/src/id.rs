@@ -1,4 +1,4 @@
-//! Names of jobs: minted from time and chance, and found again by a few of their characters.
+//! The ids of jobs: made from the time and random bits, and found by a few of their characters.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,7 +34,7 @@ pub enum ParseIdError {
 }
 
 impl JobId {
-    /// Makes an id from the time and 35 bits of chance; the rest of `random` is ignored.
+    /// Makes an id from the time and 35 random bits; the rest of `random` is ignored.
     pub fn mint(unix_millis: u64, random: u64) -> Self {
         let mut id = String::with_capacity(LENGTH);
         push_base32(&mut id, unix_millis, TIME_CHARS);
@@ -109,7 +109,7 @@ impl From<JobId> for String {
 pub struct IdPattern(String);
 
 impl IdPattern {
-    /// Checks that `text` could be an id or a part of one. Capitals are taken for small letters.
+    /// Checks that `text` could be an id or a part of one. Upper case counts as lower case.
     ///
     /// # Errors
     ///

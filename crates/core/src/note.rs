@@ -1,7 +1,7 @@
-//! Going on after an interruption: what an agent is told before the next message, and when.
+//! The note that an agent gets after an interrupted turn, and the decision whether it gets one.
 //!
-//! hearback sees no conversation. What its history ends with is for the host to say; whether that calls for a note is
-//! decided here, without I/O.
+//! hearback does not see the conversation. The host says what its history ends with; this file decides, without I/O,
+//! whether that needs a note.
 
 use std::time::Duration;
 
@@ -10,54 +10,54 @@ use serde::{Deserialize, Serialize};
 use crate::session::{Interruption, SessionState, TurnCause};
 use crate::{DOCUMENT_FORMAT, Stamp};
 
-/// What a host says the history of a conversation ends with.
+/// What the history of a conversation ends with, as the host reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum HistoryEnd {
-    /// It does not say.
+    /// The host does not report it.
     #[default]
     Unknown,
-    /// Results of tools, one or several, that the agent has not taken up.
+    /// Tool results that the agent has not processed.
     ToolResults,
-    /// What the agent or its user said.
+    /// A message of the agent or its user.
     Text,
-    /// There is none.
+    /// The history is empty.
     Empty,
 }
 
-/// How long ago the conversation stood still, as far as anybody knows.
+/// How long the conversation has been silent, if known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Silence(pub Option<Duration>);
 
 impl Silence {
-    /// Whether that is recent enough to go on from. Nobody knowing counts as recent, and a window of zero is endless.
+    /// Whether that is recent enough to continue. Unknown counts as recent, and a window of zero has no limit.
     fn is_fresh(self, window: Duration) -> bool {
         window.is_zero() || self.0.is_none_or(|age| age <= window)
     }
 }
 
-/// What goes before the next message of a session whose last turn was cut short.
+/// A note before the next message of a session, about an interrupted turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Note {
     /// The version of this document.
     pub format: u32,
-    /// The turn that was cut short, where hearback knows of it.
+    /// The number of the interrupted turn, if hearback recorded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
-    /// Why it was.
+    /// Why it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Interruption>,
-    /// What it was for.
+    /// What the turn was for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<TurnCause>,
-    /// It had asked for the restart that cut it short, which has happened.
-    pub asked_for_restart: bool,
-    /// The same in words, for a model.
+    /// Whether the turn itself requested the restart that interrupted it.
+    pub requested_restart: bool,
+    /// All of this as text for a model.
     pub text: String,
 }
 
 impl Note {
-    /// Puts the note before a message, which stays as it is.
+    /// Puts the note before a message, which is not changed.
     pub fn before(&self, message: &str) -> String {
         if message.is_empty() {
             return self.text.clone();
@@ -66,10 +66,10 @@ impl Note {
     }
 }
 
-/// Decides whether the next turn of a session begins with a note, and what it says.
+/// Decides whether the next turn of a session begins with a note, and builds it.
 ///
-/// `silence` is how long ago the host last heard of the conversation; for a turn that hearback itself saw cut short,
-/// its own record counts.
+/// `silence` is how long the conversation has been silent, as the host reports it; if hearback recorded the
+/// interruption, that record counts instead.
 pub fn decide(
     state: &SessionState<'_>,
     history: HistoryEnd,
@@ -77,7 +77,7 @@ pub fn decide(
     now: &Stamp,
     window: Duration,
 ) -> Option<Note> {
-    // Whoever was cut short again and again starts afresh: going on is what did not work.
+    // A session that was interrupted again and again starts afresh: continuing has failed.
     if state.suspended().is_some() {
         return None;
     }
@@ -91,22 +91,21 @@ pub fn decide(
         return None;
     }
     let turn = state.interrupted.as_ref();
-    let asked_for_restart = turn.is_some_and(|turn| turn.asked);
-    let why = turn.map_or_else(|| "nobody recorded why".to_owned(), |turn| turn.reason.to_string());
-    let mut text = format!("[hearback: your last turn was interrupted before it was over ({why}).");
-    text.push_str(if asked_for_restart {
-        " It had asked for the restart, which has happened: do not ask for it again."
+    let requested_restart = turn.is_some_and(|turn| turn.asked);
+    let why = turn.map_or_else(|| "the reason is unknown".to_owned(), |turn| turn.reason.to_string());
+    let mut text = format!("[hearback: your last turn was interrupted before it ended ({why}).");
+    text.push_str(if requested_restart {
+        " It requested the restart, which has happened: do not request it again."
     } else {
-        " Its last step may already have taken effect, a restart or anything else that must not be done twice \
-         included."
+        " Its last step may already have taken effect, even a restart or anything else that must not be done twice."
     });
-    text.push_str(" Verify what was done before you repeat it, then go on from there.]");
+    text.push_str(" Verify what was done before you repeat it, then continue from there.]");
     Some(Note {
         format: DOCUMENT_FORMAT,
         turn: turn.map(|turn| turn.turn),
         reason: turn.map(|turn| turn.reason),
         cause: turn.and_then(|turn| turn.begin).map(|begin| begin.cause.clone()),
-        asked_for_restart,
+        requested_restart,
         text,
     })
 }
@@ -137,10 +136,10 @@ mod tests {
     #[test]
     fn scenario_98_unprocessed_results_get_one_note_before_a_message_that_stays_as_it_is() {
         let note = note(HistoryEnd::ToolResults, ago(Duration::from_secs(60)), HOUR).unwrap();
-        let said = note.before("and  then?\n");
-        assert!(said.ends_with("\n\nand  then?\n") && said.starts_with("[hearback: "), "{said}");
-        assert_eq!(said.matches("[hearback: ").count(), 1);
-        assert!(said.contains("may already have taken effect") && said.contains("Verify"), "{said}");
+        let text = note.before("and  then?\n");
+        assert!(text.ends_with("\n\nand  then?\n") && text.starts_with("[hearback: "), "{text}");
+        assert_eq!(text.matches("[hearback: ").count(), 1);
+        assert!(text.contains("may already have taken effect") && text.contains("Verify"), "{text}");
     }
 
     #[test]
@@ -181,7 +180,7 @@ mod tests {
         let at = sample::stamp();
         let told =
             |asked| decide(&cut(&at, 1, asked), HistoryEnd::Unknown, Silence::default(), &at, HOUR).unwrap();
-        assert!(told(true).asked_for_restart && told(true).text.contains("do not ask for it again"));
+        assert!(told(true).requested_restart && told(true).text.contains("do not request it again"));
         assert!(told(false).text.contains("a restart or anything else that must not be done twice"));
     }
 }

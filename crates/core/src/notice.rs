@@ -1,9 +1,9 @@
-//! How much of a job's output its owner is sent.
+//! How much of a job's output a follow-up holds.
 
 use crate::message::Excerpt;
 
-/// The most of a job's output that one follow-up holds, counted as the text that it becomes: a head, and a longer
-/// tail, because that is where it says what went wrong.
+/// The most of a job's output that one follow-up holds, counted as text: a head and a longer tail, because errors are
+/// usually at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoticeBytes(u64);
 
@@ -14,31 +14,32 @@ impl Default for NoticeBytes {
 }
 
 impl NoticeBytes {
-    /// What no model wants to read in one message, and no sink has to take.
+    /// The largest budget: more is too much for a model and for a sink.
     pub const MOST: Self = Self(1024 * 1024);
 
-    /// A budget of so many bytes, which may be none; nothing when that is more than [`NoticeBytes::MOST`].
+    /// A budget of `bytes`, which may be zero; `None` if that is more than [`NoticeBytes::MOST`].
     pub fn new(bytes: u64) -> Option<Self> {
         (bytes <= Self::MOST.0).then_some(Self(bytes))
     }
 
-    /// All of it.
+    /// The whole budget.
     pub fn bytes(self) -> u64 {
         self.0
     }
 
-    /// How much of it is for the beginning.
+    /// The part for the head.
     pub fn head(self) -> u64 {
         self.0 / 4
     }
 
-    /// How much of it is for the end.
+    /// The part for the tail.
     pub fn tail(self) -> u64 {
         self.0 - self.head()
     }
 
-    /// Cuts an excerpt whose text would be longer than its bytes are: one that is no text becomes a character of three.
-    /// Between lines where there are any, and never inside a character; what is left out is counted as it was printed.
+    /// Cuts an excerpt whose text exceeds the budget. Text may be longer than the bytes, because an invalid byte
+    /// becomes a character of three. Cuts between lines if possible, never inside a character; counts what is left out
+    /// in bytes of the output.
     pub fn cut(self, excerpt: Excerpt) -> Excerpt {
         let Excerpt { head, tail, omitted } = excerpt;
         if text_len(&head) + text_len(&tail) <= self.0 {
@@ -55,7 +56,7 @@ impl NoticeBytes {
     }
 }
 
-/// Each character, or what is none: how many bytes it has, and how many in text.
+/// For each character or invalid sequence: its size in the output, and its size as text.
 fn characters(bytes: &[u8]) -> impl Iterator<Item = (usize, u64)> {
     bytes.utf8_chunks().flat_map(|chunk| {
         let valid = chunk.valid().chars().map(|c| (c.len_utf8(), c.len_utf8() as u64));
@@ -68,7 +69,7 @@ fn text_len(bytes: &[u8]) -> u64 {
     characters(bytes).map(|(_, text)| text).sum()
 }
 
-/// Where the longest beginning ends that is no more than `most` bytes of text.
+/// The end of the longest head of at most `most` bytes of text.
 fn end_within(bytes: &[u8], most: u64) -> usize {
     let mut left = most;
     let fits = |(_, text): &(usize, u64)| {
@@ -79,7 +80,7 @@ fn end_within(bytes: &[u8], most: u64) -> usize {
     characters(bytes).take_while(fits).map(|(len, _)| len).sum()
 }
 
-/// Where the longest end begins that is no more than `most` bytes of text; at a line if there is one.
+/// The start of the longest tail of at most `most` bytes of text; at the start of a line if possible.
 fn start_within(bytes: &[u8], most: u64) -> usize {
     let mut over = text_len(bytes).saturating_sub(most);
     if over == 0 {
@@ -98,7 +99,7 @@ fn start_within(bytes: &[u8], most: u64) -> usize {
     line.filter(|line| *line < bytes.len()).unwrap_or(start)
 }
 
-/// How many of these bytes are whole lines; all of them when there is no line end.
+/// The size of the whole lines in `bytes`; all of it when there is no line end.
 fn whole_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1)
 }
@@ -113,10 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_alone_and_what_grows_is_cut_between_lines() {
+    fn an_excerpt_within_the_budget_is_unchanged_and_a_longer_one_is_cut_between_lines() {
         let budget = NoticeBytes::new(16).unwrap();
         assert_eq!(budget.cut(of(b"0123456789abcdef", b"", 0)), of(b"0123456789abcdef", b"", 0));
-        // Six bytes that are no text are eighteen of text.
+        // Six invalid bytes become eighteen bytes of text.
         assert_eq!(budget.cut(of(b"\xff\xff\xff\xff\xff\xff", b"", 0)), of(b"\xff", b"\xff\xff\xff\xff", 1));
         assert_eq!(budget.cut(of(b"a\n\xff", b"\xff\xff\n\xff\xff\n", 7)), of(b"a\n", b"\xff\xff\n", 11));
         assert_eq!(NoticeBytes::new(0).unwrap().cut(of(b"x", b"", 0)), of(b"", b"", 1));

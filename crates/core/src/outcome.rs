@@ -1,4 +1,4 @@
-//! How a job ended: distinct facts, never merged, never invented.
+//! How a job ended: distinct outcomes, never merged, never guessed.
 
 use std::fmt;
 
@@ -9,82 +9,82 @@ use crate::variant::reads_newer_variants;
 
 /// How a job ended.
 ///
-/// A time limit, a kill and a failed start are outcomes with their own data, so that nobody has to guess from a
-/// number. Only the supervisor, the one parent, states an exit; everybody else may only say [`Outcome::Lost`].
+/// A time limit, a kill and a failed start are outcomes with their own data, so that a caller need not interpret exit
+/// codes. Only the supervisor, the parent of the target, records an exit; any other process may only record `lost`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The command ended by itself with this code. Windows codes keep all their 32 bits.
+    /// The command exited with this code. Windows codes keep all their 32 bits.
     Exited {
         /// Zero is success.
         code: u32,
     },
-    /// A signal that hearback did not send ended it.
+    /// A signal that hearback did not send killed the command.
     Signaled {
         /// The signal's number.
         signal: i32,
-        /// Whether it left a memory image.
+        /// Whether it left a core dump.
         core: bool,
     },
-    /// It ran longer than it was allowed to.
+    /// The job exceeded its time limit.
     TimedOut {
         /// The limit, in milliseconds.
         limit_ms: u64,
-        /// What was then seen of it.
+        /// How its main process then ended, if that was observed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit: Option<Exit>,
     },
-    /// It printed nothing for longer than it was allowed to.
+    /// The job was without output for longer than its idle limit.
     IdleTimedOut {
         /// The limit, in milliseconds.
         limit_ms: u64,
-        /// What was then seen of it.
+        /// How its main process then ended, if that was observed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit: Option<Exit>,
     },
-    /// Somebody asked for its end.
+    /// The job was killed on request.
     Killed {
-        /// Who asked.
+        /// Who requested it.
         by: KilledBy,
-        /// In their words.
+        /// The reason that was given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// What was then seen of it.
+        /// How its main process then ended, if that was observed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit: Option<Exit>,
     },
-    /// Nothing ran.
+    /// The command could not be started, and nothing ran.
     FailedToStart {
-        /// Why.
+        /// Why it could not be started.
         error: StartError,
     },
-    /// Nobody knows how it ended.
+    /// How the job ended is unknown.
     Lost {
-        /// What is known.
+        /// Why that is unknown.
         reason: LostReason,
     },
-    /// An outcome of a newer build. Never a success.
+    /// An outcome that only a newer hearback knows. Never a success.
     #[serde(other)]
     Unknown,
 }
 
-/// What was observed of a process that was ended.
+/// How a process that hearback terminated or killed then ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Exit {
-    /// It returned this code.
+    /// It exited with this code.
     Exited {
         /// The code.
         code: u32,
     },
-    /// It died of this signal.
+    /// A signal killed it.
     Signaled {
         /// The signal's number.
         signal: i32,
-        /// Whether it left a memory image.
+        /// Whether it left a core dump.
         core: bool,
     },
     /// An exit that only a newer build knows.
@@ -92,21 +92,21 @@ pub enum Exit {
     Unknown,
 }
 
-/// Why nobody knows how a job ended.
+/// Why it is unknown how a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum LostReason {
-    /// The machine was restarted under it. Said only when proved.
+    /// The machine was restarted. Recorded only when that is proved.
     Reboot,
-    /// Its supervisor died, and the job was ended with it.
+    /// Its supervisor died, and the rest of the job was killed.
     SupervisorDied,
-    /// The launch was cut short before anything ran.
+    /// The launch was interrupted before anything ran.
     Abandoned,
     /// The record of its end cannot be read.
     Unreadable,
-    /// A reason of a newer build.
+    /// A reason that only a newer hearback knows.
     #[serde(other)]
     Unknown,
 }
@@ -118,14 +118,14 @@ reads_newer_variants!(LostReason);
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message}")]
 pub struct StartError {
-    /// What a caller would treat differently.
+    /// The kind of failure.
     pub kind: StartErrorKind,
-    /// In the operating system's words, with what it is about.
+    /// The message of the operating system, with the name of the program or directory.
     pub message: String,
 }
 
 impl StartError {
-    /// Cuts a message that quotes a command line of a megabyte to what somebody would read.
+    /// Cuts a long message, which may quote a command line of a megabyte.
     #[must_use]
     pub fn shortened(mut self) -> Self {
         crate::fact::truncate(&mut self.message, 1024);
@@ -133,19 +133,19 @@ impl StartError {
     }
 }
 
-/// The ways in which a start fails.
+/// The kinds of failed starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum StartErrorKind {
-    /// There is no such program.
+    /// The program does not exist.
     NotFound,
-    /// There is one, but it cannot be executed.
+    /// The program cannot be executed.
     NotExecutable,
-    /// The working directory is not there or not ours to enter.
+    /// The working directory does not exist or cannot be entered.
     BadDirectory,
-    /// Everything else: out of memory, out of processes, arguments too long.
+    /// Any other failure: out of memory, too many processes, arguments too long.
     Other,
     /// A kind that only a newer build knows.
     #[serde(other)]
@@ -155,12 +155,12 @@ pub enum StartErrorKind {
 reads_newer_variants!(StartErrorKind);
 
 impl Outcome {
-    /// Whether it ended by itself with code 0: everything else is a failure.
+    /// Whether the command exited with code 0. Every other outcome is a failure.
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Exited { code: 0 })
     }
 
-    /// The exit code with which `hearback wait` passes this outcome on.
+    /// The exit code of `hearback wait` for this outcome.
     pub fn exit_code(&self) -> u32 {
         match self {
             Self::Exited { code } => *code,
@@ -175,7 +175,7 @@ impl Outcome {
 }
 
 impl StartErrorKind {
-    /// The code that shells give to the same failure.
+    /// The exit code that shells use for the same failure.
     pub fn exit_code(self) -> u32 {
         match self {
             Self::NotFound => 127,
@@ -205,7 +205,7 @@ impl From<Exit> for Outcome {
     }
 }
 
-/// One line that begins with the kind, as people and models read it.
+/// One line that begins with the kind of the outcome, for people and models.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -215,7 +215,7 @@ impl fmt::Display for Outcome {
                 write!(f, "failed: ended by signal {signal}{}", if *core { ", core dumped" } else { "" })
             }
             Self::TimedOut { limit_ms, exit } => {
-                write!(f, "timed out: over its limit of {}", Seconds(*limit_ms))?;
+                write!(f, "timed out: exceeded its limit of {}", Seconds(*limit_ms))?;
                 write_exit(f, *exit)
             }
             Self::IdleTimedOut { limit_ms, exit } => {
@@ -231,7 +231,7 @@ impl fmt::Display for Outcome {
             }
             Self::FailedToStart { error } => write!(f, "failed to start: {error}"),
             Self::Lost { reason } => write!(f, "lost: {reason}"),
-            Self::Unknown => write!(f, "ended: in a way that a newer hearback knows"),
+            Self::Unknown => write!(f, "ended: with an outcome that only a newer hearback knows"),
         }
     }
 }
@@ -239,11 +239,11 @@ impl fmt::Display for Outcome {
 impl fmt::Display for LostReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Reboot => "the machine was restarted; nobody knows how far it came",
-            Self::SupervisorDied => "its supervisor died and the job was ended; its exit code is unknown",
-            Self::Abandoned => "the launch was cut short, and nothing was run",
+            Self::Reboot => "the machine was restarted; how far the job got is unknown",
+            Self::SupervisorDied => "its supervisor died and the job was killed; its exit code is unknown",
+            Self::Abandoned => "the launch was interrupted before anything ran",
             Self::Unreadable => "the record of its end cannot be read",
-            Self::Unknown => "for a reason that a newer hearback knows",
+            Self::Unknown => "for a reason that only a newer hearback knows",
         })
     }
 }
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_is_named_where_it_ended_a_job() {
+    fn an_outcome_names_the_host_that_killed_the_job() {
         let outcome = Outcome::Killed { by: KilledBy::Host, reason: Some("restart".into()), exit: None };
         assert_eq!(outcome.to_string(), "killed: by the host, restart");
         assert_eq!(serde_json::to_value(&outcome).unwrap()["by"], "host");
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_of_a_newer_build_is_no_success() {
+    fn an_unknown_outcome_is_no_success() {
         let outcome: Outcome = serde_json::from_str(r#"{"kind":"ascended","code":0}"#).unwrap();
         assert_eq!(outcome, Outcome::Unknown);
         let lost: Outcome = serde_json::from_str(r#"{"kind":"lost","reason":"eaten_by_a_bear"}"#).unwrap();

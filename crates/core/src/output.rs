@@ -1,4 +1,4 @@
-//! What a job printed: how much, and what of it is no longer there.
+//! The size of a job's output, and its gaps.
 
 use std::ops::Range;
 
@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::variant::reads_newer_variants;
 
-/// Holes begin and end at multiples of this, so that a file system can give their room back whole.
+/// Holes begin and end at multiples of this, so that a file system can free their blocks.
 const BLOCK: u64 = 64 * 1024;
 
-/// What a job printed.
+/// The output of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// Every byte that it printed, kept or not.
+    /// The size of all output, in bytes.
     pub bytes: u64,
-    /// Those that are not kept.
+    /// How many of these bytes were dropped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped: u64,
-    /// Where they were, in order.
+    /// The dropped parts, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
-    /// The log has no hole where the cap cut it: it ends there, and what comes after is in a file of its own. So it is
-    /// where a file system cannot give up the middle of a file.
+    /// Whether the log has no hole: it ends where the cap cut it, and the rest is in a second file. That is so where a
+    /// file system cannot free the middle of a file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compact: bool,
 }
 
-/// A part of the output that is not kept. Offsets count every byte that was ever printed.
+/// A missing part of the output. Offsets count all output, also what was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gap {
     /// The first byte that is missing.
     pub start: u64,
-    /// The first that is there again.
+    /// The first byte after the gap.
     pub end: u64,
     /// Why it is missing.
     pub why: GapReason,
@@ -50,14 +50,14 @@ impl Gap {
     }
 }
 
-/// Why a part of the output is not kept.
+/// Why a part of the output is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum GapReason {
-    /// The log has a cap, and this was its middle.
+    /// The output exceeded the log cap, and its middle was dropped.
     Cap,
-    /// It could not be written: the disk was full, or failed.
+    /// The output could not be written: the disk was full, or failed.
     Lost,
     /// A reason that only a newer build knows.
     #[serde(other)]
@@ -67,10 +67,10 @@ pub enum GapReason {
 reads_newer_variants!(GapReason);
 
 impl Output {
-    /// More gaps than this are told as fewer, wider ones: a record has to stay small.
+    /// The most gaps in a record. More are merged into fewer, wider ones, so that the record stays small.
     pub const GAPS_MAX: usize = 8;
 
-    /// Notes that a range is not kept. What touches or overlaps becomes one gap.
+    /// Adds a gap. Gaps that touch or overlap become one.
     pub fn lose(&mut self, range: Range<u64>, why: GapReason) {
         if range.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! What a sink is handed: a follow-up, a message, or a notice. Each is one document in an envelope.
+//! What a sink gets: a follow-up, a message, or a notice. Each is one document in an envelope.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,43 +6,43 @@ use crate::note::Note;
 use crate::session::Message;
 use crate::{CloudEvent, DOCUMENT_FORMAT, Delivery, EVENT_TYPE, OsText, Session, StopKind};
 
-/// What the envelope of a message says it is.
+/// The event type of a message.
 pub const MESSAGE_EVENT_TYPE: &str = "dev.hearback.message.v1";
-/// What the envelope of a notice says it is.
+/// The event type of a notice.
 pub const NOTICE_EVENT_TYPE: &str = "dev.hearback.notice.v1";
 
-/// A message on its way; or, without a message, a turn that is to go on.
+/// A message, as a sink gets it; or, without a message, an interrupted turn to continue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessagePayload {
     /// The version of this document.
     pub format: u32,
-    /// Its identity: the same in every attempt, so that a repeat is recognisable.
+    /// The id of the delivery: the same in every attempt, so that a repeat is recognisable.
     pub id: String,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     pub attempt: u32,
-    /// Whom it is for.
+    /// The session that gets it.
     pub session: Session,
-    /// Where the host shows what the agent says.
+    /// Where the host shows the agent's messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
-    /// How many follow-ups led here.
+    /// The length of the chain of follow-ups that led here.
     pub depth: u32,
-    /// The message as it was sent; absent when there is only something to go on with.
+    /// The message as it was sent; absent when an interrupted turn continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What goes before it, if the last turn was cut short.
+    /// A note about an interrupted turn of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Note>,
-    /// Both, ready for a model.
+    /// Note and message as text for a model.
     pub text: String,
-    /// Where the agent is to run.
+    /// The working directory for the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<OsText>,
 }
 
 impl MessagePayload {
-    /// A message as it is sent.
+    /// The payload of a message.
     pub fn message(n: u32, attempt: u32, message: &Message) -> Self {
         Self {
             format: DOCUMENT_FORMAT,
@@ -67,7 +67,7 @@ impl MessagePayload {
         self
     }
 
-    /// A turn that goes on where one was cut short.
+    /// The payload that continues an interrupted turn.
     pub fn resume(session: &Session, turn: u32, note: Note) -> Self {
         Self {
             format: DOCUMENT_FORMAT,
@@ -84,33 +84,33 @@ impl MessagePayload {
     }
 }
 
-/// What a destination is told when the host is about to end.
+/// A notice to a destination that the monitor is about to restart or stop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Notice {
     /// The version of this document.
     pub format: u32,
-    /// Its identity.
+    /// The id of the notice.
     pub id: String,
     /// What is about to happen.
     pub kind: StopKind,
-    /// Who is told.
+    /// The destination that is notified.
     pub destination: String,
-    /// The sessions that are busy there.
+    /// The sessions there that are in a turn.
     pub sessions: Vec<Session>,
-    /// The same in words.
+    /// All of this as text.
     pub text: String,
 }
 
 impl Notice {
-    /// Tells a destination what is about to happen. Only a restart promises to go on.
+    /// Builds the notice. Only a restart promises that turns continue.
     pub fn new(request: u32, kind: StopKind, destination: &str, sessions: Vec<Session>) -> Self {
         let text = match kind {
             StopKind::Restart => {
-                "hearback is about to restart. What is under way may be cut short; it will go on afterwards."
+                "hearback is about to restart. Current turns may be interrupted; they will continue afterwards."
             }
             StopKind::Stop | StopKind::Drain | StopKind::Unknown => {
-                "hearback is about to stop. What is under way may be cut short, and no further turn is taken."
+                "hearback is about to stop. Current turns may be interrupted, and no new turn will start."
             }
         };
         Self {
@@ -124,7 +124,7 @@ impl Notice {
     }
 }
 
-/// What a sink is handed.
+/// What a sink gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[expect(missing_docs, reason = "each variant is the document that it holds")]
@@ -135,65 +135,65 @@ pub enum SinkPayload {
 }
 
 impl SinkPayload {
-    /// Its identity.
+    /// The id of the delivery.
     pub fn id(&self) -> &str {
         match self {
             Self::FollowUp(delivery) => &delivery.id,
-            Self::Message(letter) => &letter.id,
+            Self::Message(message) => &message.id,
             Self::Notice(notice) => &notice.id,
         }
     }
 
-    /// Which attempt this is.
+    /// The number of this attempt.
     pub fn attempt(&self) -> u32 {
         match self {
             Self::FollowUp(delivery) => delivery.attempt,
-            Self::Message(letter) => letter.attempt,
+            Self::Message(message) => message.attempt,
             Self::Notice(_) => 1,
         }
     }
 
-    /// How many follow-ups led here.
+    /// The length of the chain of follow-ups that led here.
     pub fn depth(&self) -> u32 {
         match self {
             Self::FollowUp(delivery) => delivery.depth,
-            Self::Message(letter) => letter.depth,
+            Self::Message(message) => message.depth,
             Self::Notice(_) => 0,
         }
     }
 
-    /// Whom it is for, where that is one session.
+    /// The session that gets it; a notice has none.
     pub fn session(&self) -> Option<&Session> {
         match self {
             Self::FollowUp(delivery) => delivery.session.as_ref(),
-            Self::Message(letter) => Some(&letter.session),
+            Self::Message(message) => Some(&message.session),
             Self::Notice(_) => None,
         }
     }
 
-    /// Where the host shows what the agent says, where that is known.
+    /// Where the host shows the agent's messages, if known.
     pub fn destination(&self) -> Option<&str> {
         match self {
             Self::FollowUp(_) => None,
-            Self::Message(letter) => letter.destination.as_deref(),
+            Self::Message(message) => message.destination.as_deref(),
             Self::Notice(notice) => Some(&notice.destination),
         }
     }
 
-    /// Where whoever takes it is to run.
+    /// The working directory for the program of the sink.
     pub fn cwd(&self) -> Option<&OsText> {
         match self {
             Self::FollowUp(delivery) => delivery.job.cwd.as_ref(),
-            Self::Message(letter) => letter.cwd.as_ref(),
+            Self::Message(message) => message.cwd.as_ref(),
             Self::Notice(_) => None,
         }
     }
 
-    /// What it says, in words.
+    /// The text for a model.
     pub fn text(&self) -> &str {
         match self {
             Self::FollowUp(delivery) => &delivery.text,
-            Self::Message(letter) => &letter.text,
+            Self::Message(message) => &message.text,
             Self::Notice(notice) => &notice.text,
         }
     }
@@ -207,13 +207,13 @@ impl SinkPayload {
         }
     }
 
-    /// What it says, in its envelope.
+    /// The document in its envelope.
     pub fn event(&self) -> CloudEvent<SinkPayload> {
         let (kind, subject, time) = match self {
             Self::FollowUp(delivery) => {
                 (EVENT_TYPE, delivery.job.id.to_string(), delivery.job.ended_at.clone())
             }
-            Self::Message(letter) => (MESSAGE_EVENT_TYPE, letter.session.to_string(), None),
+            Self::Message(message) => (MESSAGE_EVENT_TYPE, message.session.to_string(), None),
             Self::Notice(notice) => (NOTICE_EVENT_TYPE, notice.destination.clone(), None),
         };
         CloudEvent::new(self.id(), kind, subject, time, self.clone())
@@ -227,8 +227,8 @@ impl From<Delivery> for SinkPayload {
 }
 
 impl From<MessagePayload> for SinkPayload {
-    fn from(letter: MessagePayload) -> Self {
-        Self::Message(Box::new(letter))
+    fn from(message: MessagePayload) -> Self {
+        Self::Message(Box::new(message))
     }
 }
 
@@ -245,9 +245,9 @@ mod tests {
     #[test]
     fn scenario_96_only_a_restart_promises_to_go_on() {
         let text = |kind| Notice::new(1, kind, "chat", Vec::new()).text;
-        assert!(text(StopKind::Restart).contains("will go on"));
+        assert!(text(StopKind::Restart).contains("will continue"));
         for kind in [StopKind::Stop, StopKind::Drain] {
-            assert!(!text(kind).contains("will go on") && text(kind).contains("no further turn"), "{kind}");
+            assert!(!text(kind).contains("will continue") && text(kind).contains("no new turn"), "{kind}");
         }
     }
 }

@@ -1,20 +1,20 @@
-//! A monitor that a service manager keeps running: what is written down for it, and what the manager is told. Texts
-//! alone, the same on every system.
+//! The monitor as a service: the file that describes it, and the commands of the service manager. Only text, the same
+//! on every system.
 
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-/// What a monitor exits with that wants to be started again. Its service manager knows.
+/// The exit code of a monitor that its service manager must start again.
 pub const RESTART_EXIT_CODE: u32 = 85;
 
-/// How long a manager waits before it starts a monitor again that has crashed, in seconds.
+/// How long a manager waits before it restarts a monitor that crashed, in seconds.
 const PAUSE_SECONDS: u32 = 2;
 
-/// What the manager runs: a monitor that leaves being started again to it.
+/// The arguments of the monitor: `--service` leaves restarts to the manager.
 const ARGUMENTS: [&str; 3] = ["monitor", "run", "--service"];
 
-/// Who starts programs at login, and again when they end.
+/// The program that starts services at login, and restarts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -30,37 +30,37 @@ pub enum ServiceManager {
 /// A monitor as a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
-    /// By which the manager knows it: letters, digits and hyphens.
+    /// The name of the service: letters, digits and hyphens.
     pub name: String,
     /// The program.
     pub program: String,
-    /// Its store, unless that is where it would look by itself.
+    /// Its store, unless that is the default.
     pub home: Option<String>,
-    /// Where it finds the programs that it wakes agents with. A manager starts with next to nothing.
+    /// The PATH on which it finds the programs of sinks. A manager sets almost no variables.
     pub path: Option<String>,
-    /// Who it runs as: the number of a user, on Windows a name.
+    /// The user that runs it: a number, on Windows a name.
     pub user: String,
 }
 
-/// What a manager is to be told.
+/// A command of a service manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Whether it has to succeed. Ending what does not run is no failure.
+    /// Whether it must succeed. Stopping a service that does not run may fail.
     pub needed: bool,
 }
 
-/// Why a service cannot be written down.
+/// Why a service cannot be described.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceError {
-    /// No manager could be told this.
-    #[error("a service cannot be told `{}`: it has control characters", .0.escape_debug())]
+    /// A value has control characters.
+    #[error("`{}` cannot be written to a service description: it has control characters", .0.escape_debug())]
     Control(String),
 }
 
 impl ServiceManager {
-    /// What people call it.
+    /// Its description for people.
     pub fn title(self) -> &'static str {
         match self {
             Self::Systemd => "a user unit of systemd",
@@ -69,7 +69,7 @@ impl ServiceManager {
         }
     }
 
-    /// The program by which it is told anything.
+    /// The program that controls it.
     pub fn program(self) -> &'static str {
         match self {
             Self::Systemd => "systemctl",
@@ -88,11 +88,11 @@ impl ServiceManager {
         format!("{}.{extension}", service.name)
     }
 
-    /// What is in that file.
+    /// The content of that file.
     ///
     /// # Errors
     ///
-    /// When a path has characters that cannot be written there.
+    /// When a value has control characters.
     pub fn text(self, service: &Service) -> Result<String, ServiceError> {
         let texts =
             [Some(&service.program), service.home.as_ref(), service.path.as_ref(), Some(&service.user)];
@@ -106,7 +106,7 @@ impl ServiceManager {
         })
     }
 
-    /// That text as it is in the file: `schtasks` wants UTF-16.
+    /// Encodes that text for the file: `schtasks` wants UTF-16.
     pub fn encode(self, text: &str) -> Vec<u8> {
         match self {
             Self::Systemd | Self::Launchd => text.as_bytes().to_vec(),
@@ -117,8 +117,8 @@ impl ServiceManager {
         }
     }
 
-    /// What the manager is told once the file is there. `is_new`: it says something else than it did before, so a
-    /// monitor that runs by the old one has to be started again.
+    /// The commands to run once the file is written. `is_new`: the file has changed, so a running monitor must be
+    /// restarted.
     pub fn install(self, service: &Service, file: &str, is_new: bool) -> Vec<Order> {
         let (name, unit) = (&*service.name, self.file_name(service));
         let domain = format!("gui/{}", service.user);
@@ -128,7 +128,7 @@ impl ServiceManager {
                 needed(["systemctl", "--user", "enable", &unit]),
                 needed(["systemctl", "--user", if is_new { "restart" } else { "start" }, &unit]),
             ],
-            // One that is loaded cannot be loaded again.
+            // launchd cannot load an agent twice.
             Self::Launchd if is_new => vec![
                 optional(["launchctl", "bootout", &format!("{domain}/{name}")]),
                 needed(["launchctl", "bootstrap", &domain, file]),
@@ -141,7 +141,7 @@ impl ServiceManager {
         }
     }
 
-    /// What the manager is told before the file goes, and after.
+    /// The commands to run before the file is removed, and after.
     pub fn remove(self, service: &Service) -> (Vec<Order>, Vec<Order>) {
         let (name, unit) = (&*service.name, self.file_name(service));
         match self {
@@ -179,15 +179,15 @@ impl Service {
     }
 }
 
-/// A unit for the user's systemd. When the monitor is stopped, what it started lives on: jobs among it.
+/// A unit for the user's systemd. Jobs and other processes of the monitor survive when it stops.
 fn systemd(service: &Service) -> String {
     let mut environment = String::new();
     for (name, value) in service.variables() {
         let _ = writeln!(environment, "Environment={}", systemd_word(&format!("{name}={value}")));
     }
     let arguments = ARGUMENTS.join(" ");
-    // In the path of the program systemd takes no quotes whatever is put before them, so a shell is told it; only
-    // there is the sign of a variable one.
+    // systemd accepts no quotes in the path of the program, even escaped ones, so a shell runs it. Only then `$` begins
+    // a variable, and must be doubled.
     let command = match service.program.contains(['"', '\'', '\\']) {
         false => systemd_word(&service.program),
         true => {
@@ -196,7 +196,7 @@ fn systemd(service: &Service) -> String {
         }
     };
     format!(
-        "# Written by `hearback monitor install`; `hearback monitor install --remove` takes it away.\n\
+        "# Written by `hearback monitor install`; `hearback monitor install --remove` removes it.\n\
          [Unit]\n\
          Description=hearback monitor\n\
          StartLimitIntervalSec=0\n\
@@ -219,7 +219,7 @@ fn systemd_word(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\"").replace('%', "%%"))
 }
 
-/// An agent for launchd, which keeps it running until it ends without a complaint.
+/// An agent for launchd, which restarts it until it exits with success.
 fn launchd(service: &Service) -> String {
     let mut arguments = String::new();
     for word in [&*service.program].into_iter().chain(ARGUMENTS) {
@@ -232,7 +232,7 @@ fn launchd(service: &Service) -> String {
     let name = &service.name;
     format!(
         r#"<?xml version="1.0" encoding="UTF-8"?>
-<!-- Written by `hearback monitor install`, and taken away by it when it is told to remove. -->
+<!-- Written by `hearback monitor install`, which can also remove it. -->
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>
@@ -261,9 +261,9 @@ fn launchd(service: &Service) -> String {
     )
 }
 
-/// A task that starts at the user's log-on. The Task Scheduler starts nothing again that has ended, whatever its code,
-/// and sets no variables; so the action is a loop of PowerShell, which is there on every Windows. Its console has no
-/// window: Windows Terminal, where that is the default, would show one whatever PowerShell is told.
+/// A task that starts at the user's logon. The Task Scheduler does not restart a program that has exited, and sets no
+/// variables; so the action is a PowerShell loop, and every Windows has PowerShell. conhost runs it without a window:
+/// Windows Terminal, if it is the default, would show one even with a hidden window style.
 fn task(service: &Service) -> String {
     let arguments = ARGUMENTS.join(" ");
     let mut script = String::new();
@@ -282,7 +282,7 @@ fn task(service: &Service) -> String {
         r#"<?xml version="1.0" encoding="UTF-16"?>
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
   <RegistrationInfo>
-    <Description>hearback monitor; `hearback monitor install --remove` takes it away.</Description>
+    <Description>hearback monitor; `hearback monitor install --remove` removes it.</Description>
   </RegistrationInfo>
   <Triggers>
     <LogonTrigger>
@@ -318,9 +318,8 @@ fn xml(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Text that PowerShell takes as it is, and nobody on the way to it changes: not the Task Scheduler, which puts values
-/// in the place of `%NAME%` and `$(NAME)`, and nobody who splits a command line at its quotes. PowerShell takes
-/// curly quotes for straight ones.
+/// Text that reaches PowerShell unchanged: the Task Scheduler replaces `%NAME%` and `$(NAME)`, and the command line is
+/// split at its quotes on the way. PowerShell treats curly quotes like straight ones.
 fn powershell_text(text: &str) -> String {
     let mut quoted = String::new();
     for c in text.chars() {

@@ -46,18 +46,18 @@ pub struct TurnBegin {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TurnCause {
-    /// Somebody runs an agent.
+    /// `hearback turn` runs an agent.
     Command,
-    /// A job is over.
+    /// A job has ended.
     FollowUp {
         /// The delivery.
         delivery: String,
     },
-    /// A message came.
+    /// A message arrived.
     Message {
         /// Its number.
         n: u32,
-        /// Which attempt at it this is, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
     /// An earlier turn was interrupted.
@@ -70,7 +70,7 @@ pub enum TurnCause {
     Unknown,
 }
 
-/// Why a turn was cut short.
+/// Why a turn was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -79,9 +79,9 @@ pub enum Interruption {
     Restart,
     /// The host was stopped.
     Shutdown,
-    /// A message came, and messages interrupt.
+    /// A message arrived, and the setting `busy` is `interrupt`.
     Message,
-    /// Whoever ran it died.
+    /// The process that ran it died.
     Crash,
     /// A reason that only a newer build knows.
     #[serde(other)]
@@ -96,13 +96,13 @@ impl fmt::Display for Interruption {
             Self::Restart => "the host was restarted",
             Self::Shutdown => "the host was stopped",
             Self::Message => "a message came in",
-            Self::Crash => "whoever ran it died",
+            Self::Crash => "the process that ran it died",
             Self::Unknown => "for a reason that a newer hearback knows",
         })
     }
 }
 
-/// If this turn is cut short, it is to be continued. Written before anybody waits for it.
+/// If this turn is interrupted, it must be continued. Written before the host waits for the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resumable {
     /// The format of this fact.
@@ -207,13 +207,13 @@ pub struct TurnFacts {
 }
 
 impl TurnFacts {
-    /// Why it was, or is about to be, cut short: as far as anybody has said so.
+    /// Why it was, or is about to be, interrupted, if that was recorded.
     pub fn reason(&self) -> Interruption {
         let asked = self.interrupt.present().map(|interrupt| interrupt.reason);
         asked.or_else(|| self.resumable.present().map(|mark| mark.reason)).unwrap_or(Interruption::Crash)
     }
 
-    /// When it was cut short, as far as that is known: when somebody said so, else when it began.
+    /// When it was interrupted: the recorded time, else when it began.
     fn interrupted_at(&self) -> Option<&Stamp> {
         let asked = self.interrupt.present().map(|interrupt| &interrupt.at);
         let marked = self.resumable.present().map(|mark| &mark.at);
@@ -261,7 +261,7 @@ pub struct MessageResult {
     pub spent: bool,
     /// How long after `at` the next attempt is due.
     pub next_ms: u64,
-    /// There will be no further attempt: somebody has to act.
+    /// There will be no further attempt: a person has to act.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gave_up: bool,
     /// What a newer build wrote besides.
@@ -288,13 +288,13 @@ pub struct MessageReceipt {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MessageHow {
-    /// The agent took it.
+    /// The agent accepted it.
     Delivered,
-    /// Nobody took it for a month.
+    /// It was not delivered within `expire_after`.
     Expired,
-    /// Its turn was cut short by a newer message.
+    /// A newer message interrupted its turn.
     Overtaken,
-    /// Somebody decided that nobody needs it.
+    /// A caller discarded it.
     Discarded,
     /// An end that only a newer build knows. Nothing more is to be done about it all the same.
     #[serde(other)]
@@ -342,7 +342,7 @@ impl MessageFacts {
         self.results.iter().rev().find_map(|(_, result)| result.present())
     }
 
-    /// Whether it was given up, and somebody has to act. It keeps none of those behind it.
+    /// Whether its delivery was given up, and a person has to act. Later messages do not wait for it.
     pub fn is_dead_letter(&self) -> bool {
         self.receipt.is_absent() && self.last_result().is_some_and(|last| last.gave_up)
     }
@@ -368,7 +368,7 @@ impl SessionFacts {
         self.turns.iter().rev().find_map(|(_, turn)| turn.begin.present())
     }
 
-    /// The messages that somebody still has to take, oldest first. Dead letters are not among them.
+    /// The messages that still wait for delivery, oldest first, without dead letters.
     pub fn waiting(&self) -> impl Iterator<Item = (u32, &MessageFacts)> {
         let waits = |message: &MessageFacts| message.receipt.is_absent() && !message.is_dead_letter();
         self.messages.iter().filter(move |(_, message)| waits(message)).map(|(n, message)| (*n, message))
@@ -410,7 +410,7 @@ impl SessionState<'_> {
     }
 }
 
-/// Says what the facts of a session mean. `lock` tells whether anybody is in a turn of it.
+/// Interprets the facts of a session. `lock` tells whether it is in a turn.
 pub fn fold_session(facts: &SessionFacts, lock: LockState) -> SessionState<'_> {
     let newest = facts.turns.last();
     let in_turn = newest.filter(|(_, turn)| turn.end.is_absent() && lock == LockState::Held).map(|(n, _)| *n);
@@ -424,10 +424,10 @@ pub fn fold_session(facts: &SessionFacts, lock: LockState) -> SessionState<'_> {
                 TurnHow::Interrupted { reason } => *reason,
             },
             Read::Absent => turn.reason(),
-            // It has ended, and how is not known: neither a reason to go on with it nor a good turn.
+            // It ended in an unknown way: neither a reason to continue it nor a success.
             Read::Newer(_) | Read::Unreadable(_) => continue,
         };
-        // Whoever sends a message into a turn means to interrupt it: nothing is going round in circles.
+        // A message that interrupts a turn is sent on purpose, so it does not count as a loop.
         state.interruptions += usize::from(reason != Interruption::Message);
         if state.interrupted.is_none() {
             state.interrupted = Some(Interrupted {

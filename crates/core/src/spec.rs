@@ -56,7 +56,7 @@ pub struct Spec {
     /// When and how it is ended.
     #[serde(default)]
     pub limits: Limits,
-    /// What has to survive a power cut.
+    /// Whether records survive a power cut.
     #[serde(default)]
     pub durability: Durability,
     /// When it was asked for.
@@ -95,7 +95,7 @@ pub enum CommandLine {
     Shell {
         /// The text.
         shell: String,
-        /// Which shell runs it, if somebody chose one.
+        /// The shell that runs it, if one was chosen.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         program: Option<String>,
     },
@@ -204,7 +204,7 @@ name! {
 }
 
 name! {
-    /// Somebody who reads answers besides their parent, and keeps account of its own of what it has read.
+    /// A reader of answers besides the parent. hearback tracks what each reader has read.
     Reader, "reader"
 }
 
@@ -229,21 +229,21 @@ impl Default for ExecutorName {
     }
 }
 
-/// When the owner of a job is told that it is over.
+/// When the owner of a job is notified that it has ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum NotifyPolicy {
-    /// Always, except that a kill which the session itself asked for does not wake it.
+    /// Always, except when the session itself killed the job.
     #[default]
     Auto,
-    /// Whatever happened.
+    /// Always.
     Always,
-    /// When it did not succeed.
+    /// Only if the job failed.
     Failure,
-    /// When it succeeded.
+    /// Only if the job succeeded.
     Success,
-    /// Not at all.
+    /// Never.
     Never,
     /// A choice that only a newer build knows. The owner is told as under [`NotifyPolicy::Auto`]: once too often is
     /// better than never.
@@ -265,19 +265,19 @@ pub struct Limits {
     /// The longest it may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The longest it may print nothing.
+    /// The longest time without output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
-    /// Between asking a process to end and forcing it.
+    /// The time between terminating processes and killing them.
     #[serde(default = "Limits::default_grace_ms")]
     pub grace_ms: u64,
-    /// What becomes of processes that outlive the main one.
+    /// What happens to processes that outlive the main process.
     #[serde(default)]
     pub leftovers: Leftovers,
     /// The most of its output that is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_cap: Option<LogCap>,
-    /// What happens when it prints more than that.
+    /// What happens when the output exceeds the log cap.
     #[serde(default)]
     pub over_cap: OverCap,
 }
@@ -303,14 +303,14 @@ impl Default for Limits {
     }
 }
 
-/// What becomes of processes that outlive the main one.
+/// What happens to processes that outlive the main process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 pub enum Leftovers {
-    /// They are ended with the job.
+    /// They are killed when the job ends.
     #[default]
     Kill,
-    /// They live on; what they print is still kept.
+    /// They continue, and their output is kept.
     Keep,
     /// A choice that only a newer build knows; taken for the default.
     #[serde(other)]
@@ -319,14 +319,14 @@ pub enum Leftovers {
 
 reads_newer_variants!(Leftovers);
 
-/// What happens to a job that prints more than its log keeps.
+/// What happens to a job whose output exceeds the log cap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 pub enum OverCap {
-    /// It runs on; of its output a head and a tail are kept.
+    /// It continues; the beginning and the end of its output are kept.
     #[default]
     Trim,
-    /// It is ended: who prints that much has run away.
+    /// It is killed: so much output means that it is out of control.
     Kill,
     /// A choice that only a newer build knows; taken for the default.
     #[serde(other)]
@@ -335,12 +335,12 @@ pub enum OverCap {
 
 reads_newer_variants!(OverCap);
 
-/// What has to survive a power cut.
+/// Whether records survive a power cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Durability {
-    /// What was asked and how it ended are flushed to the disk before anybody relies on them.
+    /// Requests and outcomes are flushed to the disk before any process relies on them.
     #[default]
     Power,
     /// Nothing is flushed: facts survive every crash of a process, not of the machine.

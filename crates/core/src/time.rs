@@ -1,4 +1,4 @@
-//! Points in time: the wall's, for people, and the boot clock's, for measuring.
+//! Points in time: of the wall clock, to show, and of the boot clock, to measure.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::BootId;
 
-/// A point of wall time in milliseconds since 1970, good for showing and for nothing else: clocks jump.
+/// Wall time in milliseconds since 1970. Only to show: the wall clock jumps.
 ///
 /// Displays as RFC 3339 in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -64,23 +64,23 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// A moment on every clock that retention may need: within one boot the boot clock counts, across boots the wall.
+/// A moment on the boot clock, which counts within one boot, and on the wall clock, which counts across boots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// Wall time.
     pub wall_ms: Timestamp,
-    /// Which boot [`Self::since_boot_ms`] belongs to; unknown where the system does not tell.
+    /// The boot of [`Self::since_boot_ms`]; `None` where the system has no boot id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<BootId>,
-    /// Milliseconds since that boot, time asleep included.
+    /// Milliseconds since that boot, including sleep.
     pub since_boot_ms: u64,
 }
 
 impl Stamp {
     /// How much time has passed since `self`, seen at `now`, in milliseconds.
     ///
-    /// Within one boot no step of the wall clock matters. Across boots the wall clock is all there is, and a
-    /// clock that went back counts as no time at all.
+    /// Within one boot, jumps of the wall clock do not matter. Across boots only the wall clock counts, and if it went
+    /// back, no time has passed.
     pub fn age_ms(&self, now: &Stamp) -> u64 {
         match (&self.boot, &now.boot) {
             (Some(then), Some(here)) if then == here => now.since_boot_ms.saturating_sub(self.since_boot_ms),

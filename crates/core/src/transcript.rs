@@ -1,37 +1,37 @@
-//! Reading what agents print as JSON: one document, or one row a line, with other lines in between.
+//! Reads the JSON output of agents: one document, or one row on each line, with other lines in between.
 //!
-//! Rows are known by their shape and not by the agent: several agents share one, and they change. Which agent prints
-//! which shapes is in `agents.rs`, and for users in `docs/ask.md`.
+//! Rows are recognised by their shape, not by the agent: several agents share a shape, and shapes change. `agents.rs` says
+//! which agent prints which shapes, and `docs/ask.md` says it for users.
 
 use serde_json::Value;
 
-/// What an agent said, as far as its rows tell.
+/// What the rows of an agent say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Transcript {
     /// The last message of the assistant that is not about a failure.
     pub(crate) words: Option<String>,
-    /// The last thing that the agent says went wrong.
+    /// The last error that the agent reports.
     pub(crate) complaint: Option<String>,
-    /// The agent says that all of it failed.
+    /// The agent reports that the whole run failed.
     pub(crate) failed: bool,
 }
 
-/// One row, as far as it matters here.
+/// The part of one row that matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Row {
-    /// The assistant said something; with a name, more of it may follow under the same one.
+    /// A message of the assistant; with a name, more pieces may follow under the same name.
     Words { text: String, more_of: Option<String> },
-    /// The agent sums up: all went well, perhaps with the last words once more.
+    /// The summary of a successful run, which may repeat the last message.
     Success { words: Option<String> },
-    /// The agent sums up: it failed.
+    /// The summary of a failed run.
     Failure { complaint: Option<String> },
-    /// Something went wrong on the way.
+    /// An error during the run.
     Complaint(String),
-    /// A row of an agent that says nothing of all this.
+    /// Any other row of an agent.
     Aside,
 }
 
-/// What the transcript in `text` says; nothing when it is none.
+/// Reads the transcript in `text`; `None` when it is not a transcript.
 pub(crate) fn read(text: &str) -> Option<Transcript> {
     let mut rows = Vec::new();
     let mut row_bytes = 0;
@@ -41,7 +41,7 @@ pub(crate) fn read(text: &str) -> Option<Transcript> {
         row_bytes += if rows.len() > before { bytes } else { 0 };
     }
     let speaks = rows.iter().any(|row| !matches!(row, Row::Aside | Row::Complaint(_)));
-    // A row that only complains may be quoted in somebody's prose.
+    // A row that only complains may be a quotation in a text.
     let mostly_rows = row_bytes > 0 && row_bytes * 2 >= text.trim().len();
     (speaks || mostly_rows).then(|| told(rows))
 }
@@ -76,12 +76,12 @@ fn told(rows: Vec<Row>) -> Transcript {
     said
 }
 
-/// The JSON values that begin a line, outside of code that is fenced off, each with its length.
+/// The JSON values at the start of a line, outside of fenced code, each with its length.
 fn values(text: &str) -> impl Iterator<Item = (Value, usize)> + '_ {
     let mut at = 0;
     let mut fenced = false;
-    // What looks like a value and is none may be looked through once for each of its lines. Nobody prints that but on
-    // purpose, so it is borne for a while.
+    // Text that looks like a value and is none may be searched once for each of its lines. Only hostile output looks
+    // like that, so the search is bounded.
     let mut patience = 4 * text.lines().count();
     std::iter::from_fn(move || {
         while at < text.len() && patience > 0 {
@@ -114,13 +114,13 @@ fn values(text: &str) -> impl Iterator<Item = (Value, usize)> + '_ {
     })
 }
 
-/// Whether nothing comes after a value on its line, unless it is another one.
+/// Whether the rest of the line after a value is empty, or another value.
 fn ends_a_row(rest: &str) -> bool {
     let rest = rest.trim_start_matches([' ', '\t', '\r']);
     rest.is_empty() || rest.starts_with(['\n', '{', '['])
 }
 
-/// The rows of a value: itself, or what it is a list of.
+/// The rows of a value: the value itself, or the items of a list.
 fn collect(value: &Value, rows: &mut Vec<Row>) {
     if let Some(list) = value.as_array() {
         list.iter().for_each(|value| collect(value, rows));
@@ -279,12 +279,12 @@ fn assistant(value: &Value) -> Row {
     let is_error = !value["error"].is_null()
         || value["isApiErrorMessage"] == true
         || value["is_api_error_message"] == true
-        // Words that the agent puts into the model's mouth.
+        // Text that the agent itself adds in the name of the model.
         || message["model"] == "<synthetic>";
     if is_error {
         return text.map_or(Row::Aside, Row::Complaint);
     }
-    // What an agent of the agent says is said to the agent.
+    // A message of a sub-agent goes to the agent, not to the user.
     if !value["parent_tool_use_id"].is_null() {
         return Row::Aside;
     }
@@ -301,7 +301,7 @@ fn message(value: &Value) -> Row {
     let name = if value["delta"] == true {
         Some(String::new())
     } else {
-        // A whole message of a list may have a name as well, but each has another.
+        // Whole messages of a list may have names as well, but each has a different one.
         inner["id"].as_str().map(str::to_owned)
     };
     Row::Words { text, more_of: name }
@@ -311,7 +311,7 @@ fn words(text: Option<String>) -> Row {
     text.map_or(Row::Aside, |text| Row::Words { text, more_of: None })
 }
 
-/// What a message says: text, or a list of which some is text.
+/// The content of a message: text, or a list that contains text.
 fn content(content: &Value) -> Option<String> {
     if let Some(text) = text_of(content) {
         return Some(text);
@@ -326,7 +326,7 @@ fn complaint(value: &Value) -> Row {
     complaint_of(value).map_or(Row::Aside, Row::Complaint)
 }
 
-/// What went wrong, wherever an agent puts it.
+/// The error of a row, in any of the places that agents use.
 fn complaint_of(value: &Value) -> Option<String> {
     let error = &value["error"];
     [

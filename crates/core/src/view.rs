@@ -8,97 +8,97 @@ use crate::{
     Output, Read, Session, Usage, delivery_id,
 };
 
-/// The version of every JSON document that hearback prints. It changes for other reasons than the format on disk.
+/// The version of every JSON document that hearback prints. It is independent of the format on disk.
 pub const DOCUMENT_FORMAT: u32 = 1;
 
-/// One job, as `show --json`, `list --json` and `wait --json` print it. Absent means absent.
+/// One job, as `show --json`, `list --json` and `wait --json` print it. A field without a value is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobView {
     /// The version of this document.
     pub format: u32,
-    /// The job.
+    /// The id of the job.
     pub id: JobId,
-    /// How far it is.
+    /// The state of the job.
     pub state: StateWord,
-    /// It runs, but stands still: somebody stopped its main process. Its limits count on.
+    /// Whether its main process is paused, by a signal or a suspend. Its limits still count.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub paused: bool,
-    /// Its owner.
+    /// The session that owns it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
-    /// Its name for people.
+    /// Its label, from `--label`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What it runs; absent when the record of it cannot be read.
+    /// The command that it runs; absent when its record cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandLine>,
-    /// Where it runs.
+    /// Its working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<OsText>,
-    /// When it was asked for (RFC 3339).
+    /// When it was launched (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launched_at: Option<String>,
-    /// When its process was started (RFC 3339).
+    /// When its main process was started (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
-    /// When its end was seen (RFC 3339).
+    /// When it ended, as the supervisor observed it (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// How long it ran, in milliseconds awake.
+    /// How long it ran, in milliseconds, without the time in which the machine slept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ran_ms: Option<u64>,
-    /// Its process, for people; a pid alone is never good enough to signal.
+    /// The pid of its main process, to show to people. Pids are reused, so do not send signals to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// The longest it may run, in milliseconds awake; absent when there is no limit.
+    /// The longest time that it may run, in milliseconds; absent when there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The longest it may print nothing, in milliseconds awake; absent when there is no limit.
+    /// The longest time without output, in milliseconds; absent when there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// What came of it, if it is a job with an answer and is over.
+    /// The answer of a job that `ask` started, once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// What it used of the machine.
+    /// The CPU time and memory that it used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The message owed to its owner.
+    /// The follow-up that notifies its owner.
     pub follow_up: FollowUpView,
-    /// What it printed.
+    /// Its output.
     pub output: OutputView,
-    /// What it lives through.
+    /// What it survives.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub survives: Vec<String>,
-    /// What it ends with all the same: the unit of a service manager, or the Job Object, that it was launched in.
+    /// The unit of a service manager, or the Job Object, in which it was launched and with which it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_to: Option<String>,
-    /// Whether it ends with the host: a monitor that restarts or stops ends it first.
+    /// Whether a monitor that restarts or stops kills it first (`--bound`).
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub bound: bool,
-    /// Pids of processes that could not be ended with it, or were kept.
+    /// Pids of processes that outlived it: they could not be killed, or were kept.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub survivors: Vec<u32>,
-    /// What keeps this from being the whole truth: a fact that cannot be read, a newer format, another machine.
+    /// Remarks, such as: a fact cannot be read, a fact has a newer format, the job belongs to another machine.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
 }
 
-/// How far a job is, in one word.
+/// The state of a job, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StateWord {
-    /// Being launched.
+    /// The job is being launched.
     Starting,
-    /// Alive.
+    /// The job runs.
     Running,
-    /// Ended with code 0.
+    /// The job has ended with exit code 0.
     Done,
-    /// Ended in any other way.
+    /// The job has ended in any other way.
     Failed,
     /// Ended in a way that only a newer build knows: not with code 0, and not known to have failed.
     Ended,
@@ -116,25 +116,25 @@ impl StateWord {
         }
     }
 
-    /// Whether the job is over.
+    /// Whether the job has ended.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Ended)
     }
 }
 
-/// The message owed to the owner of a job.
+/// The follow-up that notifies the owner of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FollowUpView {
-    /// What the owner chose.
+    /// When the owner wants to be notified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<NotifyPolicy>,
-    /// How far it is.
+    /// The state of the follow-up.
     pub state: FollowUpState,
-    /// Its identity, which never changes; absent when nothing is wanted.
+    /// The id of its delivery, which never changes; absent when no follow-up is wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<String>,
-    /// How often it was tried.
+    /// How many attempts were made to deliver it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
     /// Why the last attempt failed.
@@ -142,26 +142,26 @@ pub struct FollowUpView {
     pub error: Option<String>,
 }
 
-/// What a job printed.
+/// The output of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutputView {
-    /// Every byte that it printed.
+    /// The size of all output, in bytes.
     pub bytes: u64,
-    /// Where they are.
+    /// The path of the log. It changes when the job moves to the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<OsText>,
-    /// Those that are not kept.
+    /// How many of these bytes were dropped.
     #[serde(default)]
     pub dropped: u64,
-    /// Where those were, in order.
+    /// The dropped parts, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
 }
 
 impl OutputView {
     fn new(recorded: Option<&Output>, seen: &Output, path: OsText) -> Self {
-        // What was kept may go on printing after the end.
+        // Processes that were kept may write more output after the end.
         let output = recorded.filter(|recorded| recorded.bytes >= seen.bytes).unwrap_or(seen);
         let Output { bytes, dropped, gaps, .. } = output.clone();
         Self { bytes, path: Some(path), dropped, gaps }
@@ -169,9 +169,9 @@ impl OutputView {
 }
 
 impl JobView {
-    /// Shows what was observed; `log` is where its output is, as text of the system.
+    /// Builds the view from what was observed; `log` is the path of the log.
     ///
-    /// Returns nothing when there is no job.
+    /// Returns `None` when there is no job.
     pub fn new(seen: &Observed, here: &Here, log: OsText) -> Option<Self> {
         let facts = &seen.facts;
         let folded = seen.fold();
@@ -179,14 +179,14 @@ impl JobView {
         // Said of a job of a newer build as well: both are true of it.
         let foreign = here.is_foreign(facts);
         if foreign {
-            notes.push("launched on another machine: shown, and left alone".into());
+            notes.push("launched on another machine: this one only reads it".into());
         }
         let lost = |reason| (StateWord::Failed, Some(Outcome::Lost { reason }));
         let (state, outcome) = match &folded.state {
             JobState::Nothing => return None,
             JobState::Starting => (StateWord::Starting, None),
             JobState::Running => (StateWord::Running, None),
-            // Its locks say nothing here, so neither do we.
+            // Locks of another machine are not visible here, so its state is not known to have changed.
             JobState::Unclaimed | JobState::Orphaned if foreign => (StateWord::Running, None),
             JobState::Unclaimed | JobState::Orphaned => lost(here.lost_reason(facts)),
             JobState::Ended { outcome, .. } => {
@@ -206,7 +206,7 @@ impl JobView {
             format: DOCUMENT_FORMAT,
             id: seen.id.clone(),
             state,
-            // No fact tells; whoever can see the process says so.
+            // Not recorded: the caller looks at the process, and sets it.
             paused: false,
             session: spec.and_then(|spec| spec.session.clone()),
             label: spec.and_then(|spec| spec.label.clone()),
@@ -243,7 +243,7 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// One that is there and cannot be used is told as what it is: whoever waits for it waits for nothing more.
+/// The answer. One that cannot be read is shown as failed, so that the caller does not wait for it.
 fn answer(facts: &Facts) -> Option<Answer> {
     match (&facts.answer, facts.answer.flaw()) {
         (Read::Present(record), _) => Some(record.answer.clone()),
@@ -263,7 +263,7 @@ fn notes(seen: &Observed) -> Vec<String> {
     let flaws = facts.flaws().into_iter().map(|(kind, flaw)| match flaw {
         Flaw::Unreadable(why) => format!("{kind} cannot be read: {why}"),
         Flaw::Newer(format) => {
-            format!("{kind} has format {format}, written by a newer hearback: left alone")
+            format!("{kind} has format {format}, written by a newer hearback: read only")
         }
     });
     let mut notes: Vec<_> = flaws.collect();

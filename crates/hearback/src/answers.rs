@@ -340,9 +340,9 @@ mod tests {
         for (agent, prompt, error) in [
             (&[][..], Some("why?"), "there is nothing to run"),
             (&[""][..], Some("why?"), "there is nothing to run"),
-            (&["claude"][..], Some(""), "the prompt is blank: there is nothing to ask"),
-            (&["claude"][..], Some(" \n\t"), "the prompt is blank: there is nothing to ask"),
-            (&["claude", "{prompt}"][..], None, "there is a place for the prompt, and no prompt"),
+            (&["claude"][..], Some(""), "the prompt is blank"),
+            (&["claude"][..], Some(" \n\t"), "the prompt is blank"),
+            (&["claude", "{prompt}"][..], None, "the arguments contain `{prompt}`, but there is no prompt"),
         ] {
             assert_eq!(filled(agent, prompt).unwrap_err(), error);
         }

@@ -1,4 +1,4 @@
-//! The JSON documents besides the job itself. They are a contract: see `hearback schema`.
+//! The JSON documents of all commands, except the job itself. They are a contract: see `hearback schema`.
 
 use hearback_core::service::ServiceManager;
 use hearback_core::session::Interruption;
@@ -13,20 +13,20 @@ use crate::EffectiveSetting;
 pub struct ListDocument {
     /// The version of this document.
     pub format: u32,
-    /// Newest first.
+    /// The jobs, newest first.
     pub jobs: Vec<JobView>,
-    /// Jobs that could not be shown.
+    /// Jobs that could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
 }
 
-/// A job that something could not be done with.
+/// A job that could not be processed.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
     /// The job.
     pub id: JobId,
-    /// Why.
+    /// What failed.
     pub error: String,
 }
 
@@ -38,17 +38,17 @@ pub struct LogDocument {
     pub format: u32,
     /// The job.
     pub id: JobId,
-    /// Where in the log the text begins.
+    /// Where the text begins in the output, in bytes.
     pub offset: u64,
-    /// Where it ends; pass it as `--offset` to read on.
+    /// Where the text ends; pass it as `--offset` to continue reading.
     pub end: u64,
-    /// How much the job has printed so far.
+    /// The size of all output so far.
     pub bytes: u64,
-    /// How much of that is not kept.
+    /// How many of these bytes were dropped.
     pub dropped: u64,
-    /// What it printed there; bytes that are not UTF-8 become replacement characters.
+    /// The output; bytes that are not UTF-8 become replacement characters.
     pub text: String,
-    /// What is missing between `offset` and `end`, in order; widened to whole lines.
+    /// The missing parts between `offset` and `end`, in order; widened to whole lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
 }
@@ -59,7 +59,7 @@ pub struct LogDocument {
 pub struct FollowUpsDocument {
     /// The version of this document.
     pub format: u32,
-    /// The jobs whose follow-up is open, the first that ended first.
+    /// The jobs whose follow-up is pending, leased or a dead letter; the one that ended first comes first.
     pub jobs: Vec<JobView>,
 }
 
@@ -69,11 +69,11 @@ pub struct FollowUpsDocument {
 pub struct ClosedDocument {
     /// The version of this document.
     pub format: u32,
-    /// The delivery.
+    /// The id of the delivery.
     pub delivery: String,
-    /// Whether anything was done.
+    /// Whether the command changed anything.
     pub changed: bool,
-    /// Why not.
+    /// Why it changed nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -84,14 +84,14 @@ pub struct ClosedDocument {
 pub struct ResultsDocument {
     /// The version of this document.
     pub format: u32,
-    /// The jobs that have ended and whose answer was not read yet, the first that ended first.
+    /// The jobs that have ended and whose answer is unread; the one that ended first comes first.
     pub results: Vec<JobView>,
-    /// Those that have not ended.
+    /// The jobs that have not ended.
     pub running: Vec<JobId>,
-    /// Those that were asked for by name and had been read before.
+    /// The jobs in the arguments whose answer was already read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<JobId>,
-    /// How many more have ended than are acknowledged at once.
+    /// With `--ack`: how many more have ended than this call acknowledges.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
 }
@@ -108,10 +108,10 @@ pub struct SinkTestDocument {
     pub format: u32,
     /// The sink.
     pub sink: String,
-    /// Whether it took the sample.
+    /// Whether the sink accepted the sample.
     pub delivered: bool,
-    /// What it answered.
-    pub answer: String,
+    /// The reply of the sink.
+    pub reply: String,
 }
 
 /// What `plugin check --json` prints.
@@ -120,24 +120,24 @@ pub struct SinkTestDocument {
 pub struct PluginCheckDocument {
     /// The version of this document.
     pub format: u32,
-    /// The program that was tried.
+    /// The program that was checked.
     pub program: OsText,
-    /// Whether it keeps to the protocol.
+    /// Whether all checks passed.
     pub passed: bool,
-    /// Everything that was tried.
+    /// The checks.
     pub checks: Vec<ConformanceDocument>,
 }
 
-/// One thing that was tried with a plugin.
+/// One check of a plugin.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConformanceDocument {
     /// Its name, which never changes.
     pub name: String,
-    /// Whether it went as it should.
+    /// Whether the check passed.
     pub passed: bool,
-    /// What was seen.
-    pub seen: String,
+    /// What the plugin did.
+    pub message: String,
 }
 
 /// What `kill --json` prints for each job.
@@ -148,12 +148,12 @@ pub struct KillDocument {
     pub format: u32,
     /// The job.
     pub id: JobId,
-    /// Whether it was over before anybody asked.
-    pub was_over: bool,
+    /// Whether the job had ended before the kill.
+    pub already_ended: bool,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Pids of processes that could not be ended.
+    /// Pids of processes that could not be killed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<u32>,
 }
@@ -164,11 +164,11 @@ pub struct KillDocument {
 pub struct ReconcileDocument {
     /// The version of this document.
     pub format: u32,
-    /// Whether nothing was done.
+    /// Whether this was a dry run, which changes nothing.
     pub dry_run: bool,
-    /// What was done, or would be.
+    /// The steps that were done; in a dry run, the steps that would be done.
     pub steps: Vec<StepDocument>,
-    /// Jobs that could not be brought up to date.
+    /// Jobs whose records could not be updated.
     pub problems: Vec<Problem>,
 }
 
@@ -188,13 +188,13 @@ pub struct StepDocument {
 pub struct PruneDocument {
     /// The version of this document.
     pub format: u32,
-    /// Whether nothing was done.
+    /// Whether this was a dry run, which changes nothing.
     pub dry_run: bool,
-    /// Jobs that are gone, or would be.
+    /// The jobs that were removed; in a dry run, the jobs that would be removed.
     pub pruned: Vec<JobId>,
-    /// Leftovers of crashes that are gone.
+    /// How many leftovers of crashes were removed.
     pub tidied: usize,
-    /// Jobs that should be gone and are not.
+    /// Jobs that could not be removed.
     pub problems: Vec<Problem>,
 }
 
@@ -204,11 +204,11 @@ pub struct PruneDocument {
 pub struct SentDocument {
     /// The version of this document.
     pub format: u32,
-    /// Whom it is for.
+    /// The session that gets the message.
     pub session: Session,
-    /// Its number.
+    /// The number of the message.
     pub message: u32,
-    /// Whether the turn that the session was in has been cut short for it.
+    /// Whether the message interrupted a turn of the session.
     pub interrupted: bool,
     /// Whether the session was in a turn.
     pub in_turn: bool,
@@ -220,49 +220,49 @@ pub struct SentDocument {
 pub struct SessionsDocument {
     /// The version of this document.
     pub format: u32,
-    /// By name.
+    /// The sessions, sorted by name.
     pub sessions: Vec<SessionDocument>,
 }
 
-/// What is known of a session.
+/// The state of a session.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionDocument {
-    /// Which.
+    /// The name of the session.
     pub session: Session,
-    /// The turn that is under way.
+    /// The number of the turn in progress; absent when there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub in_turn: Option<u32>,
-    /// The newest turn that was cut short since the last good one.
+    pub turn: Option<u32>,
+    /// The newest turn that was interrupted since the last turn that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<InterruptedDocument>,
-    /// Why it is not continued any more.
+    /// Why hearback no longer continues interrupted turns of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<String>,
     /// How many messages wait.
     pub waiting: usize,
-    /// How many nobody could be given.
+    /// How many messages are dead letters: hearback gave up their delivery.
     pub dead_letters: usize,
     /// The sink of its last turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sink: Option<String>,
-    /// Where that was shown.
+    /// The destination of its last turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
-    /// When that began (RFC 3339).
+    /// When its last turn began (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_turn_at: Option<String>,
 }
 
-/// A turn that was cut short.
+/// A turn that was interrupted.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptedDocument {
-    /// Its number.
+    /// The number of the turn.
     pub turn: u32,
-    /// Why.
+    /// Why it was interrupted.
     pub reason: Interruption,
-    /// When, as far as that is known (RFC 3339).
+    /// When it was interrupted, if known (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
 }
@@ -273,29 +273,29 @@ pub struct InterruptedDocument {
 pub struct InboxDocument {
     /// The version of this document.
     pub format: u32,
-    /// In order, for each session.
+    /// The messages, in order for each session.
     pub messages: Vec<MessageDocument>,
 }
 
-/// A message that waits, or that nobody could be given.
+/// A message that waits, or that is a dead letter.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageDocument {
-    /// Whom it is for.
+    /// The session that gets the message.
     pub session: Session,
-    /// Its number.
+    /// The number of the message.
     pub message: u32,
-    /// What it says; absent when it cannot be read.
+    /// The text of the message; absent when it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// When it was sent (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<String>,
-    /// How often it was tried.
+    /// How many attempts were made to deliver it.
     pub attempts: usize,
-    /// Whether it is not tried any more.
-    pub given_up: bool,
-    /// What the last attempt came to.
+    /// Whether hearback gave up its delivery.
+    pub dead_letter: bool,
+    /// Why the last attempt failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -306,27 +306,27 @@ pub struct MessageDocument {
 pub struct InstallDocument {
     /// The version of this document.
     pub format: u32,
-    /// Who keeps the monitor running.
+    /// The service manager.
     pub manager: ServiceManager,
-    /// By which that knows it.
+    /// The name of the service.
     pub name: String,
-    /// Where it is described.
+    /// The file that describes the service.
     pub file: OsText,
-    /// The description.
+    /// The content of that file.
     pub text: String,
-    /// Whether anything was done: installed, or removed.
+    /// Whether the service was installed or removed; false with `--print`.
     pub done: bool,
-    /// What the manager was told, or would be.
+    /// The commands of the service manager that were run, or with `--print` would be.
     pub commands: Vec<OrderDocument>,
 }
 
-/// What a service manager is told.
+/// A command of the service manager.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OrderDocument {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Why it failed, if it had to succeed and did not.
+    /// Why it failed; absent if it succeeded or may fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -337,40 +337,40 @@ pub struct OrderDocument {
 pub struct MonitorDocument {
     /// The version of this document.
     pub format: u32,
-    /// Whether one looks after the store.
+    /// Whether a monitor is running.
     pub running: bool,
-    /// Its process.
+    /// The pid of the monitor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Since when (RFC 3339).
+    /// When the monitor started (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
-    /// The version of its hearback.
+    pub started_at: Option<String>,
+    /// The version of the monitor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Whether a service manager starts it again.
+    /// Whether a service manager runs the monitor.
     pub service: bool,
-    /// What it is about to do.
+    /// What the monitor is about to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopping: Option<StopKind>,
-    /// Every session of which anything is known.
+    /// All known sessions.
     pub sessions: Vec<SessionDocument>,
-    /// Every setting as it is in force here.
+    /// The settings, as this command sees them.
     pub settings: Vec<EffectiveSetting>,
 }
 
 /// What `monitor restart`, `stop` and `drain` print with `--json`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MonitorAskedDocument {
+pub struct MonitorRequestDocument {
     /// The version of this document.
     pub format: u32,
-    /// What was asked for.
+    /// What was requested.
     pub kind: StopKind,
-    /// How many turns are waited for, or were.
+    /// How many turns the monitor waits for, or waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub awaited: Option<u32>,
-    /// Whether it was an old request that came again, and nothing was done.
+    pub awaited_turns: Option<u32>,
+    /// Whether the monitor ignored this repeat of an old request.
     pub ignored: bool,
 }
 
@@ -380,11 +380,11 @@ pub struct MonitorAskedDocument {
 pub struct SettingsDocument {
     /// The version of this document.
     pub format: u32,
-    /// Where the settings file is, or would be.
+    /// The path of the settings file, whether it exists or not.
     pub file: OsText,
-    /// Every setting as it is in force.
+    /// The settings in force.
     pub settings: Vec<EffectiveSetting>,
-    /// Values that were passed over, each with its reason.
+    /// Invalid values that were ignored, each with its reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -396,25 +396,25 @@ pub struct DoctorDocument {
     /// The version of this document.
     pub format: u32,
     /// The version of hearback.
-    pub hearback: String,
-    /// Where the store is, or would be.
+    pub version: String,
+    /// The path of the store, whether it exists or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<OsText>,
-    /// What has to survive a power cut.
+    /// Whether records are written to survive a power cut.
     pub durability: Durability,
-    /// Everything that was looked at.
+    /// The checks.
     pub checks: Vec<CheckDocument>,
 }
 
-/// One thing that was looked at.
+/// One check of `doctor`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckDocument {
     /// Its name, which never changes.
     pub name: String,
-    /// `ok`, `warn`, `fail`, or `skip` when it was not tried.
+    /// `ok`, `warn`, `fail`, or `skip` if the check was not made.
     pub level: String,
-    /// What was seen.
+    /// The finding.
     pub message: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -424,7 +424,7 @@ pub struct CheckDocument {
 /// The JSON Schema of everything that hearback prints as JSON.
 #[cfg(feature = "schema")]
 pub fn schema() -> schemars::Schema {
-    // For what is printed, not for what would be understood: a list that is left out when empty is not required.
+    // The schema of what hearback prints, not of what it reads: a list that is left out when empty is not required.
     schemars::generate::SchemaSettings::default()
         .for_serialize()
         .into_generator()
@@ -443,7 +443,7 @@ struct Documents {
     list: ListDocument,
     /// `logs`.
     logs: LogDocument,
-    /// What a sink is given, and `followups next` prints.
+    /// What a sink gets, and `followups next` prints.
     event: hearback_core::CloudEvent,
     /// `results`.
     results: ResultsDocument,
@@ -463,9 +463,9 @@ struct Documents {
     prune: PruneDocument,
     /// `send`.
     send: SentDocument,
-    /// What a sink is given for a message; the envelope is that of `event`.
+    /// What a sink gets for a message; the envelope is that of `event`.
     message: hearback_core::MessagePayload,
-    /// What a sink is given for a notice; the envelope is that of `event`.
+    /// What a sink gets for a notice; the envelope is that of `event`.
     notice: hearback_core::Notice,
     /// `sessions`.
     sessions: SessionsDocument,
@@ -474,7 +474,7 @@ struct Documents {
     /// `monitor status`.
     monitor: MonitorDocument,
     /// `monitor restart`, `monitor stop` and `monitor drain`.
-    monitor_asked: MonitorAskedDocument,
+    monitor_request: MonitorRequestDocument,
     /// `monitor install`.
     monitor_install: InstallDocument,
     /// `settings`.

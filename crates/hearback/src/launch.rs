@@ -20,13 +20,13 @@ pub enum RequestError {
     #[error("there is nothing to run")]
     Empty,
     /// There is nothing to ask.
-    #[error("the prompt is blank: there is nothing to ask")]
+    #[error("the prompt is blank")]
     BlankPrompt,
     /// The agent's arguments have a place for a prompt, and there is none.
-    #[error("there is a place for the prompt, and no prompt")]
+    #[error("the arguments contain `{{prompt}}`, but there is no prompt")]
     NoPrompt,
     /// The working directory is unknown.
-    #[error("the working directory is gone")]
+    #[error("the current directory no longer exists")]
     NoDirectory(#[source] io::Error),
 }
 
@@ -54,9 +54,7 @@ pub enum LaunchError {
         most: u32,
     },
     /// A session launches too many jobs from within follow-ups.
-    #[error(
-        "this session has launched {most} jobs from within follow-ups in the last hour, which is the limit"
-    )]
+    #[error("this session has launched {most} jobs from follow-ups in the last hour, which is the limit")]
     TooFast {
         /// How many it may launch in an hour.
         most: usize,

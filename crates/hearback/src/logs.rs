@@ -39,7 +39,7 @@ pub enum FollowError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// What it printed cannot be read.
-    #[error("what it printed cannot be read")]
+    #[error("the output cannot be read")]
     Log(#[from] ReadError),
 }
 

@@ -84,7 +84,7 @@ impl Options {
 #[non_exhaustive]
 pub enum OpenError {
     /// The system names no directory for state.
-    #[error("there is no directory to keep jobs in: neither HEARBACK_HOME nor a home directory is set")]
+    #[error("no directory for the store: neither HEARBACK_HOME nor a home directory is set")]
     NoHome,
     /// The environment denies something that is not known, so nothing is allowed.
     #[error(transparent)]

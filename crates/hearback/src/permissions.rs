@@ -72,7 +72,7 @@ pub struct Denied(pub Capability);
 
 /// A word in [`DENY_VARIABLE`] that denies nothing known. It may be meant to deny something, so nothing is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{DENY_VARIABLE} denies `{0}`, which is none of all, {known}", known = words())]
+#[error("{DENY_VARIABLE} contains the unknown word `{0}`; known words: all, {known}", known = words())]
 pub struct UnknownCapability(String);
 
 fn words() -> String {

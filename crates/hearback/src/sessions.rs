@@ -74,8 +74,8 @@ pub enum SendError {
     /// It says too much.
     #[error("the message has more than {MAX_MESSAGE_BYTES} bytes")]
     TooLong,
-    /// Nobody knows where to send it.
-    #[error("nobody knows how to reach session `{0}`: it has had no turn, and there is no default sink")]
+    /// No sink is known for the session.
+    #[error("no sink for session `{0}`: it has had no turn, and there is no default sink")]
     NoRoute(Session),
     /// There is no sink of this name.
     #[error("there is no sink `{0}`")]

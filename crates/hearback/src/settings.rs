@@ -79,7 +79,7 @@ pub enum SettingSource {
     File,
     /// The program that embeds hearback.
     Code,
-    /// It was not set, or not to anything valid.
+    /// No value is set, or only an invalid one.
     Default,
 }
 

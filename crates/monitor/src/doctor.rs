@@ -20,7 +20,7 @@ const DESCRIPTORS_TOO_FEW: u64 = 16;
 /// The signal by which a process is asked to end, on every system that has signals.
 const ASKED: i32 = 15;
 
-const OTHER_HOME: &str = "point HEARBACK_HOME at a directory of yours on a local disk";
+const OTHER_HOME: &str = "set HEARBACK_HOME to a directory that you own on a local disk";
 
 /// How good something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,22 +72,21 @@ pub fn judge_store(home: &Home, tried: &Tried) -> Check {
     let (path, message) = match home {
         Home::Unnamed => {
             let message = "neither HEARBACK_HOME nor a home directory is set";
-            return Check::fail(NAME, message, "set HEARBACK_HOME to a directory of yours");
+            return Check::fail(NAME, message, "set HEARBACK_HOME to a directory that you own");
         }
         Home::Refused(path, error) => {
-            let tip = "the store must be a directory on a local disk that you own and others cannot write; \
-                       point HEARBACK_HOME at one, or if it is yours, take that right from others with `chmod go-w` \
-                       or `icacls`";
+            let tip = "set HEARBACK_HOME to a directory on a local disk that you own and others cannot write; if this \
+                       one is yours, remove the write permission of others with `chmod go-w` (Windows: `icacls`)";
             return Check::fail(NAME, format!("{}: {error}", path.display()), tip);
         }
-        Home::Missing(path) => (path, "is not there yet, and can be made"),
+        Home::Missing(path) => (path, "does not exist yet, and can be created"),
         Home::Ours(path) => (path, "is yours, and others cannot write it"),
     };
     match tried {
         Tried::Failed(error) => {
             let tip = match error.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    "make room: `hearback prune --older-than 1d` removes jobs that are over"
+                    "make room: `hearback prune --older-than 1d` removes old settled jobs"
                 }
                 _ => OTHER_HOME,
             };
@@ -101,10 +100,10 @@ pub fn judge_store(home: &Home, tried: &Tried) -> Check {
 pub fn judge_disk(found: &DiskFindings, durability: Durability) -> Vec<Check> {
     vec![
         judge("file_system", &found.file_system, file_system, |name, error| {
-            Check::warn(name, format!("it cannot be told which one it is: {error}"), OTHER_HOME)
+            Check::warn(name, format!("the file system is unknown: {error}"), OTHER_HOME)
         }),
         judge("room", &found.room, room, |name, error| {
-            Check::warn(name, format!("it cannot be told how much is left: {error}"), OTHER_HOME)
+            Check::warn(name, format!("the free space is unknown: {error}"), OTHER_HOME)
         }),
         judge("publish", &found.publish, publish, |name, error| {
             Check::fail(name, format!("a name cannot be taken exactly once: {error}"), OTHER_HOME)
@@ -124,28 +123,29 @@ pub fn judge_disk(found: &DiskFindings, durability: Durability) -> Vec<Check> {
         judge(
             "locks",
             &found.locks,
-            |name, ()| Check::ok(name, "a lock is seen by others, and is free once its holder was killed"),
+            |name, ()| {
+                Check::ok(name, "other processes see a lock, and it is free once its holder was killed")
+            },
             |name, error| {
-                let message = format!("who is alive cannot be told by a lock: {error}");
+                let message = format!("locks do not show which process is alive: {error}");
                 Check::fail(name, message, OTHER_HOME)
             },
         ),
         judge(
             "holes",
             &found.holes,
-            |name, ()| Check::ok(name, "the middle of a long log can be given back to the disk"),
+            |name, ()| Check::ok(name, "the middle of a long log can be freed on the disk"),
             |name, error| {
-                let message = format!("the middle of a long log cannot be given back to the disk: {error}");
+                let message = format!("the middle of a long log cannot be freed on the disk: {error}");
                 Check::warn(name, message, "keep the store on ext4, XFS, Btrfs, APFS or NTFS")
             },
         ),
         judge(
             "bell",
             &found.bell,
-            |name, ()| Check::ok(name, "a supervisor that sleeps can be woken"),
+            |name, ()| Check::ok(name, "a sleeping supervisor can be woken"),
             |name, error| {
-                let message =
-                    format!("a supervisor that sleeps cannot be woken, and does not start: {error}");
+                let message = format!("a sleeping supervisor cannot be woken, and does not start: {error}");
                 Check::fail(name, message, "keep the store on a file system that has named pipes")
             },
         ),
@@ -161,24 +161,26 @@ pub fn judge_machine(found: &MachineFindings) -> Vec<Check> {
         &found.logout,
         |name, told| logout(name, *told, &found.units),
         |name, error| {
-            let message = format!("it cannot be told what a logout does: {error}");
+            let message = format!("the effect of a logout is unknown: {error}");
             Check::warn(name, message, "look at KillUserProcesses in logind.conf(5)")
         },
     ));
     checks.push(judge("identity", &found.identity, identity, |name, error| {
-        let message = format!("no process can be told from a later one with its pid: {error}");
+        let message =
+            format!("a process cannot be distinguished from a later one with the same pid: {error}");
         Check::fail(name, message, "let this process see /proc")
     }));
     checks.push(judge("pids", &found.pids_are_the_machines, pids, |name, error| {
-        let message = format!("it cannot be told whose pids these are: {error}");
+        let message = format!("it is unknown whether these are pids of a container: {error}");
         Check::warn(name, message, "let this process see /proc")
     }));
     checks.push(judge(
         "oom_score",
         &found.oom_score,
-        |name, ()| Check::ok(name, "when memory runs out, a job can go before its supervisor"),
+        |name, ()| Check::ok(name, "when memory runs out, the system kills a job before its supervisor"),
         |name, error| {
-            let message = format!("when memory runs out, a supervisor may go before its job: {error}");
+            let message =
+                format!("when memory runs out, the system may kill a supervisor before its job: {error}");
             Check::warn(name, message, "let this process write /proc/self/oom_score_adj")
         },
     ));
@@ -193,18 +195,20 @@ pub fn judge_machine(found: &MachineFindings) -> Vec<Check> {
 pub fn judge_delivery(monitored: bool, sinks: &[(String, Option<String>)]) -> Vec<Check> {
     const SINKS: &str = "sinks";
     let monitor = match monitored {
-        true => "one looks after this store, and wakes owners without being asked",
+        true => "a monitor is running for this store",
         false => {
-            "none runs: if a supervisor is killed, its owner hears at the next hearback command; \
-             `hearback monitor install` has one that wakes it"
+            "no monitor is running: if a supervisor is killed, its owner is notified at the next hearback command; \
+             `hearback monitor install` installs a monitor that notifies at once"
         }
     };
     let broken: Vec<_> =
         sinks.iter().filter_map(|(name, why)| Some(format!("`{name}`: {}", why.as_ref()?))).collect();
     let sinks = match (sinks.len(), broken.is_empty()) {
-        (0, _) => Check::ok(SINKS, "none is configured: follow-ups wait to be fetched with `followups next`"),
-        (1, true) => Check::ok(SINKS, "the one that is configured can be run"),
-        (n, true) => Check::ok(SINKS, format!("all {n} that are configured can be run")),
+        (0, _) => {
+            Check::ok(SINKS, "none is configured: owners fetch follow-ups with `hearback followups next`")
+        }
+        (1, true) => Check::ok(SINKS, "the configured sink can be run"),
+        (n, true) => Check::ok(SINKS, format!("all {n} configured sinks can be run")),
         (_, false) => {
             let tip = "install what is missing, or correct [sink.NAME] in config.toml; then `hearback sink test NAME`";
             Check::warn(SINKS, broken.join("; "), tip)
@@ -231,10 +235,10 @@ fn file_system(name: &'static str, found: &FileSystem) -> Check {
     match found.medium {
         Medium::Local => Check::ok(name, format!("{called}, on this machine")),
         Medium::Memory => {
-            Check::warn(name, format!("{called}, in memory: no job is known after a restart"), OTHER_HOME)
+            Check::warn(name, format!("{called}, in memory: a restart loses all jobs"), OTHER_HOME)
         }
         Medium::Program => {
-            let message = format!("{called}, which a program provides: locks may mean nothing there");
+            let message = format!("{called}, which a program provides: locks may not work there");
             Check::warn(name, message, OTHER_HOME)
         }
         Medium::Shared => {
@@ -244,7 +248,7 @@ fn file_system(name: &'static str, found: &FileSystem) -> Check {
 }
 
 fn room(name: &'static str, found: &Room) -> Check {
-    const TIP: &str = "make room: `hearback prune --older-than 1d` removes jobs that are over";
+    const TIP: &str = "make room: `hearback prune --older-than 1d` removes old settled jobs";
     let mut message = format!("{} left", mebibytes(found.bytes));
     if let Some(files) = found.files {
         message.push_str(&format!(", and {files} files"));
@@ -253,7 +257,7 @@ fn room(name: &'static str, found: &Room) -> Check {
     if found.bytes < BYTES_TOO_FEW || files < FILES_TOO_FEW {
         Check::fail(name, format!("{message}: the next launch may not fit"), TIP)
     } else if found.bytes < BYTES_FEW || files < FILES_FEW {
-        Check::warn(name, format!("{message}: that is not much"), TIP)
+        Check::warn(name, format!("{message}: that is little"), TIP)
     } else {
         Check::ok(name, message)
     }
@@ -282,24 +286,24 @@ fn publish(name: &'static str, by: &NamedBy) -> Check {
 fn survives(blow: Blow, tried: &Tried<Outcome>) -> Check {
     let (name, what) = match blow {
         Blow::Parent => ("survives_parent", "the death of its launcher"),
-        Blow::Terminal => ("survives_terminal", "the end of its terminal"),
+        Blow::Terminal => ("survives_terminal", "the closing of its terminal"),
         Blow::ProcessGroup => ("survives_process_group", "the death of its launcher's process group"),
     };
     let tip =
-        "launch from outside of whatever ends processes here: a sandbox, a container, a tool's own clean-up";
+        "launch outside of what kills processes here: a sandbox, a container, or the clean-up of a tool";
     judge(
         name,
         tried,
         |name, outcome| {
             if outlived(outcome) {
-                Check::ok(name, format!("a job lived through {what}"))
+                Check::ok(name, format!("a job survived {what}"))
             } else {
-                Check::fail(name, format!("a job did not live through {what}: {outcome}"), tip)
+                Check::fail(name, format!("a job did not survive {what}: {outcome}"), tip)
             }
         },
         |name, error| {
-            let tip = "look at what failed above first; if nothing did, see what `hearback launch` says";
-            Check::fail(name, format!("no job could be launched to see it: {error}"), tip)
+            let tip = "fix the failed checks above first; if there are none, try `hearback launch`";
+            Check::fail(name, format!("no job could be launched: {error}"), tip)
         },
     )
 }
@@ -323,9 +327,7 @@ fn service(units: &[String]) -> Check {
             );
             Check::warn(NAME, message, tip)
         }
-        Some(unit) => {
-            Check::ok(NAME, format!("a job launched here is in {unit}, and ends if somebody stops that"))
-        }
+        Some(unit) => Check::ok(NAME, format!("a job launched here is in {unit}, and ends when that stops")),
     }
 }
 
@@ -341,7 +343,7 @@ fn logout(name: &'static str, told: Logout, units: &[String]) -> Check {
             format!("a job launched here ends with {unit}, at the last logout"),
             "run `loginctl enable-linger` once",
         ),
-        _ => Check::ok(name, "a logout leaves what was launched here alone"),
+        _ => Check::ok(name, "a logout does not affect jobs launched here"),
     }
 }
 
@@ -349,13 +351,14 @@ fn identity(name: &'static str, me: &ProcessIdentity) -> Check {
     match (&me.boot, me.started) {
         (_, 0) => {
             let message =
-                "the system does not tell when a process was started, so none is ever signalled later";
+                "the system does not show when a process started, so hearback never signals one later";
             Check::warn(name, message, "let this process see /proc")
         }
-        (None, _) => {
-            Check::ok(name, "a process is known by its pid and its start; this system names no boot")
-        }
-        (Some(_), _) => Check::ok(name, "a process is known by its pid, its start and its boot"),
+        (None, _) => Check::ok(
+            name,
+            "a process is identified by its pid and its start time; this system has no boot id",
+        ),
+        (Some(_), _) => Check::ok(name, "a process is identified by its pid, its start time and the boot id"),
     }
 }
 
@@ -363,9 +366,9 @@ fn pids(name: &'static str, own: &bool) -> Check {
     Check::ok(
         name,
         if *own {
-            "pids are the machine's own"
+            "pids are those of the machine"
         } else {
-            "pids are those of a container, and everything in it ends with its first process"
+            "pids are those of a container, which ends with its first process"
         },
     )
 }
@@ -378,9 +381,7 @@ fn descriptors(name: &'static str, limit: &u64) -> Check {
     };
     match *limit {
         ..DESCRIPTORS_TOO_FEW => Check::fail(name, format!("{message}: too few for a supervisor"), TIP),
-        DESCRIPTORS_TOO_FEW..DESCRIPTORS_FEW => {
-            Check::warn(name, format!("{message}: that is not much"), TIP)
-        }
+        DESCRIPTORS_TOO_FEW..DESCRIPTORS_FEW => Check::warn(name, format!("{message}: that is little"), TIP),
         _ => Check::ok(name, message),
     }
 }
@@ -443,7 +444,7 @@ mod tests {
             (check.level, check.message.as_str()),
             (Level::Warn, "`b`: `x` was not found on the PATH")
         );
-        assert!(judge_delivery(false, &[])[0].message.starts_with("none runs"));
+        assert!(judge_delivery(false, &[])[0].message.starts_with("no monitor is running"));
     }
 
     #[test]

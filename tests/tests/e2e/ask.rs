@@ -203,7 +203,7 @@ fn scenario_49_a_worker_that_fails_is_a_typed_failure_with_a_reason() {
     let unstarted = unstarted.stdout.trim().to_owned();
     for (id, reason) in [
         (&failing, "failed: exit code 3"),
-        (&slow, "timed out: over its limit of 300 ms"),
+        (&slow, "timed out: exceeded its limit of 300 ms"),
         (&killed, "killed: by a person, enough"),
     ] {
         let told = told(&outbox, &["--wait", "20s", id]);
@@ -220,13 +220,13 @@ fn scenario_49_a_worker_that_fails_is_a_typed_failure_with_a_reason() {
 fn scenario_50_a_worker_without_an_answer_is_a_typed_absence() {
     let outbox = Outbox::pull();
     let id = ask(&outbox, &[], &["answer", "  \n"]);
-    let none = json!({"kind": "no_answer", "reason": "it printed nothing"});
+    let none = json!({"kind": "no_answer", "reason": "the job has no output"});
     assert_eq!(told(&outbox, &["--wait", "20s"]), [(id.clone(), none.clone())]);
     outbox.world.show(&id).state_is("done");
     let ran = results(&outbox, &["--ack"]);
-    ran.prints("\nno answer: it printed nothing\n");
+    ran.prints("\nno answer: the job has no output\n");
     let waited = outbox.world.run(["ask", "--session", "p", "--wait", "--", &text(&bin("act"))]);
-    waited.refuses(1).says("no answer: it printed nothing");
+    waited.refuses(1).says("no answer: the job has no output");
 }
 
 #[test]
@@ -267,7 +267,10 @@ fn scenario_52_a_task_whose_worker_is_gone_is_over_with_a_reason() {
     kill_hard(outbox.world.supervisor(&id));
     let (_, answer) = told(&outbox, &["--wait", "20s"]).remove(0);
     assert_eq!(answer["kind"], "failed");
-    assert_eq!(answer["reason"], "lost: its supervisor died and the job was ended; its exit code is unknown");
+    assert_eq!(
+        answer["reason"],
+        "lost: its supervisor died and the job was killed; its exit code is unknown"
+    );
     outbox.world.show(&id).state_is("failed").ended_as("lost");
     assert!(outbox.world.job_dir(&id).join("answer.json").exists(), "it is on disk");
 }
@@ -286,7 +289,7 @@ fn scenario_53_what_is_acknowledged_twice_or_unknown_changes_nothing_and_is_said
     for reader in [&[][..], &["--reader", "bob"]] {
         let args = [&["--ack", &id], reader].concat();
         let again = results(&outbox, &args);
-        again.refuses(1).says("nothing to do: it was acknowledged before");
+        again.refuses(1).says("nothing to do: already acknowledged");
         let document = document(&outbox, &args);
         assert_eq!(document["results"], json!([]));
         assert_eq!(document["read"], json!([id]));
@@ -308,10 +311,10 @@ fn scenario_54_a_start_without_prompt_agent_or_parent_is_a_specific_error_and_cr
         (&["--session", "p", "--new", "--prompt", "", "--", &act][..], "the prompt is blank"),
         (&["--session", "p", "--new", "--prompt", " \t\n", "--", &act], "the prompt is blank"),
         (&["--session", "p", "--new", "--prompt", "-", "--", &act], "the prompt is blank"),
-        (&["--session", "p", "--new", "--", &act, "print", "{prompt}"], "and no prompt"),
+        (&["--session", "p", "--new", "--", &act, "print", "{prompt}"], "but there is no prompt"),
         (&["--session", "p", "--new", "--prompt", "why?"], "there is nothing to run"),
-        (&["--prompt", "why?", "--", &act], "no session is named"),
-        (&["--session", "p", "--prompt", "why?", "--", &act], "nothing is known here of a session `p`"),
+        (&["--prompt", "why?", "--", &act], "no session: an answer needs a session"),
+        (&["--session", "p", "--prompt", "why?", "--", &act], "unknown session `p`"),
     ] {
         let ran = outbox.world.run([&["ask"], args].concat());
         ran.refuses(2).says(what).says("\ntip: ");
@@ -420,7 +423,7 @@ fn a_prompt_is_put_where_it_belongs_and_the_answer_is_all_that_is_printed() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "--why $HOME?\n"), "{ran:?}");
     let ran = ask(&["--prompt", "why?", "--", &act, "print", "<{prompt}>", "print", "{prompt}"]);
     assert_eq!(ran.stdout, "<why?>\nwhy?\n");
-    ran.says("asked as job ");
+    ran.says("asked in job ");
     // Somebody who has asked, waited and read is not told again.
     assert_eq!(ids(&outbox, &[]), Vec::<String>::new());
     let ran = ask(&["--quiet", "--json", "--prompt", "x", "--", &act, "print"]);
@@ -555,7 +558,7 @@ fn what_was_launched_and_not_asked_has_no_answer() {
     outbox.world.run(["wait", "--peek", &id]).ok();
     assert_eq!(document(&outbox, &[]), json!({"format": 1, "results": [], "running": []}));
     let refused = results(&outbox, &[&id]);
-    refused.exits(1).says("has no answer to give").says("tip: hearback show");
+    refused.exits(1).says("has no answer: `launch` started it").says("tip: hearback show");
     outbox.world.show(&id).lacks("/answer");
 }
 

@@ -35,7 +35,7 @@ fn redacted(world: &World, ids: &[&str]) -> insta::Settings {
     settings.add_filter(r"history/[0-9a-z]{5}/", "history/[era]/");
     settings.add_filter(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[---------time---------]");
     settings.add_filter(r#""(pid|ran_ms|user_ms|system_ms|peak_memory_bytes)": \d+"#, r#""$1": "[number]""#);
-    settings.add_filter(r"process( +)\d+", "process${1}[pid]");
+    settings.add_filter(r"\b(process +|pid )\d+", "${1}[pid]");
     // What a job lives through is different on each system.
     settings.add_filter(r#""survives": \[[^\]]*\]"#, r#""survives": "[list]""#);
     settings.add_filter(r"\b\d\.\d s", "0.0 s");
@@ -119,7 +119,7 @@ fn scenario_41_a_beginning_or_an_end_names_a_job_if_it_is_unique_and_long_enough
         let both = world.run([command, ambiguous]);
         let told = failed(&both, 1);
         assert!(told.contains(&one) && told.contains(&other), "{told}");
-        assert!(told.ends_with("tip: give more characters of the id"), "{told}");
+        assert!(told.ends_with("tip: type more characters of the id"), "{told}");
         let told = world.run([command, short]);
         assert!(
             failed(&told, 1).starts_with(&format!("error: `{short}` is too short to name a job")),
@@ -563,7 +563,10 @@ fn people_see_a_table_and_a_card() {
     fs_err::write(&go, "").unwrap();
     world.run(["wait", &held]).ok();
     let nobody = world.run(["list", "--session", "nobody"]);
-    assert_eq!(failed(&nobody, 0), "no jobs of session `nobody`; `--all-sessions` shows those of all");
+    assert_eq!(
+        failed(&nobody, 0),
+        "no jobs in session `nobody`; `--all-sessions` shows the jobs of every session"
+    );
 }
 
 #[test]
@@ -576,7 +579,7 @@ fn errors_say_what_failed_and_what_to_try() {
     let told = |args: &[OsString]| world.run(args).stderr;
     insta::assert_snapshot!(told(&args!["show", "zzzzzzzz"]), @r"
     error: no job `zzzzzzzz`
-    tip: `hearback list --all` shows every job of this session, `--all-sessions` those of all
+    tip: `hearback list --all` lists the jobs of your session; add `--all-sessions` for every session
     ");
     insta::assert_snapshot!(told(&args!["logs", "abc"]), @r"
     error: `abc` is too short to name a job: give at least 4 characters of its id
@@ -589,10 +592,10 @@ fn errors_say_what_failed_and_what_to_try() {
     ");
     insta::assert_snapshot!(told(&args!["launch", "--key", "k", "--", "other"]), @r"
     error: key `k` already names job `[-------id-----]`, which is another command, elsewhere, or another kind of job
-    tip: use another key, or look at that job: hearback show [-------id-----]
+    tip: use another key, or see the job that has it: hearback show [-------id-----]
     ");
     let nameless = told(&args!["launch", "-e", "=1", "--", "x"]);
-    insta::assert_snapshot!(nameless, @"error: `=1` names no variable: give NAME=VALUE or NAME");
+    insta::assert_snapshot!(nameless, @"error: `=1` names no variable: use NAME=VALUE or NAME");
 }
 
 #[test]

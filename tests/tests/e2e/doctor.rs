@@ -34,7 +34,7 @@ fn redacted(world: &World) -> insta::Settings {
 
 /// The same for what programs read.
 fn without_machine(mut told: Value) -> String {
-    told["hearback"] = "[version]".into();
+    told["version"] = "[version]".into();
     for check in told["checks"].as_array_mut().unwrap() {
         if OF_THE_MACHINE.iter().any(|name| check["name"] == *name) {
             *check = serde_json::json!({"name": check["name"], "[what was seen]": null});
@@ -117,7 +117,7 @@ fn a_store_that_is_not_there_is_not_made() {
         let told: Value = serde_json::from_str(&run(command).ok()).unwrap();
         assert_eq!(told["store"], home.to_str().unwrap());
         levels(&told, &["store", "publish", "flush", "locks", "bell", "survives_parent"], "ok");
-        assert!(check(&told, "store")["message"].as_str().unwrap().contains("is not there yet"), "{told}");
+        assert!(check(&told, "store")["message"].as_str().unwrap().contains("does not exist yet"), "{told}");
     }
     assert_eq!(fs::read_dir(world.home().parent().unwrap()).unwrap().count(), 1, "the scratch folder alone");
     assert_eq!(fs::read_dir(world.scratch("")).unwrap().count(), 0);
@@ -220,7 +220,7 @@ fn a_store_that_cannot_be_written_is_said_to_be_so() {
         mount.change("bind,ro");
         // Wine says of its host's what Windows says of a folder, and not of a disk.
         let because = if cfg!(windows) { "(os error 5)" } else { "Read-only file system" };
-        is_refused(&world, because, "point HEARBACK_HOME at");
+        is_refused(&world, because, "set HEARBACK_HOME to");
     });
 }
 

@@ -44,8 +44,8 @@ fn scenario_1_a_person_is_told_in_plain_words_whether_a_follow_up_will_come() {
     let world = hearback_tests::World::new();
     let exit = text(&bin("exit-with"));
     for (option, words) in [
-        ("--session=s", "its session is owed a follow-up when it ends"),
-        ("--label=x", "nobody will be told when it ends"),
+        ("--session=s", "when it ends, a follow-up waits for its session"),
+        ("--label=x", "no notification: this job has no session"),
     ] {
         let launch = world.command(["launch", option, "--", &exit, "0"]);
         let shown = hearback_tests::Terminal::run(&launch).finish();
@@ -640,7 +640,7 @@ fn scenario_67_a_job_over_its_limit_is_told_of_with_the_limit() {
     let data = &outbox.sent(&id, 1)["data"];
     Job::new(data["job"].clone()).ended_as("timed_out").has("/outcome/limit_ms", 200);
     let words = data["text"].as_str().unwrap();
-    assert!(words.starts_with("timed out: over its limit of 200 ms"), "{words}");
+    assert!(words.starts_with("timed out: exceeded its limit of 200 ms"), "{words}");
 }
 
 #[test]
@@ -669,7 +669,7 @@ fn scenario_73_what_fails_is_tried_again_then_a_dead_letter_that_can_be_sent_by_
     assert!(outbox.world.run(["followups"]).ok().contains("dead"), "and they see it");
     outbox.tell("0");
     let said = outbox.run_as("s", &["followups", "retry", &id]).ok();
-    assert!(said.contains("due again"), "{said}");
+    assert!(said.contains("will be retried"), "{said}");
     assert_eq!(outbox.receipt(&id)["how"], "delivered");
     let again = outbox.run_as("s", &["followups", "retry", &id]).ok();
     assert!(again.contains("nothing to do"), "{again}");

@@ -158,7 +158,7 @@ fn what_only_this_environment_says_is_named() {
     install.env("HEARBACK_DRAIN_TIMEOUT", "5s");
     let installed = run(install);
     installed.ok();
-    assert!(installed.stderr.contains("will not know HEARBACK_DRAIN_TIMEOUT"), "{}", installed.stderr);
+    assert!(installed.stderr.contains("will not see HEARBACK_DRAIN_TIMEOUT"), "{}", installed.stderr);
 }
 
 #[test]

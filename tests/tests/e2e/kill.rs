@@ -136,7 +136,7 @@ fn scenario_21_a_killed_job_names_who_did_it_and_what_was_seen_of_it() {
     let killed = run_as(&world, "a", &["kill", &id, "--force", "--json"]).ok();
     let killed: Value = serde_json::from_str(&killed).unwrap();
     let expected = json!({"kind": "killed", "by": {"session": "a"}, "exit": forced()});
-    assert_eq!(killed, json!({"format": 1, "id": id, "was_over": false, "outcome": expected}));
+    assert_eq!(killed, json!({"format": 1, "id": id, "already_ended": false, "outcome": expected}));
     world.show(&id).outcome_is(expected);
     assert_eq!(world.run(["wait", &id]).code, code(&forced()));
 }
@@ -181,7 +181,7 @@ fn scenario_23_a_tree_that_ignores_the_request_is_dead_after_the_grace() {
         let (id, pids) = stubborn(&world, &[], 2, detach);
         let killed = world.json(["kill", "--grace", "200ms", "--json", &id]);
         all_dead(&id, &pids, detach);
-        Job::new(killed).in_case(detach).lacks("/survivors").has("/was_over", false);
+        Job::new(killed).in_case(detach).lacks("/survivors").has("/already_ended", false);
         world.show(&id).in_case(detach).lacks("/survivors").has("/outcome/exit", forced());
     }
 }
@@ -208,9 +208,9 @@ fn scenario_24_a_finished_job_is_already_over_and_nothing_happens() {
     ] {
         for how in [&["kill"][..], &["kill", "--force"], &["kill", "--grace", "0s", "--reason", "again"]] {
             let told = world.run(how.iter().chain(&[id.as_str()])).ok();
-            assert_eq!(told, format!("{id} was already over: {ending}"));
+            assert_eq!(told, format!("{id} had already ended: {ending}"));
             let told = world.json(how.iter().chain(&["--json", id.as_str()]));
-            assert_eq!(told, json!({"format": 1, "id": id, "was_over": true, "outcome": outcome}));
+            assert_eq!(told, json!({"format": 1, "id": id, "already_ended": true, "outcome": outcome}));
         }
     }
     unchanged(&world, &before);
@@ -311,7 +311,7 @@ fn race(world: &World, n: usize) -> bool {
             false
         }
         Some("killed") => {
-            assert_eq!(killed["was_over"], false, "{job}");
+            assert_eq!(killed["already_ended"], false, "{job}");
             assert_eq!(waited, code(&job["outcome"]["exit"]), "{job}");
             true
         }
@@ -348,7 +348,7 @@ fn scenario_67_a_tree_over_its_time_limit_is_stopped_whole() {
     job.outcome_is(json!({"kind": "timed_out", "limit_ms": 300, "exit": forced()}));
     job.has("/timeout_ms", 300).lacks("/survivors").follow_up_is("pending");
     assert!(job["ran_ms"].as_u64().unwrap() >= 300, "not early: {job}");
-    assert!(world.run(["show", &id]).ok().contains("timed out: over its limit of 300 ms"));
+    assert!(world.run(["show", &id]).ok().contains("timed out: exceeded its limit of 300 ms"));
 }
 
 #[test]
@@ -466,7 +466,7 @@ fn scenario_77_a_kill_by_the_owner_wakes_nobody() {
         unknown.refuses(1);
         assert!(unknown.stderr.starts_with("error: no job `zzzzzzzz`\ntip: "), "{unknown:?}");
     }
-    assert!(run_as(&world, "mine", &["kill", &id]).ok().contains("was already over: killed"));
+    assert!(run_as(&world, "mine", &["kill", &id]).ok().contains("had already ended: killed"));
     unchanged(&world, &before);
 
     let always = held(&world, &["--session", "mine", "--notify", "always"]);
@@ -530,7 +530,7 @@ fn leftovers_that_were_kept_can_be_killed() {
     let (id, leftover) = kept(&world);
     let killed = world.json(["kill", "--json", &id]);
     let outcome = json!({"kind": "exited", "code": 0});
-    assert_eq!(killed, json!({"format": 1, "id": id, "was_over": true, "outcome": outcome}));
+    assert_eq!(killed, json!({"format": 1, "id": id, "already_ended": true, "outcome": outcome}));
     all_dead(&id, &[leftover], "kept");
     is_settled(&world, &id);
     world.show(&id).state_is("done");

@@ -79,7 +79,7 @@ fn a_job_that_is_bound_to_the_host_says_so_to_every_reader() {
     let free = world.launch(args!["--", bin("hold"), go]);
     assert_eq!(fact(&world, &bound, "spec.json")["bound"], true);
     assert_eq!(world.show(&bound)["bound"], true);
-    assert!(world.run(["show", &bound]).ok().contains("ends with  the host"));
+    assert!(world.run(["show", &bound]).ok().contains("ends with  the monitor"));
     for value in [fact(&world, &free, "spec.json"), world.show(&free).into_json()] {
         assert!(value.get("bound").is_none(), "absent means no: {value}");
     }

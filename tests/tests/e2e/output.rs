@@ -179,7 +179,7 @@ fn scenario_71_a_job_that_prints_without_end_is_trimmed_or_ended_as_it_was_launc
         assert!(number(&so_far["dropped"]) >= 7 * MIB, "{so_far}");
         let shown = world.run(["logs", &trimmed]).stdout;
         assert!(
-            shown.len() as u64 <= 2 * MIB && shown.contains("over the cap of the log"),
+            shown.len() as u64 <= 2 * MIB && shown.contains("dropped here by the log cap"),
             "{}",
             shown.len()
         );

@@ -29,7 +29,7 @@ fn failed(body: &str) -> Vec<(String, String)> {
     let checks = document["checks"].as_array().unwrap().iter();
     let failed: Vec<_> = checks
         .filter(|check| check["passed"] == false)
-        .map(|check| (text(&check["name"]), text(&check["seen"])))
+        .map(|check| (text(&check["name"]), text(&check["message"])))
         .collect();
     assert_eq!(
         (ran.code, &document["passed"]),

@@ -871,7 +871,7 @@ mod full_and_read_only {
                 world.run(["wait", id]).exits(code);
             }
             let refused = world.run(["launch", "--", &exit_with, "0"]);
-            refused.refuses(125).says(READ_ONLY).says("tip: point HEARBACK_HOME");
+            refused.refuses(125).says(READ_ONLY).says("tip: set HEARBACK_HOME");
             for args in [&["reconcile"][..], &["prune", "--max-jobs", "0"]] {
                 let ran = world.run(args);
                 assert_eq!(ran.code, Some(125), "what cannot be done is not said to be: {ran:?}");

@@ -89,7 +89,7 @@ impl<First> Host<First> {
     fn until_idle(&self, session: &str) -> Value {
         eventually(&format!("{session} is idle"), || {
             let seen = self.session(session);
-            (seen["in_turn"].is_null() && seen["waiting"] == 0).then_some(seen)
+            (seen["turn"].is_null() && seen["waiting"] == 0).then_some(seen)
         })
     }
 
@@ -195,7 +195,7 @@ fn a_message_that_nobody_takes_is_given_up_where_it_can_be_seen_and_keeps_nobody
     outbox.world.run(["send", "--session", "s", "lost"]).ok();
     let given_up = eventually("it is given up", || {
         let inbox = outbox.world.json(["inbox", "--json"]);
-        Some(inbox["messages"][0].clone()).filter(|message| message["given_up"] == true)
+        Some(inbox["messages"][0].clone()).filter(|message| message["dead_letter"] == true)
     });
     assert!(given_up["error"].as_str().unwrap().contains("no luck"), "{given_up}");
     outbox.tell("0");
@@ -262,7 +262,7 @@ fn a_turn_inside_a_turn_of_the_same_session_is_refused() {
 fn an_agent_that_is_not_there_is_said_to_be_missing() {
     let outbox = Outbox::pull();
     let ran = outbox.world.run(["turn", "--session", "s", "--", "no-such-agent"]);
-    assert!(ran.code == Some(127) && ran.stderr.contains("could not be run"), "{ran:?}");
+    assert!(ran.code == Some(127) && ran.stderr.contains("could not be started"), "{ran:?}");
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn scenario_84_a_restart_says_who_is_awaited_and_interrupts_nobody() {
     host.make_busy("b");
     let before = host.first.0.id();
     let asked = host.json(&["monitor", "restart"]);
-    assert_eq!(asked["awaited"], 2, "{asked}");
+    assert_eq!(asked["awaited_turns"], 2, "{asked}");
     assert_eq!(host.status()["stopping"], "restart");
     let agents = [host.in_hand("a.message.1", 1), host.in_hand("b.message.1", 1)];
     assert!(agents.into_iter().all(alive), "nobody is interrupted");
@@ -295,7 +295,7 @@ fn scenario_85_a_second_request_is_refused_and_one_stop_runs() {
         [&["monitor", "restart"][..], &["monitor", "stop", "--no-wait"], &["monitor", "drain", "--no-wait"]]
     {
         let again = host.run(args);
-        assert!(again.code == Some(75) && again.stderr.contains("under way"), "{again:?}");
+        assert!(again.code == Some(75) && again.stderr.contains("in progress"), "{again:?}");
     }
     host.release("s");
     host.successor_of(before);
@@ -415,10 +415,10 @@ fn scenario_92_a_restart_from_inside_a_turn_does_not_wait_for_that_turn() {
         began.elapsed()
     );
     host.until_idle("s");
-    assert!(host.outbox.said("asked")[0].contains("\"awaited\":0"), "{:?}", host.outbox.said("asked"));
+    assert!(host.outbox.said("asked")[0].contains("\"awaited_turns\":0"), "{:?}", host.outbox.said("asked"));
     let note = &host.sent("s.message.1", 2)["note"];
-    assert_eq!(note["asked_for_restart"], true);
-    assert!(note["text"].as_str().unwrap().contains("do not ask for it again"), "{note}");
+    assert_eq!(note["requested_restart"], true);
+    assert!(note["text"].as_str().unwrap().contains("do not request it again"), "{note}");
 }
 
 #[test]
@@ -513,7 +513,7 @@ fn scenario_95_each_destination_is_told_once_and_only_a_restart_promises_to_go_o
         let kind = |to: &str, n| (to.to_owned(), kind.to_owned(), n);
         assert_eq!(noticed(&host), [kind("chat", 2), kind("chat/1", 1), kind("chat/2", 1)]);
         let words = fs::read_to_string(host.outbox.world.scratch("notices")).unwrap();
-        assert_eq!(words.contains("will go on"), words.contains("\"restart\""), "{words}");
+        assert_eq!(words.contains("will continue"), words.contains("\"restart\""), "{words}");
         for session in ["a", "b", "c", "d"] {
             host.release(session);
         }
@@ -526,7 +526,7 @@ fn scenario_95_where_nobody_is_active_nobody_is_told() {
     host.release("s");
     host.send("s", "hello");
     host.until_idle("s");
-    assert_eq!(host.run(&["monitor", "stop"]).ok(), "ended");
+    assert_eq!(host.run(&["monitor", "stop"]).ok(), "stopped");
     assert_eq!(noticed(&host), []);
 }
 
@@ -542,7 +542,7 @@ fn scenario_97_a_destination_that_hangs_or_fails_holds_nothing_up_and_is_logged(
         let host = Host::over(outbox);
         host.make_busy("s");
         let began = Instant::now();
-        assert_eq!(host.run(&["monitor", "stop", "--timeout", "100ms"]).ok(), "ended");
+        assert_eq!(host.run(&["monitor", "stop", "--timeout", "100ms"]).ok(), "stopped");
         assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
         let log = host.log();
         assert!(log.contains("s could not be told") && log.contains(why), "{log}");
@@ -653,7 +653,7 @@ fn scenario_103_a_clean_stop_flags_nothing_and_a_crash_flags_the_recently_active
     host.release("done");
     host.send("done", "hello");
     host.until_idle("done");
-    assert_eq!(host.run(&["monitor", "stop"]).ok(), "ended");
+    assert_eq!(host.run(&["monitor", "stop"]).ok(), "stopped");
     host.first = start(&host.outbox);
     assert!(host.session("done")["interrupted"].is_null());
     host.make_busy("cut");
@@ -692,8 +692,7 @@ fn scenario_104_only_success_clears_the_mark() {
     host.outbox.tell("1:not yet");
     host.first = start(&host.outbox);
     host.in_hand("s.turn.2.resume", 1);
-    let seen =
-        eventually("it has failed", || Some(host.session("s")).filter(|seen| seen["in_turn"].is_null()));
+    let seen = eventually("it has failed", || Some(host.session("s")).filter(|seen| seen["turn"].is_null()));
     assert_eq!(seen["interrupted"]["turn"], 2, "{seen}");
     host.outbox.tell("0");
     host.send("s", "now?");
@@ -725,7 +724,7 @@ fn scenario_106_an_automatic_loop_of_restarts_is_stopped_by_the_counter() {
         host.in_hand("s.message.1", attempt);
     }
     let notes: Vec<_> =
-        (1..=4).map(|n| host.sent("s.message.1", n)["note"]["asked_for_restart"].clone()).collect();
+        (1..=4).map(|n| host.sent("s.message.1", n)["note"]["requested_restart"].clone()).collect();
     assert_eq!(
         notes,
         [Value::Null, true.into(), true.into(), Value::Null],
@@ -739,14 +738,14 @@ fn scenario_107_a_stop_without_signals_goes_the_way_of_every_drain() {
     let mut host = Host::new("");
     host.make_busy("s");
     let stop = host.run(&["monitor", "stop", "--timeout", "200ms"]);
-    assert_eq!(stop.ok(), "ended");
+    assert_eq!(stop.ok(), "stopped");
     assert_eq!(host.first.0.wait().unwrap().code(), Some(0));
     assert_eq!(host.session("s")["interrupted"]["reason"], "shutdown");
     for fact in ["request.1", "request.1.taken", "request.1.done"] {
         assert!(host.request(fact).exists(), "{fact}");
     }
     let idle = host.run(&["monitor", "stop"]);
-    assert!(idle.code == Some(1) && idle.stderr.contains("no monitor runs"), "{idle:?}");
+    assert!(idle.code == Some(1) && idle.stderr.contains("no monitor is running"), "{idle:?}");
 }
 
 /// The monitor has ended in good order, with the turn of this agent.

@@ -198,8 +198,7 @@ mod linux {
             let bound = json(&launched.ok());
             assert_eq!(bound["survives"], json!(["terminal", "process_group"]), "{bound}");
             assert_eq!(bound["bound_to"], service.name(), "{bound}");
-            let told =
-                format!("warning: it was launched inside {}, and ends when that is stopped", service.name());
+            let told = format!("warning: the job runs inside {}, and ends when that stops", service.name());
             assert!(launched.stderr.contains(&told), "{launched:?}");
             let id = bound["id"].as_str().unwrap();
             assert_eq!(world.show(id)["bound_to"], service.name());

@@ -177,7 +177,7 @@ fn scenario_82_a_job_bound_to_the_callers_job_object_says_so_and_is_lost_with_it
     let world = World::new();
     let never = world.scratch("never");
     let (id, ran) = launched_confined(&world, &[], &never);
-    let warned = "warning: it was launched inside the caller's Job Object, and ends when that is stopped";
+    let warned = "warning: the job runs inside the caller's Job Object, and ends when that stops";
     assert!(ran.stderr.contains(warned), "{ran:?}");
     // Whoever is in there ended with it, with the code 0 of a kill on close. That is no success.
     assert_eq!(world.run(["wait", &id]).code, Some(125));

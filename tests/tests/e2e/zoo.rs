@@ -232,7 +232,7 @@ mod linux {
                 let told = world.run(["kill", "--json", &id]);
                 let answer: Value = serde_json::from_str(&told.stdout).unwrap();
                 let expected = (Some(1), &json!([stuck]), &json!(false));
-                assert_eq!((told.code, &answer["survivors"], &answer["was_over"]), expected, "{told:?}");
+                assert_eq!((told.code, &answer["survivors"], &answer["already_ended"]), expected, "{told:?}");
             }
             Way::Limit => assert_eq!(world.run(["wait", &id]).code, Some(124)),
             Way::Orphan => {
@@ -255,6 +255,6 @@ mod linux {
         eventually("it is let go", || start_ticks(stuck).is_none().then_some(()));
         let told = world.run(["kill", "--json", &id]);
         let answer: Value = serde_json::from_str(&told.ok()).unwrap();
-        assert_eq!((&answer["was_over"], answer.get("survivors")), (&json!(true), None), "{answer}");
+        assert_eq!((&answer["already_ended"], answer.get("survivors")), (&json!(true), None), "{answer}");
     }
 }

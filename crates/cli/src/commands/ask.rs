@@ -9,7 +9,7 @@ use crate::args::AskArgs;
 use crate::error::CliError;
 use crate::output::{Output, unless_closed};
 
-/// The job went well, and has no answer.
+/// The job succeeded without an answer.
 const NOTHING: u32 = 1;
 
 pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result<u32, CliError> {
@@ -22,7 +22,7 @@ pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result
         }
         prompt => prompt.map(str::to_owned),
     };
-    // What is wrong with a question is said before anything is made of it.
+    // A faulty prompt is reported before anything is launched.
     let argv = hearback::with_prompt(&args.argv, prompt.as_deref())?;
     let parent = super::parent(args.session.as_ref())?;
     if !args.new && hearback::current_session()?.as_ref() != Some(&parent) && !hearback.knows(&parent)? {
@@ -33,29 +33,29 @@ pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result
     request.answer = true;
     let (launched, _reading) = super::launch::start(hearback, &request, wait, quiet, output)?;
     if !wait {
-        super::launch::tell(hearback, &launched, quiet, output)?;
+        super::launch::report(hearback, &launched, quiet, output)?;
         return Ok(0);
     }
     let id = launched.id();
     if !quiet && !output.is_json() {
-        output.say(&format!("asked as job {id}"));
+        output.say(&format!("asked in job {id}"));
     }
     let job = hearback.wait(id)?;
-    let told = if output.is_json() { output.document(&job.view) } else { tell(&job, quiet, output) };
-    let heard = told.is_ok();
-    // Nobody listens any more, but the code still says how it went.
-    unless_closed(told).map_err(|error| error.about(id))?;
-    if heard {
-        // Whoever asked and waited has read it; only what was written has been.
+    let printed = if output.is_json() { output.document(&job.view) } else { print(&job, quiet, output) };
+    let is_read = printed.is_ok();
+    // The reader is gone, but the exit code still says how the job ended.
+    unless_closed(printed).map_err(|error| error.about(id))?;
+    if is_read {
+        // The caller asked and waited, so a printed answer is read.
         hearback.consume_answer(id)?;
     }
     Ok(code(&job))
 }
 
-/// Prints the answer and nothing else, so that a script can keep it.
-fn tell(job: &Job, quiet: bool, output: &Output) -> Result<(), CliError> {
+/// Prints the answer and nothing else to standard output, for scripts.
+fn print(job: &Job, quiet: bool, output: &Output) -> Result<(), CliError> {
     let Some(answer) = &job.view.answer else {
-        output.warn("what it left behind cannot be read");
+        output.warn("the answer cannot be read");
         return Ok(());
     };
     if let Answer::Text(words) = answer {

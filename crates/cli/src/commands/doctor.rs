@@ -31,7 +31,7 @@ pub(crate) fn run(output: &Output) -> Result<u32, CliError> {
 fn document(diagnosis: Diagnosis) -> DoctorDocument {
     DoctorDocument {
         format: DOCUMENT_FORMAT,
-        hearback: env!("CARGO_PKG_VERSION").to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         store: diagnosis.home.map(|home| hearback::from_os(home.as_os_str())),
         durability: diagnosis.settings.durability,
         checks: diagnosis
@@ -47,7 +47,7 @@ fn document(diagnosis: Diagnosis) -> DoctorDocument {
     }
 }
 
-/// One line a check, with what to do below it, and the sum of it all at the end.
+/// One line for each check, with its tip below it, and the totals at the end.
 fn report(checks: &[Check]) -> String {
     let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -62,7 +62,7 @@ fn report(checks: &[Check]) -> String {
     let of = |level| count(checks, level);
     let _ = writeln!(
         text,
-        "{} checks: {} fine, {} to look at, {} failed, {} not tried",
+        "{} checks: {} ok, {} with a warning, {} failed, {} skipped",
         checks.len(),
         of(Level::Ok),
         of(Level::Warn),

@@ -25,7 +25,7 @@ pub(crate) fn run(hearback: &Hearback, args: FollowupsArgs, output: &Output) -> 
             hearback.close_follow_up(id, ReceiptHow::Discarded)
         }),
         Some(FollowupsCommand::Retry(args)) => {
-            close(hearback, &args, output, "due again", |id| hearback.retry_follow_up(id))
+            close(hearback, &args, output, "will be retried", |id| hearback.retry_follow_up(id))
         }
     }
 }
@@ -82,9 +82,9 @@ fn close(
         let closed = act(&id)?;
         let (changed, said) = match closed {
             Closed::Done => (true, done.to_owned()),
-            // Said twice is said once.
+            // A repeat is harmless.
             Closed::Already(state) => (false, format!("nothing to do: {}", word(state))),
-            Closed::NotOver => (false, "the job is not over".to_owned()),
+            Closed::NotOver => (false, "the job has not ended".to_owned()),
             Closed::NoJob => return Err(FindError::NotFound(text.clone()).into()),
         };
         if closed == Closed::NotOver {
@@ -102,5 +102,5 @@ fn close(
 
 fn word(state: FollowUpState) -> String {
     let word = table::follow_up(state);
-    if word == "-" { "nobody wanted to be told".into() } else { format!("it is {word}") }
+    if word == "-" { "no notification is wanted".into() } else { format!("it is {word}") }
 }

@@ -27,8 +27,8 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
                 Read::Present(message) => {
                     (Some(message.text.clone()), Some(message.at.wall_ms.to_string()), None)
                 }
-                Read::Newer(_) => (None, None, Some("a newer hearback sent it".to_owned())),
-                Read::Unreadable(why) => (None, None, Some(format!("it cannot be read: {why}"))),
+                Read::Newer(_) => (None, None, Some("a newer hearback wrote this message".to_owned())),
+                Read::Unreadable(why) => (None, None, Some(format!("the message cannot be read: {why}"))),
                 Read::Absent => continue,
             };
             messages.push(MessageDocument {
@@ -37,7 +37,7 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
                 text: text.map(|text| hearback.secrets().masked(&text)),
                 sent_at,
                 attempts: message.results.len(),
-                given_up: message.is_dead_letter(),
+                dead_letter: message.is_dead_letter(),
                 error: problem.or_else(|| message.last_result().map(|result| result.error.clone())),
             });
         }
@@ -47,17 +47,17 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
         return Ok(0);
     }
     if messages.is_empty() {
-        output.say("no message waits");
+        output.say("no messages");
         return Ok(0);
     }
     let mut text = String::new();
     for message in &messages {
         let first = message.text.as_deref().unwrap_or_default().lines().next().unwrap_or_default();
-        let state = if message.given_up { "given up" } else { "waiting" };
+        let state = if message.dead_letter { "dead letter" } else { "waiting" };
         let error =
             message.error.as_ref().map(|error| format!(" ({})", clean_line(error))).unwrap_or_default();
         let session = clean_line(message.session.as_str());
-        let _ = writeln!(text, "{state:<8} {session} {}: {}{error}", message.message, clean_line(first));
+        let _ = writeln!(text, "{state:<11} {session} {}: {}{error}", message.message, clean_line(first));
     }
     output.text(&text)?;
     Ok(0)
@@ -65,7 +65,7 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
 
 fn discard(hearback: &Hearback, args: &InboxDiscardArgs, output: &Output) -> Result<u32, CliError> {
     let session = super::session(args.session.as_ref(), "a message")?;
-    let dropped = hearback.discard_message(&session, args.n)?;
-    output.say(if dropped { "dropped" } else { "no such message waits" });
-    Ok(u32::from(!dropped))
+    let discarded = hearback.discard_message(&session, args.n)?;
+    output.say(if discarded { "discarded" } else { "no such message" });
+    Ok(u32::from(!discarded))
 }

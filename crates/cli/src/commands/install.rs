@@ -29,7 +29,7 @@ fn print(service: &MonitorService, output: &Output) -> Result<u32, CliError> {
         document(service, false, &orders, &[], output)?;
     } else {
         output.text(&service.text)?;
-        output.say(&format!("this is for {}; then run:\n{}", shown_file(service), listed(&orders)));
+        output.say(&format!("write this to {}, then run:\n{}", shown_file(service), listed(&orders)));
     }
     Ok(0)
 }
@@ -42,21 +42,21 @@ fn install(
 ) -> Result<u32, CliError> {
     let (orders, file, title) = (service.install_orders(), shown_file(service), service.manager.title());
     let what = match (service.is_new, service.file.exists()) {
-        (true, true) => format!("{file} is replaced by {title}:\n\n{}", indented(&service.text)),
-        (true, false) => format!("{file} becomes {title}:\n\n{}", indented(&service.text)),
-        (false, _) => format!("{file} is as it should be.\n"),
+        (true, true) => format!("This replaces {file}, {title}:\n\n{}", indented(&service.text)),
+        (true, false) => format!("This creates {file}, {title}:\n\n{}", indented(&service.text)),
+        (false, _) => format!("{file} is up to date.\n"),
     };
-    if !agreed(&format!("{what}\nThis is run:\n\n{}", listed(&orders)), yes, output)? {
+    if !agreed(&format!("{what}\nThen it runs:\n\n{}", listed(&orders)), yes, output)? {
         return Ok(1);
     }
     let failed = hearback.install_monitor(service)?;
     finish(service, &orders, &failed, output)?;
     if !output.is_json() {
-        output.say("installed: a monitor runs now, at every login, and again when it ends too early");
+        output.say("installed: a monitor runs now and after every login, and is restarted if it fails");
         if service.manager == ServiceManager::Systemd {
-            output.say("it ends with your last login, unless `loginctl enable-linger` lets it stay");
+            output.say("it stops when you log out, unless you run `loginctl enable-linger`");
         }
-        output.say("undo it with: hearback monitor install --remove");
+        output.say("to remove it: hearback monitor install --remove");
     }
     Ok(0)
 }
@@ -72,23 +72,23 @@ fn remove(
         if output.is_json() {
             document(service, false, &[], &[], output)?;
         } else {
-            output.say(&format!("nothing is installed for this store: there is no {file}"));
+            output.say(&format!("nothing is installed for this store: {file} does not exist"));
         }
         return Ok(0);
     }
     let orders = service.remove_orders();
-    if !agreed(&format!("{file} goes.\n\nThis is run:\n\n{}", listed(&orders)), yes, output)? {
+    if !agreed(&format!("This removes {file}.\n\nIt runs:\n\n{}", listed(&orders)), yes, output)? {
         return Ok(1);
     }
     let failed = hearback.remove_monitor(service)?;
     finish(service, &orders, &failed, output)?;
     if !output.is_json() {
-        output.say("removed: no monitor is started at login any more");
+        output.say("removed: no monitor starts at login");
     }
     Ok(0)
 }
 
-/// Tells programs what was done, and everybody what was not.
+/// Prints the document, and a warning for each command that failed.
 fn finish(
     service: &MonitorService,
     orders: &[Order],
@@ -131,7 +131,7 @@ fn shown_file(service: &MonitorService) -> String {
     clean_line(&service.file.display().to_string())
 }
 
-/// Shows what is going to be done, and asks, unless that was said before.
+/// Shows what will be done, and asks for confirmation unless `yes`.
 fn agreed(what: &str, yes: bool, output: &Output) -> Result<bool, CliError> {
     if !output.is_json() {
         output.say(what);
@@ -139,34 +139,33 @@ fn agreed(what: &str, yes: bool, output: &Output) -> Result<bool, CliError> {
     if yes {
         return Ok(true);
     }
-    match output.ask("Do it? [y/N] ") {
+    match output.confirm("Continue? [y/N] ") {
         Some(true) => Ok(true),
         Some(false) => {
             output.say("nothing was changed");
             Ok(false)
         }
-        None => Err(CliError::Usage("nobody can be asked here whether to do it: say `--yes`".into())),
+        None => Err(CliError::Usage("cannot ask for confirmation without a terminal: pass `--yes`".into())),
     }
 }
 
-/// A manager starts a monitor with next to none of the variables that are set here.
+/// Warns about variables of this environment: a service manager starts the monitor without them.
 fn warn_of_what_is_not_kept(hearback: &Hearback, output: &Output) {
     let settings = hearback.settings();
     for setting in settings.effective() {
         if let (SettingSource::Environment, Some(variable)) = (setting.source, setting.variable) {
             let name = setting.name;
-            output
-                .warn(&format!("the monitor will not know {variable}: set `{name}` in config.toml instead"));
+            output.warn(&format!("the monitor will not see {variable}: set `{name}` in config.toml instead"));
         }
     }
     for name in settings.secrets.iter().filter(|name| std::env::var_os(name).is_some()) {
         output.warn(&format!(
-            "the monitor will not know {name}, which is not written into any file: {SECRETS}"
+            "the monitor will not see {name}: hearback writes no secret to a file; {SECRETS}"
         ));
     }
 }
 
-const SECRETS: &str = "tell it to your service manager yourself if sinks need it";
+const SECRETS: &str = "if a sink needs it, set it in your service manager";
 
 fn shown(order: &Order) -> String {
     command_text(&CommandLine::Argv(order.argv.iter().map(|word| word.as_str().into()).collect()))

@@ -9,7 +9,7 @@ use crate::args::KillArgs;
 use crate::error::CliError;
 use crate::output::Output;
 
-/// Somebody survived, or a supervisor did not answer.
+/// A process survived, or a supervisor did not answer.
 const NOT_ENDED: u32 = 1;
 
 pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Result<u32, CliError> {
@@ -30,7 +30,7 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
                     code = NOT_ENDED;
                 }
             }
-            // One that cannot be ended keeps no other alive.
+            // The others are killed even if one cannot be.
             Err(error) => {
                 if let Some(error) = failed.replace(CliError::from(error)) {
                     output.error(&error);
@@ -48,16 +48,16 @@ fn tell(killed: &Killed, output: &Output) -> Result<(), CliError> {
         return output.object(&KillDocument {
             format: DOCUMENT_FORMAT,
             id: view.id.clone(),
-            was_over: killed.was_over,
+            already_ended: killed.was_over,
             outcome: view.outcome.clone(),
             survivors,
         });
     }
     let ending = view.outcome.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
-    let before = if killed.was_over { "was already over: " } else { "" };
+    let before = if killed.was_over { "had already ended: " } else { "" };
     output.line(&format!("{} {before}{}", view.id, clean_line(&ending)))?;
     for pid in survivors {
-        output.warn(&format!("process {pid} of job `{}` could not be ended", view.id));
+        output.warn(&format!("process {pid} of job `{}` could not be killed", view.id));
     }
     Ok(())
 }

@@ -5,8 +5,10 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use hearback::core::message::clean_line;
-use hearback::core::{CommandLine, FollowUpState, JobId, Limits, Session};
-use hearback::{FindError, Hearback, LaunchError, LaunchFailure, Launched, Reading, Request, RequestError};
+use hearback::core::{CommandLine, FollowUpState, JobId, Limits, NotifyPolicy, Session};
+use hearback::{
+    FindError, Hearback, Job, LaunchError, LaunchFailure, Launched, Reading, Request, RequestError,
+};
 
 use crate::args::{LaunchArgs, LaunchOptions};
 use crate::error::CliError;
@@ -19,16 +21,16 @@ pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Res
     let id = launched.id();
     if wait {
         if !output.is_json() {
-            // Nobody listens any more, but the code still says how it went.
+            // The reader is gone, but the exit code still says how the job ended.
             unless_closed(output.line(id.as_str())).map_err(|error| error.about(id))?;
         }
         return super::wait::one(hearback, id, quiet, output);
     }
-    tell(hearback, &launched, quiet, output)?;
+    report(hearback, &launched, quiet, output)?;
     Ok(0)
 }
 
-/// Launches a job, for an owner who is going to wait for it or not.
+/// Launches a job; with `wait`, nothing is delivered while the caller waits for it.
 pub(super) fn start(
     hearback: &Hearback,
     request: &Request,
@@ -42,8 +44,7 @@ pub(super) fn start(
     };
     let (launched, reading) = match launched {
         Ok(launched) => launched,
-        // The job is recorded, so its id is worth having whatever became of it. That it cannot be printed must not
-        // hide what became of it.
+        // The job is recorded, so the caller needs its id. An error while printing it must not hide the first error.
         Err(error) => {
             if let Some(id) = recorded(&error) {
                 let _ = print_id(hearback, id, output);
@@ -54,13 +55,13 @@ pub(super) fn start(
     if let Launched::Started { bound_to: Some(place), .. } = &launched
         && !quiet
     {
-        tell_what_it_ends_with(place, output);
+        warn_about_place(place, output);
     }
     Ok((launched, reading))
 }
 
-/// Prints the id of a job that was launched, and to people what comes next.
-pub(super) fn tell(
+/// Prints the id of a launched job, and hints for people.
+pub(super) fn report(
     hearback: &Hearback,
     launched: &Launched,
     quiet: bool,
@@ -68,7 +69,7 @@ pub(super) fn tell(
 ) -> Result<(), CliError> {
     print_id(hearback, launched.id(), output).map_err(|error| error.about(launched.id()))?;
     if !quiet && output.is_guided() {
-        tell_what_is_next(hearback, launched, output);
+        show_hints(hearback, launched, output);
     }
     Ok(())
 }
@@ -90,7 +91,7 @@ fn request(args: LaunchArgs) -> Result<Request, CliError> {
     with_options(command, session, args.options)
 }
 
-/// What to launch, with everything that was chosen about it.
+/// Builds the request from the command and the options.
 pub(super) fn with_options(
     command: CommandLine,
     session: Option<Session>,
@@ -118,7 +119,7 @@ pub(super) fn with_options(
     Ok(request)
 }
 
-/// Where the job runs. Whose own directory was removed can still name another.
+/// The working directory of the job. An absolute one works even if the current directory was removed.
 fn directory(wanted: Option<PathBuf>) -> Result<PathBuf, RequestError> {
     let here = || std::env::current_dir().map_err(RequestError::NoDirectory);
     match wanted {
@@ -132,7 +133,7 @@ fn variable(setting: &OsString) -> Result<(OsString, Option<OsString>), CliError
     let (name, value) = hearback::split_variable(setting);
     if name.is_empty() {
         return Err(CliError::Usage(format!(
-            "`{}` names no variable: give NAME=VALUE or NAME",
+            "`{}` names no variable: use NAME=VALUE or NAME",
             setting.display()
         )));
     }
@@ -154,58 +155,70 @@ fn print_id(hearback: &Hearback, id: &JobId, output: &Output) -> Result<(), CliE
     if !output.is_json() {
         return output.line(id.as_str());
     }
-    // Only looked at: a supervisor that has not answered yet must not be taken for one that never came.
+    // A read without reconciling: a supervisor that has not answered yet must not be recorded as lost.
     match hearback.look(id)? {
         Some(job) => output.document(&job.view),
         None => Err(FindError::NotFound(id.to_string()).into()),
     }
 }
 
-/// Says it when the job is not on its own, but part of something that others stop.
-fn tell_what_it_ends_with(place: &str, output: &Output) {
-    let text = format!("it was launched inside {place}, and ends when that is stopped");
-    // Whatever a person starts is in the scope of a login or a window, which nobody stops by the way. A service is
-    // restarted, and then it matters to programs as well.
+/// Warns that the job is part of a unit or Job Object, and ends with it.
+fn warn_about_place(place: &str, output: &Output) {
+    let text = format!("the job runs inside {place}, and ends when that stops");
+    // What a person starts is in the scope of a login or a window, which lasts. A service is restarted, which also
+    // matters to programs.
     if place.ends_with(".scope") {
         output.hint(&clean_line(&text));
     } else {
-        output.warn(&format!("{text}; `hearback doctor` tells how to launch it outside"));
+        output.warn(&format!("{text}; `hearback doctor` shows how to launch outside"));
     }
 }
 
-fn tell_what_is_next(hearback: &Hearback, launched: &Launched, output: &Output) {
+/// Why no follow-up is wanted.
+fn no_notification(job: &Job) -> &'static str {
+    let has_sink = job.seen.facts.spec.present().is_some_and(|spec| !spec.sinks.is_empty());
+    match job.view.follow_up.policy {
+        Some(NotifyPolicy::Never) => "no notification: this job was launched with --notify never",
+        _ if job.view.session.is_none() && !has_sink => {
+            "no notification: this job has no session (pass --session S or --sink NAME)"
+        }
+        _ => "no notification: --notify leaves out how this job ended",
+    }
+}
+
+fn show_hints(hearback: &Hearback, launched: &Launched, output: &Output) {
     let id = launched.id();
     let short = id.short();
     match launched {
         Launched::Started { pid: Some(pid), .. } => {
-            output.hint(&format!("started in the background as process {pid}"))
+            output.hint(&format!("started in the background (pid {pid})"))
         }
         Launched::Started { pid: None, .. } => output.hint("started in the background"),
         Launched::Killed { .. } => output.hint("killed before it was started"),
-        Launched::Known { .. } => output.hint("launched before, under the same key"),
+        Launched::Known { .. } => output.hint("already launched with this key"),
     }
     let job = hearback.job(id).ok().flatten();
     if job.as_ref().is_some_and(|job| job.view.bound) {
-        output.hint("it ends with the host, when a monitor restarts or stops");
+        output.hint("a monitor that restarts or stops kills it first (--bound)");
     }
     match job {
-        None => output.hint("it has already been forgotten"),
+        None => output.hint("it has already been pruned"),
         Some(job) if job.view.follow_up.state == FollowUpState::NotWanted => {
-            output.hint("nobody will be told when it ends: it has no session, or wants no notice");
+            output.hint(no_notification(&job));
         }
         Some(job) => {
             let sinks = job.seen.facts.spec.present().map(|spec| spec.sinks.join(", ")).unwrap_or_default();
             if job.is_asked() {
-                output.hint("its answer is kept for its session: hearback results --wait 1h");
+                output.hint("hearback keeps the answer for its session: hearback results --wait 1h");
             } else if sinks.is_empty() {
-                output.hint("its session is owed a follow-up when it ends: hearback followups next");
+                output.hint("when it ends, a follow-up waits for its session: hearback followups next");
             }
             if !sinks.is_empty() {
-                output.hint(&format!("when it ends, its session is told through {}", clean_line(&sinks)));
+                output.hint(&format!("when it ends, hearback sends a follow-up to {}", clean_line(&sinks)));
                 if !hearback.is_monitored() {
                     output.hint(
-                        "no monitor runs: if its supervisor is killed, the next hearback command tells; \
-                         `hearback monitor install` has one that tells by itself",
+                        "no monitor is running: if its supervisor is killed, the follow-up waits for the next \
+                         hearback command (`hearback monitor install` installs a monitor)",
                     );
                 }
             }

@@ -10,7 +10,7 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::table;
 
-/// How much of history is shown without `--all`.
+/// How many jobs of the history are shown without `--all`.
 const NEWEST: usize = 20;
 
 pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Result<u32, CliError> {
@@ -36,7 +36,9 @@ pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Resu
             match select.scope.session() {
                 Some(session) => {
                     let session = clean_line(session.as_str());
-                    format!("no jobs of session `{session}`; `--all-sessions` shows those of all")
+                    format!(
+                        "no jobs in session `{session}`; `--all-sessions` shows the jobs of every session"
+                    )
                 }
                 None => "no jobs; try: hearback launch -- sleep 5".into(),
             }

@@ -12,9 +12,9 @@ use crate::args::LogsArgs;
 use crate::error::CliError;
 use crate::output::Output;
 
-/// The most text that one JSON document holds; the rest is read on from its `end`.
+/// The most text in one JSON document; the caller reads the rest with `--offset` and the document's `end`.
 const DOCUMENT_MAX: usize = 1024 * 1024;
-/// Not more: Wine hands each write to its server as one message, and ends whoever sends one of 64 KiB in a bad moment.
+/// Not more: Wine sends each write to its server as one message, and sometimes kills a process that sends 64 KiB.
 const BLOCK: usize = 32 * 1024;
 
 pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
@@ -29,7 +29,7 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
     let secrets = hearback.secrets();
     let begin = match &mut log {
         Some(log) => Begin::at(log, start, secrets).map_err(|error| failed(error.into()))?,
-        None => Begin { asked: start, from: start, instead: String::new() },
+        None => Begin { requested: start, from: start, instead: String::new() },
     };
     if args.follow {
         return follow(hearback, &job, &begin, args, output);
@@ -69,7 +69,7 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
         }
     }
     printer.finish()?;
-    // The owner who has read it all, up to its end, has heard of it.
+    // An owner that has read all output needs no follow-up.
     if start == 0 && end >= job.view.output.bytes {
         settle(hearback, &job, args)?;
     }
@@ -87,13 +87,13 @@ fn settle(hearback: &Hearback, job: &Job, args: &LogsArgs) -> Result<(), CliErro
     Ok(())
 }
 
-/// Which bytes were asked for.
+/// The range of bytes that the arguments select.
 fn range(log: &mut Log, args: &LogsArgs) -> std::io::Result<(u64, u64)> {
     let size = log.size()?;
     Ok(match (args.head, args.tail, args.offset) {
         (Some(lines), ..) => (0, log.end_of_first(lines)?),
         (None, Some(lines), _) => (log.start_of_last(lines)?.min(size), size),
-        // Who follows may wait for a place that has not been reached.
+        // With `--follow`, the offset may lie beyond the current end.
         (None, None, Some(offset)) if args.follow => (offset, size),
         (None, None, offset) => (offset.unwrap_or(0).min(size), size),
     })
@@ -108,7 +108,7 @@ fn follow(
 ) -> Result<u32, CliError> {
     if output.is_json() {
         let job = follow_as_json(hearback, job, begin, output)?;
-        if begin.asked == 0 {
+        if begin.requested == 0 {
             settle(hearback, &job, args)?;
         }
         return Ok(0);
@@ -120,21 +120,21 @@ fn follow(
         Printed::Gap(gap) => printer.gap(&gap),
     })?;
     printer.finish()?;
-    if begin.asked == 0 {
+    if begin.requested == 0 {
         settle(hearback, &job, args)?;
     }
     Ok(0)
 }
 
-/// One object for each piece. A character or a secret that was cut in two waits for its other half.
+/// Prints one object for each piece. A character or a secret that is cut in two waits for its second half.
 fn follow_as_json(hearback: &Hearback, job: &Job, begin: &Begin, output: &Output) -> Result<Job, CliError> {
     let secrets = hearback.secrets();
     let mut half: Vec<u8> = Vec::new();
     let tell = |offset: u64, read: Read| output.object(&part(secrets, job, offset, read));
-    if begin.from > begin.asked {
+    if begin.from > begin.requested {
         let nothing = Read { end: begin.from, bytes: vec![], gaps: vec![] };
         let text = begin.instead.clone();
-        output.object(&LogDocument { text, ..part(secrets, job, begin.asked, nothing) })?;
+        output.object(&LogDocument { text, ..part(secrets, job, begin.requested, nothing) })?;
     }
     let job = hearback.follow(&job.view.id, begin.from, |printed| match printed {
         Printed::Bytes { at, bytes } => {
@@ -166,7 +166,7 @@ fn print_excerpt(
     let start = excerpt.head.len() as u64;
     let gap = Gap { start, end: start + excerpt.omitted, why: GapReason::Cap };
     let end = gap.end + excerpt.tail.len() as u64;
-    // Half a secret on either side of what is left out is masked like a whole one.
+    // Half a secret on either side of the gap is masked like a whole one.
     let cut = |found: Option<(usize, &str)>| {
         found.filter(|_| !gap.is_empty()).map(|(at, name)| (at, name.as_bytes().to_vec()))
     };
@@ -194,31 +194,31 @@ fn print_excerpt(
     Ok(0)
 }
 
-/// Text that was read, and what was missing in it.
+/// Text that was read, and the gaps in it.
 struct Read {
     end: u64,
     bytes: Vec<u8>,
     gaps: Vec<Gap>,
 }
 
-/// Where reading begins. The end of a secret that was begun before it is not shown, but its name.
+/// Where reading begins. If that is inside a secret, the name of the secret is printed instead of its end.
 struct Begin {
-    asked: u64,
+    requested: u64,
     from: u64,
     instead: String,
 }
 
 impl Begin {
-    fn at(log: &mut Log, asked: u64, secrets: &Secrets) -> std::io::Result<Self> {
+    fn at(log: &mut Log, requested: u64, secrets: &Secrets) -> std::io::Result<Self> {
         let reach = secrets.reach();
-        let before = usize::try_from(asked).unwrap_or(usize::MAX).min(reach);
-        let (mut around, start) = (vec![0; before + reach], asked - before as u64);
+        let before = usize::try_from(requested).unwrap_or(usize::MAX).min(reach);
+        let (mut around, start) = (vec![0; before + reach], requested - before as u64);
         let read = if before > 0 { log.read(start, &mut around)? } else { Piece::End };
         let known = if let Piece::Bytes(n) = read { &around[..n] } else { &[] };
         let across = if known.len() > before { secrets.across(known, before) } else { None };
         Ok(match across {
-            Some((end, name)) => Self { asked, from: start + end as u64, instead: name.to_owned() },
-            None => Self { asked, from: asked, instead: String::new() },
+            Some((end, name)) => Self { requested, from: start + end as u64, instead: name.to_owned() },
+            None => Self { requested, from: requested, instead: String::new() },
         })
     }
 }
@@ -247,9 +247,9 @@ fn read_text(log: Option<&mut Log>, start: u64, end: u64, secrets: &Secrets) -> 
     Ok(read)
 }
 
-/// Leaves a character or a secret that was cut in two to whoever reads on, and returns what there is of it.
+/// Removes a character or a secret that is cut in two at the end, and returns its first half for the next read.
 fn drop_half(read: &mut Read, secrets: &Secrets) -> Vec<u8> {
-    // The last bytes decide, whatever came before them: a character has at most four.
+    // Only the last bytes matter: a character has at most four.
     let from = read.bytes.len().saturating_sub(4);
     let half = (from..read.bytes.len()).find(|at| {
         let rest = std::str::from_utf8(&read.bytes[*at..]);
@@ -266,7 +266,7 @@ fn document(secrets: &Secrets, job: &Job, offset: u64, read: Read) -> LogDocumen
     LogDocument { bytes, dropped, ..part(secrets, job, offset, read) }
 }
 
-/// A document about a job that goes on: how much there is in all is not known yet.
+/// A document about a part of the output: the total size is not known yet.
 fn part(secrets: &Secrets, job: &Job, offset: u64, read: Read) -> LogDocument {
     let Read { end, bytes, gaps } = read;
     LogDocument {
@@ -281,7 +281,7 @@ fn part(secrets: &Secrets, job: &Job, offset: u64, read: Read) -> LogDocument {
     }
 }
 
-/// Prints output: as it is into a pipe, and cleaned to a terminal; without secrets either way.
+/// Prints output: unchanged into a pipe, without control characters to a terminal, and with secrets masked.
 struct Printer<'a> {
     output: &'a Output,
     cleaner: Option<Cleaner>,
@@ -295,7 +295,7 @@ impl<'a> Printer<'a> {
             (false, _) => None,
             (true, false) => Some(Cleaner::default()),
             (true, true) => {
-                output.let_terminal_obey();
+                output.enable_escape_sequences();
                 (!hearback::TERMINALS_TAKE_BYTES).then(Cleaner::to_text)
             }
         };
@@ -323,14 +323,14 @@ impl<'a> Printer<'a> {
         self.mark(&gap_text(gap))
     }
 
-    /// Prints a line of ours between theirs.
+    /// Prints a line of hearback between lines of the job.
     fn mark(&mut self, line: &str) -> Result<(), CliError> {
         self.flush()?;
         let before = if self.in_line { "\n" } else { "" };
         self.emit(format!("{before}{line}\n").as_bytes())
     }
 
-    /// Prints what was held back, because nothing more comes of it.
+    /// Prints the bytes that were held back for a second half.
     fn flush(&mut self) -> Result<(), CliError> {
         if let Some(cleaner) = &mut self.cleaner {
             let mut text = String::new();

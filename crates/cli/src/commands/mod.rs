@@ -1,4 +1,4 @@
-//! One file a command. Each returns the code to exit with.
+//! One file for each command. Each returns the exit code.
 
 pub(crate) mod ask;
 pub(crate) mod completions;
@@ -31,7 +31,7 @@ use hearback::{Scope, SessionError};
 use crate::args::ScopeArgs;
 use crate::error::CliError;
 
-/// Whose jobs a command sees.
+/// The sessions whose jobs a command reads.
 fn scope(args: &ScopeArgs) -> Result<Scope, SessionError> {
     match &args.session {
         _ if args.all_sessions => Ok(Scope::All),
@@ -40,16 +40,18 @@ fn scope(args: &ScopeArgs) -> Result<Scope, SessionError> {
     }
 }
 
-/// The session that a command is about: the one that was named, else that of the environment.
+/// The session of a command: the one in its arguments, else the one of the environment.
 fn session(named: Option<&Session>, what: &str) -> Result<Session, CliError> {
     let session = match named {
         Some(session) => Some(session.clone()),
         None => hearback::current_session()?,
     };
-    session.ok_or_else(|| CliError::Usage(format!("{what} belongs to a session: name it with --session")))
+    session.ok_or_else(|| {
+        CliError::Usage(format!("{what} needs a session: pass --session, or set HEARBACK_SESSION"))
+    })
 }
 
-/// The session that asks, or has asked: an answer is for somebody.
+/// The session that asks or has asked, which gets the answer.
 fn parent(named: Option<&Session>) -> Result<Session, CliError> {
     match named {
         Some(session) => Ok(session.clone()),

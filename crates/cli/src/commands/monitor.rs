@@ -6,7 +6,7 @@ use std::time::Duration;
 use hearback::core::message::clean_line;
 use hearback::core::service::RESTART_EXIT_CODE;
 use hearback::core::{DOCUMENT_FORMAT, LockState, StopKind, StopRequest};
-use hearback::documents::{MonitorAskedDocument, MonitorDocument};
+use hearback::documents::{MonitorDocument, MonitorRequestDocument};
 use hearback::session::current_turn;
 use hearback::{Hearback, MonitorEnd, MonitorOptions, Predecessor, Scope, StopResponse};
 
@@ -15,15 +15,15 @@ use crate::commands::sessions;
 use crate::error::CliError;
 use crate::output::Output;
 
-/// How long a monitor may take to hear a request. It is at it at once; only a stopped process takes longer.
-const HEARD_WITHIN: Duration = Duration::from_secs(10);
+/// How long a monitor may take to accept a request. It does so at once, unless its process is paused.
+const ACCEPT_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a successor may take to begin after everything else.
+/// How long the new monitor may take to start after the old one has exited.
 const SUCCESSOR_WITHIN: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(hearback: Hearback, command: &MonitorCommand, output: &Output) -> Result<u32, CliError> {
     match command {
-        MonitorCommand::Run(args) => look_after(hearback, args, output),
+        MonitorCommand::Run(args) => run_monitor(hearback, args, output),
         MonitorCommand::Status => status(&hearback, output),
         MonitorCommand::Drain(args) => stop(&hearback, StopKind::Drain, args, output),
         MonitorCommand::Stop(args) => stop(&hearback, StopKind::Stop, args, output),
@@ -32,9 +32,9 @@ pub(crate) fn run(hearback: Hearback, command: &MonitorCommand, output: &Output)
     }
 }
 
-fn look_after(hearback: Hearback, args: &MonitorRunArgs, output: &Output) -> Result<u32, CliError> {
+fn run_monitor(hearback: Hearback, args: &MonitorRunArgs, output: &Output) -> Result<u32, CliError> {
     if !args.once {
-        output.hint(&format!("looking after {}; end with Ctrl-C", hearback.home().display()));
+        output.hint(&format!("monitoring {}; stop with Ctrl-C", hearback.home().display()));
     }
     let (once, service, after) = (args.once, args.service, args.after);
     let options = MonitorOptions { once, service, succeed: !service, after };
@@ -45,29 +45,29 @@ fn look_after(hearback: Hearback, args: &MonitorRunArgs, output: &Output) -> Res
 }
 
 fn stop(hearback: &Hearback, kind: StopKind, args: &StopArgs, output: &Output) -> Result<u32, CliError> {
-    // Whoever asks from inside a turn that is waited for would wait for itself.
+    // A caller inside a turn must not wait: the monitor waits for that turn.
     let wait = !args.no_wait && current_turn().is_none();
     let host = hearback.monitor()?.facts.last_begin().map(|begin| Predecessor::from(&begin.process));
-    let asked = ask(hearback, kind, args.timeout, None)?;
-    if let (true, StopResponse::Taken { .. }, Some(host)) = (wait, &asked, host) {
+    let response = request(hearback, kind, args.timeout, None)?;
+    if let (true, StopResponse::Taken { .. }, Some(host)) = (wait, &response, host) {
         hearback.await_end_of(&host)?;
     }
-    tell(kind, &asked, wait, output)
+    report(kind, &response, wait, output)
 }
 
 fn restart(hearback: &Hearback, args: &RestartArgs, output: &Output) -> Result<u32, CliError> {
     let before = hearback.monitor_number()?;
-    let asked = ask(hearback, StopKind::Restart, args.timeout, args.sequence)?;
-    let wait = args.wait && current_turn().is_none() && matches!(asked, StopResponse::Taken { .. });
-    // As long as turns may take, and a successor to begin.
+    let response = request(hearback, StopKind::Restart, args.timeout, args.sequence)?;
+    let wait = args.wait && current_turn().is_none() && matches!(response, StopResponse::Taken { .. });
+    // The time of the turns, and the time of the new monitor to start.
     let within = args.timeout.unwrap_or(hearback.settings().drain_timeout).saturating_add(SUCCESSOR_WITHIN);
     if wait && !hearback.await_monitor_after(before, within)? {
         return Err(CliError::MonitorSilent);
     }
-    tell(StopKind::Restart, &asked, wait, output)
+    report(StopKind::Restart, &response, wait, output)
 }
 
-fn ask(
+fn request(
     hearback: &Hearback,
     kind: StopKind,
     timeout: Option<Duration>,
@@ -79,30 +79,30 @@ fn ask(
         within_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         ..hearback.stop_request(kind)
     };
-    Ok(hearback.ask_monitor(&request, HEARD_WITHIN)?)
+    Ok(hearback.ask_monitor(&request, ACCEPT_WITHIN)?)
 }
 
-fn tell(kind: StopKind, asked: &StopResponse, waited: bool, output: &Output) -> Result<u32, CliError> {
-    let (awaited, ignored) = match asked {
+fn report(kind: StopKind, response: &StopResponse, waited: bool, output: &Output) -> Result<u32, CliError> {
+    let (awaited_turns, ignored) = match response {
         StopResponse::Taken { awaited } => (Some(*awaited), false),
         StopResponse::Redelivered => (None, true),
-        // It ended before it heard this: to end was what was wanted.
+        // The monitor exited before it read the request, and an exit is what the caller wants.
         StopResponse::Gone if kind != StopKind::Restart => (Some(0), false),
         StopResponse::Gone | StopResponse::NoMonitor => return Err(CliError::NoMonitor),
         StopResponse::UnderWay(kind) => return Err(CliError::UnderWay(*kind)),
         StopResponse::Unanswered => return Err(CliError::MonitorSilent),
     };
     if output.is_json() {
-        output.document(&MonitorAskedDocument { format: DOCUMENT_FORMAT, kind, awaited, ignored })?;
+        output.document(&MonitorRequestDocument { format: DOCUMENT_FORMAT, kind, awaited_turns, ignored })?;
         return Ok(0);
     }
-    output.line(&match (awaited, waited, kind) {
-        (None, ..) => format!("ignored: this {kind} was asked for before, and has been done"),
+    output.line(&match (awaited_turns, waited, kind) {
+        (None, ..) => format!("ignored: this {kind} was already requested and done"),
         (Some(_), true, StopKind::Restart) => "restarted".to_owned(),
-        (Some(_), true, _) => "ended".to_owned(),
-        (Some(0), false, _) => format!("asked for a {kind}; no turn is waited for"),
-        (Some(1), false, _) => format!("asked for a {kind}; one turn is waited for"),
-        (Some(n), false, _) => format!("asked for a {kind}; {n} turns are waited for"),
+        (Some(_), true, _) => "stopped".to_owned(),
+        (Some(0), false, _) => format!("requested a {kind}; the monitor waits for no turn"),
+        (Some(1), false, _) => format!("requested a {kind}; the monitor waits for 1 turn"),
+        (Some(n), false, _) => format!("requested a {kind}; the monitor waits for {n} turns"),
     })?;
     Ok(0)
 }
@@ -117,7 +117,7 @@ fn status(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
         format: DOCUMENT_FORMAT,
         running,
         pid: begin.map(|begin| begin.process.pid),
-        since: begin.map(|begin| begin.at.wall_ms.to_string()),
+        started_at: begin.map(|begin| begin.at.wall_ms.to_string()),
         version: begin.map(|begin| begin.version.clone()),
         service: begin.is_some_and(|begin| begin.service),
         stopping,
@@ -130,16 +130,16 @@ fn status(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
     }
     match (&document.pid, running) {
         (_, false) => {
-            output.line("no monitor runs")?;
+            output.line("no monitor is running")?;
             output.hint(
-                "`hearback monitor run` starts one in front, `hearback monitor install` one that comes back",
+                "`hearback monitor run` starts one in the foreground, `hearback monitor install` one at every login",
             );
         }
-        (Some(pid), true) => output.line(&format!("runs as process {pid}"))?,
-        (None, true) => output.line("runs")?,
+        (Some(pid), true) => output.line(&format!("a monitor is running (pid {pid})"))?,
+        (None, true) => output.line("a monitor is running")?,
     }
     if let Some(kind) = stopping {
-        let busy = document.sessions.iter().filter(|session| session.in_turn.is_some()).count();
+        let busy = document.sessions.iter().filter(|session| session.turn.is_some()).count();
         output.line(&format!("about to {kind}; sessions in a turn: {busy}"))?;
     }
     let waiting: usize = document.sessions.iter().map(|session| session.waiting).sum();

@@ -33,10 +33,10 @@ pub(crate) fn run(hearback: &Hearback, command: &PluginCommand, output: &Output)
 }
 
 fn document(check: PluginCheck) -> ConformanceDocument {
-    ConformanceDocument { name: check.name.to_owned(), passed: check.passed, seen: check.seen }
+    ConformanceDocument { name: check.name.to_owned(), passed: check.passed, message: check.seen }
 }
 
-/// One line a check, and the sum of it all at the end.
+/// One line for each check, and the totals at the end.
 fn report(checks: &[PluginCheck]) -> String {
     let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -45,6 +45,6 @@ fn report(checks: &[PluginCheck]) -> String {
         let _ = writeln!(text, "{style}{word:<4}{style:#}  {name:<width$}  {}", clean_line(seen));
     }
     let passed = checks.iter().filter(|check| check.passed).count();
-    let _ = writeln!(text, "{} checks: {passed} fine, {} failed", checks.len(), checks.len() - passed);
+    let _ = writeln!(text, "{} checks: {passed} ok, {} failed", checks.len(), checks.len() - passed);
     text
 }

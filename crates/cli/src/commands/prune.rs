@@ -9,10 +9,10 @@ use crate::error::CliError;
 use crate::output::Output;
 
 pub(crate) fn run(hearback: &Hearback, args: &PruneArgs, output: &Output) -> Result<u32, CliError> {
-    let set = hearback.settings().retention;
+    let default = hearback.settings().retention;
     let retention = Retention {
-        max_age: args.older_than.unwrap_or(set.max_age),
-        max_jobs: args.max_jobs.unwrap_or(set.max_jobs),
+        max_age: args.older_than.unwrap_or(default.max_age),
+        max_jobs: args.max_jobs.unwrap_or(default.max_jobs),
     };
     let report = hearback.prune(retention, args.dry_run)?;
     let failed = !report.failed.is_empty();

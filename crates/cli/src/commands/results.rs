@@ -9,7 +9,7 @@ use crate::args::ResultsArgs;
 use crate::error::CliError;
 use crate::output::Output;
 
-/// Nothing has come in.
+/// No answer has arrived.
 const NOTHING: u32 = 1;
 
 pub(crate) fn run(hearback: &Hearback, args: &ResultsArgs, output: &Output) -> Result<u32, CliError> {
@@ -49,32 +49,32 @@ fn print(hearback: &Hearback, results: &Results, output: &Output) -> Result<(), 
         }
     }
     for id in &results.read {
-        output.say(&format!("{id} nothing to do: it was acknowledged before"));
+        output.say(&format!("{id} nothing to do: already acknowledged"));
     }
     match results.running.len() {
         0 if results.ended.is_empty() && results.read.is_empty() => {
-            output.say("nothing was asked, or all of it was read")
+            output.say("no unread answers, and no job that will answer")
         }
         0 => {}
         n => output.say(&format!("{n} still running")),
     }
     if results.more > 0 {
-        output.say(&format!("{} more have ended: ask again", results.more));
+        output.say(&format!("{} more have ended: run this again", results.more));
     }
     Ok(())
 }
 
-/// Only what was written has been read: whoever could not be told is told again.
+/// Acknowledges the answers after they were printed: if printing fails, they are printed again next time.
 fn acknowledge(hearback: &Hearback, by: &Asker, results: Results, output: &Output) -> Result<(), CliError> {
     for job in &results.ended {
         let id = &job.view.id;
         match hearback.acknowledge(id, by.reader.as_ref())? {
             Acknowledged::Now => {}
             Acknowledged::Before if output.is_json() => {}
-            Acknowledged::Before => output.say(&format!("{id} nothing to do: it was acknowledged before")),
-            Acknowledged::Nothing => {
-                output.warn(&format!("{id} could not be acknowledged: it is gone, or not ours"))
-            }
+            Acknowledged::Before => output.say(&format!("{id} nothing to do: already acknowledged")),
+            Acknowledged::Nothing => output.warn(&format!(
+                "{id} could not be acknowledged: the job was pruned, or this hearback must not change it"
+            )),
         }
     }
     Ok(())

@@ -15,7 +15,7 @@ pub(crate) fn run(hearback: &Hearback, args: SendArgs, output: &Output) -> Resul
     let text = match args.text.as_str() {
         "-" => {
             let mut text = String::new();
-            // A little more than is allowed, so that too much is known for that.
+            // One byte more than is allowed, so that the library sees that the text is too long.
             let most = u64::try_from(MAX_MESSAGE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
             std::io::stdin().take(most).read_to_string(&mut text).map_err(CliError::Stdin)?;
             text
@@ -31,9 +31,9 @@ pub(crate) fn run(hearback: &Hearback, args: SendArgs, output: &Output) -> Resul
     }
     output.line(&sent.n.to_string())?;
     output.hint(match (sent.interrupted, sent.in_turn) {
-        (true, _) => "on disk; the turn that the session was in has been cut short for it",
-        (false, true) => "on disk; the session is in a turn, and takes it up after that",
-        (false, false) => "on disk, and on its way",
+        (true, _) => "stored; the session's turn was interrupted for it",
+        (false, true) => "stored; the session gets it after its current turn",
+        (false, false) => "stored, and being delivered",
     });
     Ok(0)
 }

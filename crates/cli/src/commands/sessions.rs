@@ -20,7 +20,7 @@ pub(crate) fn run(hearback: &Hearback, args: &SessionsArgs, output: &Output) -> 
         return Ok(0);
     }
     if sessions.is_empty() {
-        output.say("no session has had a turn or a message yet");
+        output.say("no session has had a turn or a message");
         return Ok(0);
     }
     let mut text = String::new();
@@ -43,7 +43,7 @@ pub(crate) fn document(seen: &SeenSession) -> SessionDocument {
     let last = seen.facts.last_begin();
     SessionDocument {
         session: seen.session.clone(),
-        in_turn: state.in_turn,
+        turn: state.in_turn,
         interrupted: state.interrupted.map(|turn| InterruptedDocument {
             turn: turn.turn,
             reason: turn.reason,
@@ -60,7 +60,7 @@ pub(crate) fn document(seen: &SeenSession) -> SessionDocument {
 
 fn word(session: &SessionDocument) -> &'static str {
     match session {
-        SessionDocument { in_turn: Some(_), .. } => "in a turn",
+        SessionDocument { turn: Some(_), .. } => "in a turn",
         SessionDocument { suspended: Some(_), .. } => "suspended",
         SessionDocument { interrupted: Some(_), .. } => "interrupted",
         _ => "idle",
@@ -76,6 +76,6 @@ fn details(session: &SessionDocument) -> String {
     }
     let mut count = |n: usize, what: &str| details.extend((n > 0).then(|| format!("{n} {what}")));
     count(session.waiting, "waiting");
-    count(session.dead_letters, "given up");
+    count(session.dead_letters, "dead letters");
     if details.is_empty() { String::new() } else { format!(" ({})", details.join("; ")) }
 }

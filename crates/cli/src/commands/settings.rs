@@ -23,11 +23,11 @@ pub(crate) fn run(hearback: &Hearback, output: &Output) -> Result<u32, CliError>
         return Ok(0);
     }
     output.text(&table(&effective))?;
-    output.hint(&format!("the file is {}", clean_line(&file.display().to_string())));
+    output.hint(&format!("settings file: {}", clean_line(&file.display().to_string())));
     Ok(0)
 }
 
-/// One line a setting; what nobody set is faint.
+/// One line for each setting; defaults are dimmed.
 fn table(settings: &[EffectiveSetting]) -> String {
     let rows: Vec<_> = settings
         .iter()

@@ -10,7 +10,7 @@ use crate::error::CliError;
 use crate::output::{FAINT, Output};
 use crate::table;
 
-/// How much of the log a card shows.
+/// How much of the log `show` prints.
 const TAIL_BYTES: u64 = 2000;
 const TAIL_LINES: usize = 20;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(hearback: &Hearback, args: &JobArgs, output: &Output) -> Resul
         return Ok(0);
     }
     let tail = hearback.excerpt(&job, 0, TAIL_BYTES).map_err(|source| CliError::Log { id, source })?;
-    // The head is everything when the log is short.
+    // A short log is all in the head.
     let shown = if tail.tail.is_empty() { &tail.head } else { &tail.tail };
     let shown = clean(&String::from_utf8_lossy(shown));
     let shown = match tail.omitted {
@@ -66,12 +66,12 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
             row("ends with", clean_line(place));
         }
         if view.bound {
-            row("ends with", "the host, when a monitor restarts or stops".into());
+            row("ends with", "the monitor, when it restarts or stops".into());
         }
     }
     row("follow-up", table::follow_up(view.follow_up.state).to_owned());
     for pid in &view.survivors {
-        row("survivor", format!("process {pid} was still there at the end"));
+        row("survivor", format!("process {pid} still ran at the end"));
     }
     for note in &view.notes {
         row("note", clean_line(note));
@@ -82,7 +82,7 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
             let _ = writeln!(text, "{FAINT}│{FAINT:#} {line}");
         }
     }
-    let _ = writeln!(text, "{FAINT}{:>10}{FAINT:#}  {}", "output", table::output(&view.output));
+    let _ = writeln!(text, "{FAINT}{:>10}{FAINT:#}  {}", "output", table::output(&view.output, ""));
     push_log(&mut text, log, omitted);
     let next = if view.state.is_over() { "logs" } else { "wait" };
     let _ = writeln!(text, "{FAINT}next: hearback {next} {}{FAINT:#}", view.id.short());

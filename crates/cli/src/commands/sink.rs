@@ -30,23 +30,25 @@ fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) -> Result<u32
         None => hearback::current_session()?,
     };
     let sample = hearback.sample_delivery(&argv(["true"])?, session);
-    let answer = hearback.try_sink(&args.name, &sample);
-    let (delivered, said) = match &answer {
+    let reply = hearback.try_sink(&args.name, &sample);
+    let (delivered, text) = match &reply {
         Ok(SinkReply::Delivered) => (true, "delivered".to_owned()),
         Ok(SinkReply::Busy) => {
-            (false, "the session is busy: it would be tried again, and no attempt is spent".into())
+            (false, "busy: the session is in a turn; hearback would retry, and this is not counted".into())
         }
-        Ok(SinkReply::Gone { reason }) => (false, format!("the session is gone: {reason}")),
-        Ok(SinkReply::RetryAfter { millis }) => (false, format!("it would be tried again after {millis} ms")),
-        Ok(_) => (false, "an answer that is not known".into()),
+        Ok(SinkReply::Gone { reason }) => (false, format!("gone: {reason}")),
+        Ok(SinkReply::RetryAfter { millis }) => {
+            (false, format!("not now: hearback would retry after {millis} ms"))
+        }
+        Ok(_) => (false, "an unknown reply".into()),
         Err(Guarded::Denied(denied)) => return Err((*denied).into()),
         Err(error) => (false, error.to_string()),
     };
     if output.is_json() {
-        let (sink, answer) = (args.name.clone(), said);
-        output.document(&SinkTestDocument { format: DOCUMENT_FORMAT, sink, delivered, answer })?;
+        let (sink, reply) = (args.name.clone(), text);
+        output.document(&SinkTestDocument { format: DOCUMENT_FORMAT, sink, delivered, reply })?;
     } else {
-        output.line(&format!("{}: {}", args.name, hearback::core::message::clean_line(&said)))?;
+        output.line(&format!("{}: {}", args.name, hearback::core::message::clean_line(&text)))?;
     }
     Ok(u32::from(!delivered))
 }

@@ -8,12 +8,12 @@ use crate::args::TurnArgs;
 use crate::error::CliError;
 use crate::output::Output;
 
-/// The session is in a turn already.
+/// The session is already in a turn.
 const BUSY: u32 = 75;
 
 pub(crate) fn run(hearback: &Hearback, args: &TurnArgs, output: &Output) -> Result<u32, CliError> {
     let session = super::session(args.session.as_ref(), "a turn")?;
-    // It would wait for itself.
+    // The command would wait for itself.
     if current_turn().is_some_and(|turn| turn.session == session) {
         return Err(CliError::InTurn(session));
     }
@@ -22,7 +22,7 @@ pub(crate) fn run(hearback: &Hearback, args: &TurnArgs, output: &Output) -> Resu
     let request = TurnRequest { destination: args.destination.clone(), history };
     match hearback.run_agent(&session, wait, request, &args.argv)? {
         None => {
-            output.say("the session is in a turn");
+            output.say("the session is already in a turn");
             Ok(BUSY)
         }
         Some(Ok(exit)) => Ok(Outcome::from(exit).exit_code()),

@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::output::{Output, unless_closed};
 use crate::table;
 
-/// The wait's own deadline has passed; the jobs run on.
+/// The wait reached its deadline; the jobs continue.
 const DEADLINE: u32 = 75;
 
 pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Result<u32, CliError> {
@@ -21,7 +21,7 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
         ids.push(hearback.find(text, &scope)?);
     }
     let reader = if args.peek { None } else { scope.session().cloned().or(hearback::current_session()?) };
-    // Whoever waits is not to be woken as well: as long as these are held, nobody is sent.
+    // An owner that waits must not be woken as well: nothing is delivered while these are held.
     let _reading: Vec<_> = match &reader {
         Some(_) => ids.iter().map(|id| hearback.reading(id)).collect(),
         None => Vec::new(),
@@ -30,18 +30,18 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
     let mut codes = BTreeMap::new();
     let mut failure = None;
     let in_time = hearback.wait_for(&ids, until, args.timeout, |id, ended| {
-        let told = ended.map_err(CliError::from).and_then(|job| {
+        let printed = ended.map_err(CliError::from).and_then(|job| {
             codes.insert(id.clone(), code(&job));
             tell(&job, ids.len() > 1, output)?;
-            // Only what was written has been seen.
+            // Only what was written counts as read.
             Ok(hearback.consume(&job, reader.as_ref())?)
         });
-        failure = told.err().or(failure.take());
+        failure = printed.err().or(failure.take());
     });
-    // Nobody listens any more, but the code still says how it went.
+    // The reader is gone, but the exit code still says how the jobs ended.
     unless_closed(failure.map_or(Ok(()), Err))?;
     if !in_time {
-        output.say("the wait is over, and what has not ended runs on");
+        output.say("stopped waiting: the deadline has passed, and the remaining jobs continue");
         return Ok(DEADLINE);
     }
     Ok(ids.iter().filter_map(|id| codes.get(id)).copied().find(|code| *code != 0).unwrap_or(0))
@@ -58,7 +58,7 @@ pub(crate) fn one(hearback: &Hearback, id: &JobId, quiet: bool, output: &Output)
             output.hint(&format!("next: hearback logs {}", id.short()));
         }
     }
-    // Whoever launched it and waited for it is its owner.
+    // The caller launched the job and waited for it, so the caller is its owner.
     hearback.consume(&job, job.view.session.as_ref())?;
     Ok(code(&job))
 }
@@ -76,7 +76,7 @@ fn summary(job: &Job) -> String {
     let ran = job.view.ran_ms.map_or_else(String::new, |ran| {
         format!(" after {}", table::duration(std::time::Duration::from_millis(ran)))
     });
-    format!("{}{ran}, {} of output", clean_line(&ending), table::output(&job.view.output))
+    format!("{}{ran}, {}", clean_line(&ending), table::output(&job.view.output, " of output"))
 }
 
 fn code(job: &Job) -> u32 {

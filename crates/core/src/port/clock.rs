@@ -1,15 +1,15 @@
-//! Time as a port, so that tests own it.
+//! The port for clocks, so that tests control time.
 
 use std::time::Duration;
 
 use crate::{BootId, Stamp, Timestamp};
 
-/// The three clocks that hearback tells apart.
+/// The three clocks that hearback uses.
 pub trait Clock: Send + Sync {
-    /// What the wall says. It jumps; it is for showing.
+    /// The wall clock. It jumps, and is only shown.
     fn wall(&self) -> Timestamp;
 
-    /// Time awake since some fixed moment: stands still while the machine sleeps, never goes back. Limits count it.
+    /// Monotonic time that stops while the machine sleeps. Limits use it.
     fn awake(&self) -> Duration;
 
     /// Time since boot, sleep included. Never goes back within one boot.
@@ -18,7 +18,7 @@ pub trait Clock: Send + Sync {
     /// A name that no other boot has, where the system has one. Windows may give a boot several, one after the other.
     fn boot(&self) -> Option<BootId>;
 
-    /// This moment, on all of them.
+    /// The current moment, on all clocks.
     fn stamp(&self) -> Stamp {
         Stamp {
             wall_ms: self.wall(),

@@ -1,4 +1,4 @@
-//! Files as a port: what the store may ask of a file system, and the seam where faults are injected.
+//! The port for files: what the store needs from a file system. Tests inject faults here.
 
 use std::any::Any;
 use std::fmt;
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use crate::LockState;
 
-/// What became of an exclusive publish. The process that sees [`Publish::New`] has won; every other one obeys what is
-/// there.
+/// The result of an exclusive publish. The caller that gets [`Publish::New`] has won; all others obey the file that
+/// exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "the loser of an exclusive publish must obey the winner"]
+#[must_use = "a caller that loses an exclusive publish must obey the winner"]
 pub enum Publish {
-    /// The name is ours.
+    /// The file is published.
     New,
-    /// Another process was first, and nothing was changed.
+    /// The file already exists, and nothing was changed.
     Exists,
 }
 
@@ -29,10 +29,10 @@ pub enum Flush {
     No,
 }
 
-/// Who may hold a lock together with us.
+/// Which processes may hold a lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
-    /// Others that hold it shared.
+    /// Others that also hold it shared.
     Shared,
     /// No other process.
     Exclusive,
@@ -41,17 +41,17 @@ pub enum LockMode {
 /// What to do while another process holds a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Come back without it.
+    /// Return without it.
     Try,
     /// Sleep in the kernel until it is free.
     Block,
 }
 
-/// A lock that is held until this is dropped, or its holder dies, whatever killed it.
+/// A lock that is held until this is dropped, or its holder dies in any way.
 pub struct Lock(#[expect(dead_code, reason = "held for its drop")] Box<dyn Any + Send>);
 
 impl Lock {
-    /// Wraps whatever holds the lock.
+    /// Wraps the value that holds the lock.
     pub fn new(guard: impl Any + Send) -> Self {
         Self(Box::new(guard))
     }
@@ -65,10 +65,9 @@ impl fmt::Debug for Lock {
 
 /// A file opened for reading in pieces.
 pub trait ReadSeek: io::Read + io::Seek + Send {
-    /// The first run of bytes at or after `from` that are stored; nothing when the rest is a hole. Moves the place
-    /// at which the next read begins.
+    /// The first range of stored bytes at or after `from`; `None` when the rest is a hole. Moves the read position.
     ///
-    /// A file system that does not tell has no holes.
+    /// A file system that cannot report holes has none.
     fn stored(&mut self, from: u64) -> io::Result<Option<Range<u64>>> {
         let end = self.seek(io::SeekFrom::End(0))?;
         Ok((from < end).then_some(from..end))
@@ -79,7 +78,7 @@ impl ReadSeek for io::Cursor<Vec<u8>> {}
 
 /// Sleeps until something happens in a folder.
 pub trait Watch {
-    /// Returns when something in it was written, made, moved or let go since the last call, or `within` has passed.
+    /// Returns when a file in it was written, created, moved or closed since the last call, or `within` has passed.
     /// May return early.
     fn wait(&mut self, within: Duration);
 }
@@ -88,20 +87,19 @@ pub trait Watch {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// It is a link, a pipe, too large or another user's: nothing that the store wrote.
+    /// It is a link, a pipe, too large or owned by another user: hearback did not write it.
     #[error("{0}")]
     Refused(String),
-    /// The system would not.
+    /// The system refused.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// What the store asks of a file system.
+/// What the store needs from a file system.
 ///
-/// Paths are joined by the store's layout alone. Nothing here follows a link at the end of a path, and nothing
-/// replaces a file.
+/// Only the store's layout builds paths. Nothing here follows a link at the end of a path, and nothing replaces a file.
 pub trait Disk: Send + Sync {
-    /// Makes sure that `path` is a private directory of ours, creating it if need be, and tells its real name.
+    /// Makes sure that `path` is a private directory of this user, creates it if needed, and returns its real path.
     ///
     /// # Errors
     ///
@@ -111,18 +109,17 @@ pub trait Disk: Send + Sync {
     /// Creates one private directory.
     fn make_dir(&self, path: &Path) -> io::Result<Publish>;
 
-    /// The names in a directory, in no order. One that is not Unicode is none of ours and is left out; a directory
-    /// that is not there is empty.
+    /// The names in a directory, in no order, without names that are not Unicode, which hearback does not write. A
+    /// missing directory is empty.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// Writes a temporary file beside `path` and gives it that name, unless the name is taken.
+    /// Writes a temporary file beside `path` and gives it that name, unless a file with that name exists.
     ///
-    /// A reader sees nothing or everything. After a failure nothing of it remains, except when the very last step
-    /// failed: then it is there, and only its flush is in doubt.
+    /// A reader sees nothing or everything. A failure leaves nothing, except when the last step failed: then the file
+    /// exists, and only its flush is uncertain.
     fn publish_new(&self, path: &Path, bytes: &[u8], flush: Flush) -> io::Result<Publish>;
 
-    /// Like [`Disk::publish_new`], but in the room that the file `reserve` takes up, which is used up: what is
-    /// published there fits on a full disk.
+    /// Like [`Disk::publish_new`], but uses up the space of the file `reserve`, so that it works on a full disk.
     ///
     /// Only one process may use a reserve at a time; callers hold a lock. Without a reserve, or for bytes that it
     /// cannot hold, this is `publish_new`.
@@ -134,47 +131,48 @@ pub trait Disk: Send + Sync {
         flush: Flush,
     ) -> io::Result<Publish>;
 
-    /// Reads a whole file of at most `max` bytes; nothing when there is none.
+    /// Reads a whole file of at most `max` bytes; `None` when it does not exist.
     fn read(&self, path: &Path, max: u64) -> Result<Option<Vec<u8>>, ReadError>;
 
-    /// Opens a file for reading in pieces; nothing when there is none.
+    /// Opens a file for reading in pieces; `None` when it does not exist.
     fn open(&self, path: &Path) -> Result<Option<Box<dyn ReadSeek>>, ReadError>;
 
     /// Watches the files of a folder from now on.
     fn watch(&self, folder: &Path) -> io::Result<Box<dyn Watch>>;
 
-    /// The size of a file; zero when there is none.
+    /// The size of a file; zero when it does not exist.
     fn size(&self, path: &Path) -> io::Result<u64>;
 
-    /// Adds `bytes` to the end of a file, creating it if need be.
+    /// Adds `bytes` to the end of a file, creating it if needed.
     fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
     /// Flushes a file, or the names in a directory, to the disk.
     fn flush(&self, path: &Path) -> io::Result<()>;
 
-    /// Takes a lock, creating its file for an exclusive one. Nothing when another process has it and `wait` is
-    /// [`Wait::Try`]. A shared lock on a file that is not there is granted: no process holds it.
+    /// Takes a lock, creating its file for an exclusive one. `None` when another process holds it and `wait` is
+    /// [`Wait::Try`]. A shared lock on a missing file is granted: no process holds it.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::NotFound`] when the folder is gone; for an exclusive lock also if it went while we waited.
+    /// [`io::ErrorKind::NotFound`] when the folder does not exist; for an exclusive lock also if it was removed during
+    /// the wait.
     fn lock(&self, path: &Path, mode: LockMode, wait: Wait) -> io::Result<Option<Lock>>;
 
-    /// Tells whether a process holds a lock exclusively, without disturbing any and without creating anything.
+    /// Tells whether a process holds a lock exclusively, without disturbing its holder and without creating anything.
     fn probe(&self, path: &Path) -> io::Result<LockState>;
 
-    /// Moves a directory to a name that is free.
+    /// Moves a directory to a name that does not exist.
     fn move_dir(&self, from: &Path, to: &Path) -> io::Result<Publish>;
 
-    /// Removes a file or a whole directory. Nothing there is no error.
+    /// Removes a file or a whole directory. A missing one is no error.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Removes a directory if it is empty. Anything else is no error either.
+    /// Removes a directory if it is empty, and otherwise does nothing.
     fn remove_if_empty(&self, path: &Path) -> io::Result<()>;
 
     /// Tells whether there is a directory of this name.
     fn is_dir(&self, path: &Path) -> io::Result<bool>;
 
-    /// Random bits for names that no other process picks.
+    /// Random bits for unique names.
     fn nonce(&self) -> u64;
 }

@@ -1,4 +1,4 @@
-//! Processes as a port: who they are, how a supervisor comes to be, and how what it left behind is ended.
+//! The port for processes: their identity, the start of a supervisor, and the sweep of what a dead one left.
 
 use std::ffi::OsString;
 use std::io;
@@ -41,29 +41,29 @@ pub struct ProcessIdentity {
     pub pid: u32,
     /// When the kernel says it was started, in the kernel's own units.
     pub started: u64,
-    /// In which boot.
+    /// The boot in which it was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<BootId>,
-    /// In which space of pids, where a system has several.
+    /// Its pid namespace, where a system has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
 }
 
-/// What can be said about a process that was once identified.
+/// Whether a process that was identified before still exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// It is there, and it is that one.
+    /// It exists, and is the same process.
     Same,
-    /// It is gone: nobody has its pid, or somebody else does.
+    /// It is gone: its pid is free, or belongs to another process.
     Gone,
-    /// It cannot be told from here, so it must not be signalled.
+    /// Unknown, so it must not be signalled.
     Unproved,
 }
 
 /// What the launcher tells its supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaunchSignal {
-    /// The spec is on disk: go on.
+    /// The spec is on disk: start the target.
     Durable,
     /// The launch has failed: run nothing.
     Failed,
@@ -80,7 +80,7 @@ pub enum LaunchAnswer {
         /// Its pid, for people, if it runs on this machine.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pid: Option<u32>,
-        /// What it ends with, if it is not wholly on its own.
+        /// The unit or Job Object with which it ends, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bound_to: Option<String>,
     },
@@ -96,7 +96,7 @@ pub enum LaunchAnswer {
     },
     /// The job was killed before its target was started; that is recorded.
     Killed,
-    /// Somebody else had decided already: the job is abandoned, or another supervisor's. This one runs nothing.
+    /// Another process was first: the job is abandoned, or has another supervisor. This one runs nothing.
     Taken,
 }
 
@@ -106,13 +106,13 @@ impl LaunchAnswer {
         serde_json::to_string(self).expect("an answer has no map with keys that are not text")
     }
 
-    /// Reads a line back; nothing when it is none of ours.
+    /// Parses a line; `None` when it is not an answer.
     pub fn from_line(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }
 }
 
-/// What a launcher heard of its supervisor.
+/// What a launcher received from its supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SupervisorReply {
     /// An answer.
@@ -125,7 +125,7 @@ pub enum SupervisorReply {
 
 /// The launcher's end of the wire to its supervisor.
 pub trait SupervisorLink {
-    /// Says the word.
+    /// Sends the signal.
     fn tell(&mut self, word: LaunchSignal) -> io::Result<()>;
     /// Waits for the answer, but not longer than `within`.
     fn hear(&mut self, within: Duration) -> SupervisorReply;
@@ -133,18 +133,18 @@ pub trait SupervisorLink {
 
 /// The supervisor's end of the wire to its launcher.
 pub trait LauncherLink {
-    /// Waits for the word. It comes, or the launcher dies.
+    /// Waits for the signal of the launcher, or its death.
     fn word(&mut self) -> LaunchSignal;
-    /// Answers, and lets go of the wire. A launcher that is gone is no error.
+    /// Sends the answer, and closes the wire. A dead launcher is no error.
     fn answer(&mut self, answer: &LaunchAnswer);
 }
 
-/// How to start a program that outlives us and has nothing to tell us.
+/// How to start a program that outlives this process and reports nothing to it.
 #[derive(Debug, Clone)]
 pub struct DetachedRequest {
     /// The program, by its path.
     pub program: PathBuf,
-    /// Its arguments. Anybody on the machine can see them.
+    /// Its arguments. Every user of the machine can see them.
     pub args: Vec<OsString>,
     /// The store, which becomes its working directory, so that no variable can lead it elsewhere.
     pub home: PathBuf,
@@ -155,7 +155,7 @@ pub struct DetachedRequest {
 /// How to start a supervisor.
 #[derive(Debug, Clone)]
 pub struct SupervisorRequest {
-    /// Which job it will own: the only thing on its command line.
+    /// The job that it will own: its only argument.
     pub job: JobId,
     /// The program that becomes the supervisor.
     pub program: PathBuf,
@@ -165,90 +165,90 @@ pub struct SupervisorRequest {
     pub env: Vec<(OsString, Option<OsString>)>,
 }
 
-/// A program to be run to its end, within a time.
+/// A program to run to its end, within a time limit.
 #[derive(Debug, Clone)]
 pub struct BoundedRun {
-    /// The program and its arguments, run as given, without a shell.
+    /// The program and its arguments, run without a shell.
     pub argv: Vec<OsText>,
-    /// Where; by default nowhere in particular.
+    /// Its working directory, if it needs a certain one.
     pub cwd: Option<PathBuf>,
     /// Changes to the environment that it inherits.
     pub env: Vec<(OsString, Option<OsString>)>,
-    /// What it is told.
+    /// Its standard input.
     pub stdin: Vec<u8>,
-    /// Whether it speaks first: it is told nothing before it has said a line.
+    /// Whether it writes a line before it gets its input.
     pub speaks_first: bool,
     /// How long it may take.
     pub within: Duration,
-    /// How much is kept of what it says, of each stream.
+    /// How much of each output stream is kept.
     pub output_max: usize,
-    /// By which all of its processes are known: nobody else's.
+    /// The mark of all its processes, and of no others.
     pub mark: JobId,
 }
 
-/// What became of an bounded_run.
+/// The result of a bounded run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundedRunReport {
-    /// How it ended; nothing when it was out of time, and was ended with everything that it started.
+    /// How it ended; `None` when its time ran out and its whole tree was killed.
     pub exit: Option<Exit>,
-    /// What it said.
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// What it complained about.
+    /// Its standard error.
     pub stderr: Vec<u8>,
 }
 
-/// What a sweep found.
+/// The result of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SweepReport {
-    /// How many processes were ended.
+    /// How many processes ended.
     pub ended: usize,
-    /// How many processes were asked before any was forced. Nobody where a system has no way to ask.
+    /// How many processes were terminated before any was killed. None where a system cannot terminate.
     pub asked: usize,
-    /// Those that would not end, or could not be proved to belong to the job.
+    /// Processes that did not end, or could not be proved to belong to the job.
     pub survivors: Vec<ProcessIdentity>,
 }
 
-/// What hearback asks of the operating system about processes.
+/// What hearback needs from the operating system about processes.
 pub trait ProcessControl: Send + Sync {
-    /// This boot and this machine.
+    /// The current boot and machine.
     fn here(&self) -> Here;
 
     /// A path as text of this system, with every unit of it: what is no Unicode is not replaced.
     fn path_text(&self, path: &Path) -> OsText;
 
-    /// Who we are.
+    /// The identity of this process.
     fn me(&self) -> io::Result<ProcessIdentity>;
 
-    /// Who has this pid now; nobody if it is free or its process is only waiting to be reaped.
+    /// The process with this pid now; `None` if the pid is free or its process is a zombie.
     fn identify(&self, pid: u32) -> io::Result<Option<ProcessIdentity>>;
 
     /// Whether that process is still there. Never signals and never disturbs.
     fn presence(&self, who: &ProcessIdentity) -> Presence;
 
-    /// Whether that process lives on. One that is just ending, and has let go of its locks already, is waited for.
+    /// Whether that process stays alive. Waits for one that is ending and has already released its locks.
     fn lives_on(&self, who: &ProcessIdentity) -> bool;
 
-    /// Whether that process is there and stands still, because somebody stopped it: with a signal, or by suspending
-    /// all its threads. Where a system cannot tell, the answer is no.
+    /// Whether that process exists and is paused, by a signal or by suspending all its threads. False where a system
+    /// cannot tell.
     fn is_stopped(&self, who: &ProcessIdentity) -> bool;
 
-    /// Starts a supervisor that outlives us, holding no descriptor of ours but the wire.
+    /// Starts a supervisor that outlives this process, and inherits no descriptor except the wire.
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>>;
 
-    /// Starts a program that outlives us: in a session or with a hidden console of its own, without anything of ours
-    /// to read from or to write to, and holding no descriptor of ours.
+    /// Starts a program that outlives this process: in a session or with a hidden console of its own, with null
+    /// streams, and without inherited descriptors.
     ///
-    /// It belongs to no job and to no bounded_run, whoever asked for it from inside of one: it lives on when that is
-    /// ended. On Windows, inside somebody else's Job Object that does not let go, it stays in that and ends with it.
+    /// It belongs to no job and to no bounded run, even if one of these started it: it survives when that is killed.
+    /// On Windows, inside another program's Job Object without breakaway, it stays in that and ends with it.
     fn spawn_detached(&self, request: &DetachedRequest) -> io::Result<()>;
 
-    /// Runs a program to its end. It dies with us where the system can arrange that.
+    /// Runs a program to its end. It dies with this process where the system supports that.
     fn run_bounded(&self, bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError>;
 
-    /// Rings the bell of a supervisor; tells whether anybody was there to hear it.
+    /// Rings the bell of a supervisor; tells whether a process listened.
     fn ring(&self, bell: &Path) -> io::Result<bool>;
 
-    /// Ends one process by force. Nothing happens to a process that is not the one meant.
+    /// Kills one process, after it has verified its identity.
     fn end_by_force(&self, who: &ProcessIdentity) -> io::Result<()>;
 
     /// Ends every process of this machine that carries a mark in its environment: what is left of a turn or of a
@@ -258,17 +258,16 @@ pub trait ProcessControl: Send + Sync {
     /// where the job runs. Turns and bounded runs belong to no executor: the process that starts them runs them on this
     /// machine, and records nothing about them but the mark.
     ///
-    /// All of them are requested to terminate, and have until `grace` has passed, unless that is zero; it returns as
-    /// soon as none is left. Then those that are left are killed within `within`; what is still dying gets as long
-    /// again.
+    /// Terminates all processes first, unless `grace` is zero, and waits until `grace` has passed or none is left. Then
+    /// kills the rest within `within`; processes that are still dying get as long again.
     ///
-    /// On Windows only processes that share a console with us can be requested, and what is swept never does: there all
-    /// are killed at once, and the report says that none was asked.
+    /// On Windows only processes on the console of the caller can be terminated, and swept processes are never there:
+    /// they are killed at once, and the report says that none was terminated.
     fn sweep_marked(&self, mark: &JobId, grace: Duration, within: Duration) -> io::Result<SweepReport>;
 
-    /// Ends every supervisor and detached program that will never begin, of this store or another, and tells how many.
+    /// Kills every supervisor and detached program that will never begin, of any store, and returns how many.
     ///
-    /// On Windows a process is created at rest, and then let go by its creator. One whose creator was ended in between
-    /// would stay for ever. Elsewhere there is nobody like that.
+    /// On Windows a process is created suspended, and its creator then resumes it. If the creator is killed in between,
+    /// the process would stay for ever. Other systems have no such processes.
     fn end_unbegun(&self) -> io::Result<usize>;
 }

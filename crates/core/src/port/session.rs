@@ -1,4 +1,4 @@
-//! Sessions and their host as a port: publish a fact, see what there is, be the only one.
+//! The port for the records of sessions and of the monitor: publish facts, read them, take locks.
 
 use super::disk::{Lock, LockMode, Publish, Wait};
 use super::record::StoreError;
@@ -8,26 +8,26 @@ use crate::{Durability, HostFact, HostFacts, JobId, Session, Timestamp};
 /// The locks of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SessionLock {
-    /// Held by the process that is in a turn, of which there is one at a time.
+    /// Held by the process that runs a turn; there is one turn at a time.
     Turn,
-    /// Held by the process that sees the messages through, asleep between attempts.
+    /// Held by the process that delivers the messages; it sleeps between attempts.
     Messenger,
 }
 
 impl SessionLock {
-    /// Each of them.
+    /// All of them.
     pub const ALL: [Self; 2] = [Self::Turn, Self::Messenger];
 }
 
-/// The records of all sessions, and of the host, which looks after them.
+/// The records of all sessions, and of the monitor.
 pub trait SessionStore: Send + Sync {
-    /// Every session of which anything is recorded, in no order. One whose records cannot be read is left out.
+    /// Every recorded session, in no order, except those whose records cannot be read.
     fn sessions(&self) -> Result<Vec<Session>, StoreError>;
 
-    /// Sees one session. One that is not there has no facts.
+    /// Reads one session. An unknown session has no facts.
     fn session(&self, session: &Session) -> Result<SessionFacts, StoreError>;
 
-    /// Publishes a fact of a turn, unless there is one of its name.
+    /// Publishes a fact of a turn, unless that fact exists.
     fn publish_turn(
         &self,
         session: &Session,
@@ -36,10 +36,10 @@ pub trait SessionStore: Send + Sync {
         durability: Durability,
     ) -> Result<Publish, StoreError>;
 
-    /// Puts a message behind all others, and tells its number. When this returns it is there to stay.
+    /// Adds a message after all others, and returns its number. When this returns, the message is durable.
     fn queue(&self, message: &Message, durability: Durability) -> Result<u32, StoreError>;
 
-    /// Publishes what became of a message, unless that has been said.
+    /// Publishes the result of a message, unless there is one.
     fn publish_message(
         &self,
         session: &Session,
@@ -48,14 +48,14 @@ pub trait SessionStore: Send + Sync {
         durability: Durability,
     ) -> Result<Publish, StoreError>;
 
-    /// Removes turns but for the newest `keep`, and messages of which nothing more is to be said. The newest message
-    /// stays, so that no number is given twice; unless nothing is to be kept.
+    /// Removes all turns except the newest `keep`, and all settled messages. The newest message stays, so that no
+    /// number is used twice, unless `keep` is zero.
     fn forget(&self, session: &Session, keep: usize) -> Result<(), StoreError>;
 
-    /// Makes a name that no other turn or job has, for the processes of a turn.
+    /// Makes a unique name, for the processes of a turn.
     fn mint(&self, now: Timestamp) -> JobId;
 
-    /// Takes a lock of a session; nothing when another process has it and `wait` is [`Wait::Try`].
+    /// Takes a lock of a session; `None` when another process holds it and `wait` is [`Wait::Try`].
     fn lock_session(
         &self,
         session: &Session,
@@ -64,21 +64,21 @@ pub trait SessionStore: Send + Sync {
         wait: Wait,
     ) -> Result<Option<Lock>, StoreError>;
 
-    /// Sees the host, and what it was asked.
+    /// Reads the facts of the host, and the requests to it.
     fn host(&self) -> Result<HostFacts, StoreError>;
 
-    /// Publishes a fact about the host, unless there is one of its name.
+    /// Publishes a fact of the host, unless that fact exists.
     fn publish_host(&self, n: u32, fact: &HostFact, durability: Durability) -> Result<Publish, StoreError>;
 
     /// Removes what is known of hosts, and of requests to them, but for the newest `keep` of each.
     fn forget_host(&self, keep: usize) -> Result<(), StoreError>;
 
-    /// Takes the lock of the host, which looks after the whole store.
+    /// Takes the lock of the monitor.
     fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError>;
 
-    /// Wakes the host. Best effort: it looks by itself from time to time.
+    /// Wakes the monitor. Best effort: it also looks from time to time.
     fn wake_host(&self) -> Result<(), StoreError>;
 
-    /// Adds a line to what the host has to say about itself.
+    /// Adds a line to the log of the host.
     fn note_host(&self, line: &str) -> Result<(), StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Where follow-ups go.
+//! The port for sinks, which accept follow-ups, messages and notices.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{JobId, SinkPayload};
 pub enum SinkReply {
     /// The owner has it.
     Delivered,
-    /// The session is in a turn: come back, and no attempt is spent.
+    /// The session is in a turn: retry later; this does not count as an attempt.
     Busy,
     /// Not now.
     RetryAfter {
@@ -36,32 +36,32 @@ pub enum SinkReply {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SinkError {
-    /// Nobody knows a sink of this name.
+    /// There is no sink of this name.
     #[error("there is no sink `{0}`")]
     Missing(String),
-    /// It could not be reached, or said nothing that could be understood.
+    /// It could not be run or reached, or its reply was invalid.
     #[error("the sink failed: {0}")]
     Failed(String),
-    /// It took longer than it may.
+    /// It exceeded its time limit.
     #[error("the sink did not answer in time")]
     TimedOut,
 }
 
-/// What accompanies one hand-over to a sink.
+/// The context of one delivery to a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryContext {
-    /// By which all of its processes are known: nobody else's.
+    /// The mark of all its processes, and of no others.
     pub mark: JobId,
-    /// The turn that it is, of the session that the payload is for.
+    /// The turn of the payload's session in which the sink runs.
     pub turn: Option<u32>,
 }
 
-/// A program that accepts what it is handed.
+/// A sink.
 pub trait FollowUpSink: Send + Sync {
-    /// Hands over one payload. Safe to repeat: the identity stays the same.
+    /// Delivers one payload. Safe to repeat: the id stays the same.
     fn deliver(&self, payload: &SinkPayload, context: &DeliveryContext) -> Result<SinkReply, SinkError>;
 
-    /// Whether it starts a turn of the session, of which there is one at a time.
+    /// Whether it starts a turn of the session; a session has one turn at a time.
     fn starts_turn(&self) -> bool {
         false
     }
@@ -84,7 +84,7 @@ impl<T: FollowUpSink + ?Sized> FollowUpSink for &T {
     }
 }
 
-/// The sinks that there are.
+/// The known sinks.
 pub trait Sinks: Send + Sync {
     /// Finds a sink by its name.
     fn find(&self, name: &str) -> Result<Box<dyn FollowUpSink + '_>, SinkError>;

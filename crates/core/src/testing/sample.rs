@@ -41,7 +41,7 @@ pub fn spec(session: &str) -> Spec {
     }
 }
 
-/// A spec that nobody has to be told about.
+/// A spec without a session, so that no follow-up is wanted.
 pub fn unowned(id: &JobId) -> Spec {
     Spec { id: id.clone(), session: None, ..spec("s") }
 }

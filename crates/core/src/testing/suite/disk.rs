@@ -74,7 +74,7 @@ fn reading(disk: &dyn Disk, home: &Path) {
 
 fn locking(disk: &dyn Disk, home: &Path) {
     let path = home.join("a.lock");
-    assert_eq!(disk.probe(&path).unwrap(), LockState::Free, "a lock that nobody ever took is free");
+    assert_eq!(disk.probe(&path).unwrap(), LockState::Free, "a lock that was never taken is free");
     assert!(disk.list(home).unwrap().is_empty(), "a probe creates nothing");
     assert!(disk.lock(&path, LockMode::Shared, Wait::Block).unwrap().is_some());
 

@@ -20,20 +20,20 @@ pub fn process(processes: &dyn ProcessControl) {
     assert!(!processes.is_stopped(&me), "who asks does not stand still");
 
     let earlier = ProcessIdentity { started: me.started.wrapping_sub(1), ..me.clone() };
-    assert_eq!(processes.presence(&earlier), Presence::Gone, "a reused pid is somebody else");
+    assert_eq!(processes.presence(&earlier), Presence::Gone, "a reused pid is another process");
     if me.boot.is_some() {
         let before = ProcessIdentity { boot: Some(BootId::new("another boot")), ..me.clone() };
         assert_eq!(processes.presence(&before), Presence::Gone, "nothing survives a reboot");
     }
-    let nobody = ProcessIdentity { pid: u32::MAX - 1, ..me.clone() };
-    assert_ne!(processes.presence(&nobody), Presence::Same);
+    let absent = ProcessIdentity { pid: u32::MAX - 1, ..me.clone() };
+    assert_ne!(processes.presence(&absent), Presence::Same);
 
     let unknown = JobId::mint(u64::from(me.pid), me.started);
     let long = Duration::from_secs(3600);
     assert_eq!(
         processes.sweep_marked(&unknown, long, long).unwrap(),
         SweepReport::default(),
-        "where nobody is, nobody is waited for"
+        "without a process there is no wait"
     );
 
     // This very program, which finds no test of that name, and goes.

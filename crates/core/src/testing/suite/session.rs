@@ -12,9 +12,9 @@ const POWER: Durability = Durability::Power;
 
 /// Holds an empty store to its promises.
 pub fn session(store: &dyn SessionStore) {
-    let nobody = Session::parse("nobody").unwrap();
+    let unknown = Session::parse("unknown").unwrap();
     assert!(store.sessions().unwrap().is_empty());
-    assert_eq!(store.session(&nobody).unwrap(), SessionFacts::default());
+    assert_eq!(store.session(&unknown).unwrap(), SessionFacts::default());
     assert!(store.sessions().unwrap().is_empty(), "looking makes nothing");
     turns(store);
     messages(store);
@@ -71,7 +71,7 @@ fn messages(store: &dyn SessionStore) {
     store.forget(&session, 8).unwrap();
     let kept = store.session(&session).unwrap();
     let numbers: Vec<_> = kept.messages.iter().map(|(n, _)| *n).collect();
-    assert_eq!(numbers, [1, 3], "what nobody took, and the newest");
+    assert_eq!(numbers, [1, 3], "what was not taken, and the newest");
     assert_eq!(store.queue(&sample::message("messages", "four"), POWER).unwrap(), 4, "no number twice");
     store.forget(&session, 0).unwrap();
     let numbers: Vec<_> = store.session(&session).unwrap().messages.iter().map(|(n, _)| *n).collect();

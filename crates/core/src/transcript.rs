@@ -1,7 +1,7 @@
 //! Reads the JSON output of agents: one document, or one row on each line, with other lines in between.
 //!
-//! Rows are recognised by their shape, not by the agent: several agents share a shape, and shapes change. `agents.rs` says
-//! which agent prints which shapes, and `docs/ask.md` says it for users.
+//! Rows are recognised by their shape, not by the agent: several agents share a shape, and shapes change. `agents.rs`
+//! says which agent prints which shapes, and `docs/ask.md` says it for users.
 
 use serde_json::Value;
 

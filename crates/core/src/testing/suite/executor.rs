@@ -84,8 +84,8 @@ impl Bench<'_> {
 
 /// Holds an executor to its promises. The surroundings of its targets are made in `folder`.
 ///
-/// Afterwards the file `log` there holds `hello`, a line end, and the output of the sleepers. The ids of the jobs come from
-/// the folder's name, so that other tests have others.
+/// Afterwards the file `log` there holds `hello`, a line end, and the output of the sleepers. The ids of the jobs
+/// come from the folder's name, so that other tests have others.
 pub fn executor(executor: &dyn Executor, surround: &dyn Surround, commands: &Commands, folder: &Path) {
     let (bell, log, log_tail) = (folder.join("bell"), folder.join("log"), folder.join("tail"));
     let request = SurroundRequest { bell: &bell, log: &log, log_tail: &log_tail, log_cap: None };

@@ -126,7 +126,7 @@ fn scenario_134_what_a_newer_build_wrote_is_shown_settled_and_kept() {
         (
             json!({"kind": "migrated", "to": "moon"}),
             "ended",
-            "ended: in a way that a newer hearback knows",
+            "ended: with an outcome that only a newer hearback knows",
             125,
         ),
     ];

@@ -14,6 +14,45 @@ fn embedder(world: &World, args: impl IntoIterator<Item = impl AsRef<OsStr>>) ->
     command
 }
 
+/// Runs `own-sink`, which has settings and a sink made in code.
+fn own_sink(world: &World, depth: &str) -> hearback_tests::Ran {
+    let mut command = Command::new(bin("own-sink"));
+    world.settle(&mut command);
+    command.env("HEARBACK_DEPTH", depth);
+    command.arg(world.scratch("witness")).args(args![bin("exit-with"), "3"]);
+    run(command)
+}
+
+#[test]
+fn settings_and_a_sink_can_be_made_in_code_and_no_settings_file_is_read() {
+    let world = World::new();
+    // Nothing of this holds: settings that are made in code stand in place of the file.
+    world.run(["list"]).ok();
+    fs_err::write(world.home().join("config.toml"), "default_sink = \"missing\"\nmax_depth = 9\n").unwrap();
+    let id = own_sink(&world, "0").ok();
+    hearback_tests::eventually("the follow-up is delivered", || {
+        (world.show(&id)["follow_up"]["state"] == "delivered").then_some(())
+    });
+    let expected = format!("{id}.end failed: exit code 3\n");
+    assert_eq!(fs_err::read_to_string(world.scratch("witness")).unwrap(), expected);
+    world.show(&id).has("/follow_up/policy", "auto");
+}
+
+#[test]
+fn a_launch_through_the_library_obeys_the_depth_and_the_permissions_of_its_caller() {
+    let world = World::new();
+    let deep = own_sink(&world, "1");
+    assert_eq!(deep.code, Some(1), "{deep:?}");
+    assert!(deep.stderr.contains("TooDeep"), "{deep:?}");
+    let mut denied = Command::new(bin("own-sink"));
+    world.settle(&mut denied);
+    denied.env("HEARBACK_DENY", "notify").arg(world.scratch("witness")).args(args![bin("exit-with"), "0"]);
+    let denied = run(denied);
+    assert_eq!(denied.code, Some(1), "{denied:?}");
+    assert!(denied.stderr.contains("Notify"), "{denied:?}");
+    assert_eq!(world.json(["list", "--all", "--json"])["jobs"], json!([]), "neither left a job");
+}
+
 #[test]
 fn a_program_that_embeds_hearback_hears_how_its_job_ended() {
     let world = World::new();

@@ -1,7 +1,7 @@
 //! `own-sink WITNESS PROG ARG…`: a program that embeds hearback with settings and a sink of its own, made in code.
 //!
-//! It launches a job for the session `s`, prints its id, and leaves. The sink `own` appends one line to WITNESS for each
-//! delivery: the identity of the delivery and how its job ended. No settings file is read.
+//! It launches a job for the session `s`, prints its id, and exits. For each delivery, the sink `own` appends one line
+//! to WITNESS: the identity of the delivery and how its job ended. No settings file is read.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! Settings: environment over file over default. A bad value is named and passed over.
+//! Settings: environment over file over default. Invalid values are reported and ignored.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -17,8 +17,8 @@ use crate::sinks::SinkSettings;
 
 /// What can be set.
 ///
-/// Zero has one meaning for every time: a time to wait is not waited, and an age that is not to be exceeded is
-/// unlimited, which these fields say as [`Duration::MAX`]. Less than zero is taken for zero, with a warning.
+/// Zero has one meaning for each kind of time: a pause of zero is no pause, and a largest age of zero is no limit,
+/// which these fields store as [`Duration::MAX`]. A negative value counts as zero, with a warning.
 ///
 /// A program that embeds hearback can make its own, without a file:
 ///
@@ -40,9 +40,9 @@ pub struct Settings {
     pub retention: Retention,
     /// Where follow-ups of a session's jobs go unless a launch says otherwise (`default_sink`).
     pub default_sink: Option<String>,
-    /// Where notices about restarts go besides those who were interrupted (`notice_sink`).
+    /// The sink for notices about restarts and stops (`notice_sink`).
     pub notice_sink: Option<String>,
-    /// What becomes of a message to a session that is in a turn (`busy`): `queue` or `interrupt`.
+    /// What to do with a message to a session that is in a turn (`busy`): `queue` or `interrupt`.
     pub busy: Busy,
     /// How long a drain waits for turns to end (`drain_timeout`); zero does not wait at all.
     pub drain_timeout: Duration,
@@ -57,14 +57,14 @@ pub struct Settings {
     pub notice: NoticeBytes,
     /// How many follow-ups may lead from one launch to the next (`max_depth`).
     pub max_depth: u32,
-    /// How many jobs a session may launch in an hour from within follow-ups (`max_rate`).
+    /// How many jobs a session may launch in an hour from follow-ups (`max_rate`).
     pub max_rate: usize,
     /// Variables that hold secrets (`secrets`, a list of names, and the `secret_env` of each webhook): no job inherits
-    /// them, and what they hold is masked in what is shown and sent.
+    /// them, and their values are masked in everything that is shown or sent.
     pub secrets: Vec<String>,
-    /// Values that were passed over, each with its reason.
+    /// Invalid values that were ignored, each with its reason.
     pub warnings: Vec<String>,
-    /// Where those come from that are not what they are by default.
+    /// Where each value comes from that is not the default.
     sources: BTreeMap<&'static str, SettingSource>,
 }
 
@@ -144,17 +144,17 @@ const SINKS: &str = "sink";
 const SECRETS: &str = "secrets";
 
 impl Settings {
-    /// The secrets that this process holds.
+    /// The secrets in the environment of this process.
     pub(crate) fn secrets_here(&self) -> Secrets {
         Secrets::new(self.secrets.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))))
     }
 
-    /// Every setting with its value, and where that comes from; of secrets the names, and no sinks.
+    /// Every setting with its value and its source. Of secrets it holds the names; sinks are left out.
     pub fn effective(&self) -> Vec<EffectiveSetting> {
         let (mut copy, mut defaults) = (self.clone(), Self::default());
         let show = |name: &'static str, value, default: Option<String>, variable| {
-            let unsaid = if value == default { SettingSource::Default } else { SettingSource::Code };
-            let source = self.sources.get(name).copied().unwrap_or(unsaid);
+            let unset = if value == default { SettingSource::Default } else { SettingSource::Code };
+            let source = self.sources.get(name).copied().unwrap_or(unset);
             EffectiveSetting { name: name.to_owned(), value, source, variable }
         };
         let mut all: Vec<_> = VALUES
@@ -192,7 +192,7 @@ impl Settings {
         settings
     }
 
-    /// Environment over file. What cannot be used is named, and what would hold without it does.
+    /// Environment over file. Invalid values are reported and ignored.
     fn merge_values(
         &mut self,
         table: &SpannedTable<'_>,
@@ -221,7 +221,7 @@ impl Settings {
         }
     }
 
-    /// Takes a value if it can be used, and tells what is wrong with it.
+    /// Takes a value if it is valid; returns whether it did, and what is wrong.
     fn take(&mut self, kind: Kind, value: &str) -> (bool, Option<String>) {
         match kind.take(self, value) {
             Taken::Yes => (true, None),
@@ -258,7 +258,7 @@ impl Settings {
         };
         for (name, at, sink) in sinks.entries() {
             let table = sink.table();
-            // What signs a webhook is nothing that a job needs to know, even if the rest of the sink is invalid.
+            // No job needs the secret of a webhook, even if the rest of the sink is invalid.
             let secret = table.as_ref().ok().and_then(|table| table.get("secret_env")).cloned();
             self.secrets.extend(secret.and_then(|secret| secret.read().ok()));
             match table.and_then(SinkSettings::parse) {

@@ -1,11 +1,11 @@
-//! What is good and what is bad about a machine, from what was found by trying.
+//! Judging a machine from the findings of `doctor`: each finding becomes a check with a level and a tip.
 
 use std::io;
 
 use hearback_core::finding::{
     Blow, DiskFindings, FileSystem, Home, Logout, MachineFindings, Medium, NamedBy, Room, Tried,
 };
-use hearback_core::{Durability, Exit, Outcome, ProcessIdentity};
+use hearback_core::{Durability, Exit, LockState, Outcome, ProcessIdentity};
 
 /// With less than this, a few long logs fill the disk.
 const BYTES_FEW: u64 = 256 * 1024 * 1024;
@@ -14,18 +14,18 @@ const BYTES_TOO_FEW: u64 = 1024 * 1024;
 /// A job has about ten files.
 const FILES_FEW: u64 = 1000;
 const FILES_TOO_FEW: u64 = 20;
-/// A supervisor has about ten, and whoever embeds hearback has more.
+/// A supervisor has about ten, and a program that embeds hearback has more.
 const DESCRIPTORS_FEW: u64 = 64;
 const DESCRIPTORS_TOO_FEW: u64 = 16;
-/// The signal by which a process is asked to end, on every system that has signals.
-const ASKED: i32 = 15;
+/// The signal that requests a process to terminate, on every system that has signals.
+const SIGTERM: i32 = 15;
 
 const OTHER_HOME: &str = "set HEARBACK_HOME to a directory that you own on a local disk";
 
 /// How good something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// As it should be.
+    /// It is as it should be.
     Ok,
     /// hearback works, and something is worse than it could be.
     Warn,
@@ -35,16 +35,16 @@ pub enum Level {
     Skip,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// Its name, which never changes.
+    /// Its name: stable between versions.
     pub name: &'static str,
     /// How good it is.
     pub level: Level,
-    /// What was seen.
+    /// What was found.
     pub message: String,
-    /// What to do about it, where it is not good.
+    /// What the user can do, unless it is good.
     pub tip: Option<String>,
 }
 
@@ -96,7 +96,7 @@ pub fn judge_store(home: &Home, tried: &Tried) -> Check {
     }
 }
 
-/// Judges the disk of a store that has to keep this much.
+/// Judges the disk of a store that promises this durability.
 pub fn judge_disk(found: &DiskFindings, durability: Durability) -> Vec<Check> {
     vec![
         judge("file_system", &found.file_system, file_system, |name, error| {
@@ -159,7 +159,7 @@ pub fn judge_machine(found: &MachineFindings) -> Vec<Check> {
     checks.push(judge(
         "logout",
         &found.logout,
-        |name, told| logout(name, *told, &found.units),
+        |name, found_logout| logout(name, *found_logout, &found.units),
         |name, error| {
             let message = format!("the effect of a logout is unknown: {error}");
             Check::warn(name, message, "look at KillUserProcesses in logind.conf(5)")
@@ -190,13 +190,13 @@ pub fn judge_machine(found: &MachineFindings) -> Vec<Check> {
     checks
 }
 
-/// Judges who tells owners, and where they can be reached: whether a monitor runs, and each configured sink with what
-/// is in its way.
-pub fn judge_delivery(monitored: bool, sinks: &[(String, Option<String>)]) -> Vec<Check> {
+/// Judges how owners are notified: whether a monitor serves the store, and for each configured sink why it cannot be
+/// run, if so.
+pub fn judge_delivery(host: LockState, sinks: &[(String, Option<String>)]) -> Vec<Check> {
     const SINKS: &str = "sinks";
-    let monitor = match monitored {
-        true => "a monitor is running for this store",
-        false => {
+    let monitor = match host {
+        LockState::Held => "a monitor is running for this store",
+        LockState::Free => {
             "no monitor is running: if a supervisor is killed, its owner is notified at the next hearback command; \
              `hearback monitor install` installs a monitor that notifies at once"
         }
@@ -263,7 +263,7 @@ fn room(name: &'static str, found: &Room) -> Check {
     }
 }
 
-/// Small numbers exactly enough to see that they are small.
+/// A size in a unit that shows how small it is.
 fn mebibytes(bytes: u64) -> String {
     const MEBIBYTE: u64 = 1024 * 1024;
     match bytes / MEBIBYTE {
@@ -308,11 +308,11 @@ fn survives(blow: Blow, tried: &Tried<Outcome>) -> Check {
     )
 }
 
-/// Whether a job was there to be asked to end, after the blow, and ended for that reason. A signal of the blow that
-/// was still under way would have ended it in another way; where there are no signals, a code is all there is.
+/// Whether the job still ran after the death, and ended because doctor requested it to terminate. A late signal of the
+/// death itself would have ended it in another way. On a system without signals, there is only an exit code.
 fn outlived(outcome: &Outcome) -> bool {
     let Outcome::Killed { exit: Some(exit), .. } = outcome else { return false };
-    matches!(exit, Exit::Signaled { signal: ASKED, .. } | Exit::Exited { .. })
+    matches!(exit, Exit::Signaled { signal: SIGTERM, .. } | Exit::Exited { .. })
 }
 
 fn service(units: &[String]) -> Check {
@@ -331,14 +331,14 @@ fn service(units: &[String]) -> Check {
     }
 }
 
-fn logout(name: &'static str, told: Logout, units: &[String]) -> Check {
+fn logout(name: &'static str, found: Logout, units: &[String]) -> Check {
     match units.first() {
-        Some(unit) if unit.starts_with("session-") && told.ends_processes => Check::warn(
+        Some(unit) if unit.starts_with("session-") && found.ends_processes => Check::warn(
             name,
             format!("a job launched here ends with this login, {unit} (KillUserProcesses)"),
             "run `loginctl enable-linger` once, and launch with `systemd-run --user --scope hearback launch …`",
         ),
-        Some(unit) if unit.starts_with("user@") && !told.lingers => Check::warn(
+        Some(unit) if unit.starts_with("user@") && !found.lingers => Check::warn(
             name,
             format!("a job launched here ends with {unit}, at the last logout"),
             "run `loginctl enable-linger` once",

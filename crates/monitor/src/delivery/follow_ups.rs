@@ -1,4 +1,4 @@
-//! Driving the follow-ups of jobs: one attempt, or all of them until there is nothing more to do.
+//! Delivering the follow-ups of jobs: one attempt, or attempts until nothing is left to do.
 
 use std::time::Duration;
 
@@ -16,41 +16,41 @@ use super::{compose, record};
 use crate::session::Turns;
 use crate::{Ports, reconcile};
 
-/// How long an owner who is waiting may take to say that it has seen the end.
+/// How long a waiting owner may take to mark the end as read.
 const READER_WITHIN: Duration = Duration::from_secs(2);
 const READER_LOOK: Duration = Duration::from_millis(2);
-/// Another process makes the attempt, and may die long before its time has passed.
+/// How often to check an attempt of another process, which may die long before its deadline.
 const OTHERS_LOOK: Duration = Duration::from_secs(2);
-/// Another process is just making it.
-const OVERTAKEN: Duration = Duration::from_millis(50);
+/// The pause before another look, after another process took the lease first.
+const CLAIM_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// What to do about the session's turn, of which there is one at a time.
+/// What to do about the lock of the session's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Leave if the session is in one: the process that holds it looks again afterwards.
+    /// Return if the session is in a turn: the process that runs it looks again afterwards.
     Try,
-    /// Sleep until it has ended.
+    /// Sleep until the turn has ended.
     Wait,
-    /// The caller holds it.
+    /// The caller holds the lock.
     Held,
 }
 
-/// What became of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attempt {
-    /// There was nothing to do, and there will not be.
+    /// Nothing is to do, now or later.
     Nothing,
     /// Not before this long.
     Later(Duration),
     /// The session is in a turn.
     InTurn,
-    /// The owner has been told.
+    /// The owner was notified.
     Delivered,
     /// It could not be delivered.
     Failed {
         /// Why.
         error: String,
-        /// When the next attempt is due; nothing when a person has to act.
+        /// When the next attempt is due; none if a person has to act.
         next: Option<Duration>,
     },
 }
@@ -66,11 +66,11 @@ impl From<Verdict> for Attempt {
 
 /// Delivers follow-ups.
 pub struct Deliverer<'a> {
-    /// The world.
+    /// The ports.
     pub ports: &'a Ports,
     /// Where follow-ups go.
     pub sinks: &'a dyn Sinks,
-    /// How often.
+    /// How often and for how long.
     pub retry: Retry,
     /// How much of a job's output is sent along.
     pub notice: NoticeBytes,
@@ -91,20 +91,20 @@ enum TurnLock {
 impl Deliverer<'_> {
     /// Makes one attempt at the follow-up of a job, if one is due.
     ///
-    /// Safe to call from anywhere at any time: a lease is exclusive, and what has a receipt is never offered again.
+    /// Any process may call this at any time: a lease is exclusive, and a follow-up with a receipt is never sent again.
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written.
     pub fn attempt(&self, id: &JobId, turn: Turn) -> Result<Attempt, StoreError> {
         match self.try_attempt(id, turn, LeaseRule::Required) {
-            // Another process has closed it meanwhile, and moved it out of the way.
+            // Another process has closed it meanwhile, and moved the job to history.
             Err(error) if error.is_gone() => self.try_attempt(id, turn, LeaseRule::Required),
             attempt => attempt,
         }
     }
 
-    /// A follow-up as a sink would get it; nothing when there is no job.
+    /// A follow-up as a sink would get it; none if there is no job.
     pub fn compose(&self, seen: &Observed) -> Option<Delivery> {
         compose::compose(self.ports, seen, &self.retry, self.notice)
     }
@@ -136,12 +136,12 @@ impl Deliverer<'_> {
                     self.settle(id);
                     return Ok(verdict.into());
                 }
-                None => std::thread::sleep(OVERTAKEN),
+                None => std::thread::sleep(CLAIM_RETRY_PAUSE),
             }
         }
     }
 
-    /// Does what is to be done when no attempt is.
+    /// Handles a follow-up for which no attempt is due.
     fn without_attempt(
         &self,
         seen: &Observed,
@@ -159,7 +159,7 @@ impl Deliverer<'_> {
                 Attempt::Nothing
             }
             Due::GiveUp { n } => {
-                let error = "its last attempt was never heard of again".to_owned();
+                let error = "its last attempt left no result".to_owned();
                 record::gave_up(self.ports, seen, n, &error)?;
                 Attempt::Failed { error, next: None }
             }
@@ -198,7 +198,7 @@ impl Deliverer<'_> {
         }
     }
 
-    /// Claims the attempt and makes it; nothing when another process was quicker.
+    /// Claims the attempt and makes it; none if another process was quicker.
     fn make(
         &self,
         seen: &Observed,
@@ -212,15 +212,15 @@ impl Deliverer<'_> {
         Attempts { turns: self.turns, retry: self.retry }.make(&item, route, turn_lock)
     }
 
-    /// Delivers until there is nothing more to do, sleeping in between. Returns early when another process does so, or
-    /// when a monitor serves the whole store.
+    /// Makes attempts until there is a receipt or a dead letter, and sleeps in between. Returns early if another
+    /// process does this, or if a monitor serves the store.
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written.
-    pub fn see_through(&self, id: &JobId) -> Result<(), StoreError> {
+    pub fn deliver_until_settled(&self, id: &JobId) -> Result<(), StoreError> {
         let seen = self.ports.store.observe(id)?;
-        // Most jobs have no sink, and leave no trace of that.
+        // Most jobs have no sink. For them, not even a lock is made.
         if seen.is_none_or(|seen| self.due(&seen).is_ok_and(|due| due == Due::Never)) {
             return Ok(());
         }
@@ -228,27 +228,27 @@ impl Deliverer<'_> {
         let _mine = match lock {
             Ok(None) => return Ok(()),
             Ok(Some(mine)) => Some(mine),
-            // There may be no room for a lock, and the first attempt is made all the same.
+            // If there is no room for a lock, the first attempt is still made.
             Err(error) if error.is_unwritable() => None,
             Err(error) => return Err(error),
         };
         let mut attempt = self.try_attempt(id, Turn::Wait, LeaseRule::MayBeMissing);
-        let mut troubles = 0;
+        let mut errors = 0;
         loop {
             let pause = match attempt {
                 Ok(Attempt::Later(pause) | Attempt::Failed { next: Some(pause), .. }) => {
-                    troubles = 0;
+                    errors = 0;
                     pause
                 }
                 Ok(_) => return Ok(()),
                 Err(error) if error.is_gone() => return Err(error),
-                Err(error) if troubles >= self.retry.attempts_max && !error.is_unwritable() => {
+                Err(error) if errors >= self.retry.attempts_max && !error.is_unwritable() => {
                     return Err(error);
                 }
                 // A disk that is full may have room again long before any other process looks.
                 Err(_) => {
-                    troubles += 1;
-                    self.retry.pause(troubles, record::chance(self.ports, troubles))
+                    errors += 1;
+                    self.retry.pause(errors, record::chance(self.ports, errors))
                 }
             };
             if self.ports.is_monitored() {
@@ -259,24 +259,24 @@ impl Deliverer<'_> {
         }
     }
 
-    /// Whether something is to be done, and no process is there to do it.
+    /// Whether an attempt is due and no process is there to make it.
     ///
     /// # Errors
     ///
     /// When the records cannot be read.
-    pub fn is_forsaken(&self, seen: &Observed) -> Result<bool, StoreError> {
+    pub fn needs_deliverer(&self, seen: &Observed) -> Result<bool, StoreError> {
         let is_now = !matches!(self.due(seen)?, Due::Never | Due::In(_));
-        if !is_now || self.ports.host_lock()? == LockState::Held || self.is_on_its_way(seen)? {
+        if !is_now || self.ports.host_lock()? == LockState::Held || self.supervisor_delivers(seen)? {
             return Ok(false);
         }
-        // Taken as a deliverer takes it: where there is no room for the lock, no process is to be sent out.
+        // Taken as a deliverer takes it: if there is no room for the lock, no deliverer is started.
         let lock = self.ports.store.lock(&seen.id, JobLock::Deliverer, LockMode::Exclusive, Wait::Try)?;
         Ok(lock.is_some())
     }
 
-    /// Whether the supervisor is still there: it delivers next, and knows what the launch was given to keep secret. One
-    /// that keeps what was left behind has sent another process.
-    fn is_on_its_way(&self, seen: &Observed) -> Result<bool, StoreError> {
+    /// Whether the supervisor is alive and delivers next. It is preferred, because it has the secrets of the launch in
+    /// its environment. A supervisor that keeps leftover processes has started a deliverer instead.
+    fn supervisor_delivers(&self, seen: &Observed) -> Result<bool, StoreError> {
         let Some(BegunBy::Supervisor(supervisor)) = seen.facts.begin.present().map(|begin| &begin.by) else {
             return Ok(false);
         };
@@ -295,7 +295,7 @@ impl Deliverer<'_> {
         Ok((self.lease_lock(seen, n)? == LockState::Held).then_some(n))
     }
 
-    /// When the follow-up of a job has to be looked at next.
+    /// What is to be done about the follow-up of a job, and when.
     ///
     /// # Errors
     ///
@@ -307,7 +307,7 @@ impl Deliverer<'_> {
     /// The same, with whether a process held the last lease at that moment.
     fn look(&self, seen: &Observed) -> Result<(Due, LockState), StoreError> {
         if seen.hands_off(&self.ports.here).is_some() {
-            // Not even a lock is made in a job that is left alone.
+            // In a job that is left alone, not even a lock is made.
             return Ok((Due::Never, LockState::Free));
         }
         // Without room for its lease, the first attempt is known by its lock alone.
@@ -320,14 +320,14 @@ impl Deliverer<'_> {
         Ok(if lock.is_some() { LockState::Free } else { LockState::Held })
     }
 
-    /// Lets an owner who is waiting for the end say that it has seen it, and tells whether it did.
+    /// Gives an owner that waits for the end the time to mark it as read; returns whether it did.
     fn is_read_meanwhile(&self, id: &JobId) -> Result<bool, StoreError> {
         let until = self.ports.clock.awake() + READER_WITHIN;
         loop {
             match self.ports.store.lock(id, JobLock::Reader, LockMode::Exclusive, Wait::Try) {
                 Ok(Some(_)) => break,
                 Ok(None) if self.ports.clock.awake() < until => std::thread::sleep(READER_LOOK),
-                // It does not answer; or there is no room even for a lock, and then no process holds one.
+                // It took too long; or there is no room even for a lock, and then no process holds one.
                 Ok(None) => break,
                 Err(error) if error.is_unwritable() => break,
                 Err(error) => return Err(error),
@@ -337,7 +337,7 @@ impl Deliverer<'_> {
         Ok(seen.is_none_or(|seen| !seen.facts.receipt.is_absent()))
     }
 
-    /// Settles a job and moves it out of the way. Best effort: whatever is left undone, every later command does.
+    /// Settles a job and moves it to history. Best effort: every later command completes what is left undone.
     fn settle(&self, id: &JobId) {
         let _ = reconcile::job(self.ports, id);
     }

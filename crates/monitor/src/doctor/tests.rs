@@ -25,7 +25,7 @@ fn good_disk() -> DiskFindings {
     }
 }
 
-fn asked_to_end() -> Outcome {
+fn terminated() -> Outcome {
     let exit = Some(Exit::Signaled { signal: 15, core: false });
     Outcome::Killed { by: KilledBy::Person, reason: None, exit }
 }
@@ -33,7 +33,7 @@ fn asked_to_end() -> Outcome {
 fn good_machine() -> MachineFindings {
     MachineFindings {
         blows: [Blow::Parent, Blow::Terminal, Blow::ProcessGroup]
-            .map(|blow| (blow, Tried::Worked(asked_to_end())))
+            .map(|blow| (blow, Tried::Worked(terminated())))
             .into(),
         units: Vec::new(),
         logout: Tried::Worked(Logout { ends_processes: false, lingers: false }),
@@ -46,14 +46,14 @@ fn good_machine() -> MachineFindings {
 
 #[test]
 fn sinks_that_cannot_be_run_are_named() {
-    let levels = |sinks: &[(String, Option<String>)]| judge_delivery(true, sinks).remove(1).level;
+    let levels = |sinks: &[(String, Option<String>)]| judge_delivery(LockState::Held, sinks).remove(1).level;
     assert_eq!(levels(&[]), Level::Ok);
     let fine = ("a".to_owned(), None);
     assert_eq!(levels(std::slice::from_ref(&fine)), Level::Ok);
     let broken = ("b".to_owned(), Some("`x` was not found on the PATH".to_owned()));
-    let check = judge_delivery(false, &[fine, broken]).remove(1);
+    let check = judge_delivery(LockState::Free, &[fine, broken]).remove(1);
     assert_eq!((check.level, check.message.as_str()), (Level::Warn, "`b`: `x` was not found on the PATH"));
-    assert!(judge_delivery(false, &[])[0].message.starts_with("no monitor is running"));
+    assert!(judge_delivery(LockState::Free, &[])[0].message.starts_with("no monitor is running"));
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn room_is_counted_in_bytes_and_in_files() {
 }
 
 #[test]
-fn only_a_job_that_was_there_to_be_asked_has_survived() {
-    assert!(outlived(&asked_to_end()));
+fn only_a_job_that_could_be_terminated_has_survived() {
+    assert!(outlived(&terminated()));
     let by_the_blow = Some(Exit::Signaled { signal: 9, core: false });
     for outcome in [
         Outcome::Killed { by: KilledBy::Person, reason: None, exit: by_the_blow },

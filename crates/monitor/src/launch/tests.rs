@@ -60,7 +60,7 @@ fn an_unknown_executor_is_refused_and_nothing_is_recorded() {
 }
 
 #[test]
-fn a_launch_records_before_it_gives_the_word() {
+fn a_launch_records_before_it_signals() {
     let world = world(STARTED);
     let Launched::Started { id, pid: Some(7), bound_to: None } =
         launch(&world.ports, &launcher(), &request(None)).unwrap()
@@ -84,7 +84,7 @@ fn a_launch_that_cannot_be_recorded_leaves_nothing() {
 }
 
 #[test]
-fn a_failed_start_is_settled_as_consumed() {
+fn a_failed_start_is_settled_as_read() {
     let error = StartError { kind: StartErrorKind::NotFound, message: "no".into() };
     let world = world(SupervisorReply::Answer(LaunchAnswer::FailedToStart { error: error.clone() }));
     let Err(LaunchError::FailedToStart { id, error: told }) =
@@ -97,7 +97,7 @@ fn a_failed_start_is_settled_as_consumed() {
 }
 
 #[test]
-fn a_supervisor_that_dies_without_a_word_leaves_an_abandoned_job() {
+fn a_supervisor_that_dies_without_an_answer_leaves_an_abandoned_job() {
     let world = world(SupervisorReply::Gone);
     let Err(LaunchError::SupervisorDied { id }) = launch(&world.ports, &launcher(), &request(None)) else {
         panic!("started")
@@ -144,7 +144,7 @@ fn a_key_whose_launch_died_is_finished_under_the_same_id() {
 }
 
 #[test]
-fn a_key_whose_launch_died_before_anybody_began_is_finished_under_the_same_id() {
+fn a_key_whose_launcher_died_before_the_begin_is_finished_under_the_same_id() {
     let world = world(STARTED);
     let id = world.store.create(sample::at()).unwrap();
     let request = request(Some("k"));
@@ -156,7 +156,7 @@ fn a_key_whose_launch_died_before_anybody_began_is_finished_under_the_same_id() 
     assert_eq!(launched, Launched::Started { id: id.clone(), pid: Some(7), bound_to: None });
     assert_eq!(world.processes.told(), [LaunchSignal::Durable]);
 
-    // Nobody finishes what was declared abandoned: its owner may have been told so.
+    // A job that was declared abandoned is not finished: its owner may have been notified.
     let _ = world.store.publish(&id, &Fact::Begin(sample::abandoned()), Durability::Power).unwrap();
     assert_eq!(launch(&world.ports, &launcher(), &request).unwrap(), Launched::Known { id });
 }

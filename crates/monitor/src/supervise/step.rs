@@ -1,4 +1,4 @@
-//! What a supervisor does next: a pure function of how far it is and what happened.
+//! What a supervisor does next: a pure function of its state and of what happened.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use hearback_core::{
     Usage,
 };
 
-/// How far a supervisor is.
+/// The state of a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Waiting to be told that the spec is on disk.
+    /// Waiting for the signal of the launcher that the spec is on disk.
     Waiting,
-    /// Asking for the job: somebody may have declared it abandoned.
+    /// Claiming the job. Another process may have declared it abandoned.
     Claiming,
-    /// Hanging the bell, listening and opening the log. From here on a request to end the job is heard.
+    /// Making the bell, listening for stop requests and opening the log. From here on a kill request is noticed.
     Preparing,
     /// Starting the target.
     Starting,
@@ -27,25 +27,25 @@ pub enum State {
         /// When it was started, on the awake clock.
         since: Duration,
     },
-    /// The tree has been asked to end: for a cause, or because its main process is gone.
+    /// The tree was requested to terminate: for a cause, or because its main process has exited.
     Ending {
         /// What is known so far.
-        end: Known,
-        /// When asking turns into forcing, on the awake clock.
+        end: EndSoFar,
+        /// When the tree is killed, on the awake clock.
         deadline: Duration,
     },
     /// The tree is being killed.
     Killing {
         /// What is known so far.
-        end: Known,
+        end: EndSoFar,
     },
-    /// The end is recorded, and what was left behind is kept: only its output is still taken.
+    /// The end is recorded, and the leftover processes are kept: the supervisor only takes their output.
     Keeping,
     /// Nothing is left to do.
-    Over,
+    Done,
 }
 
-/// Why a job was ended that did not end by itself.
+/// Why the supervisor ended a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     /// It ran longer than this.
@@ -53,29 +53,29 @@ pub enum Cause {
         /// The limit.
         limit_ms: u64,
     },
-    /// It printed nothing for this long.
+    /// It had no output for this long.
     Idle {
         /// The limit.
         limit_ms: u64,
     },
-    /// It printed more than this.
+    /// Its output exceeded the log cap.
     Output {
-        /// The limit.
+        /// The cap.
         cap: LogCap,
     },
-    /// Somebody asked.
+    /// A user, a session or the system requested it.
     Kill {
-        /// Who.
+        /// Who requested it.
         by: KilledBy,
-        /// In their words.
+        /// Their reason.
         reason: Option<String>,
     },
 }
 
-/// How the main process ended.
+/// How the main process exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
-    /// How.
+pub struct MainExit {
+    /// Its exit code or signal.
     pub exit: Exit,
     /// What it used.
     pub usage: Option<Usage>,
@@ -83,34 +83,39 @@ pub struct Seen {
     pub at: Duration,
 }
 
-/// What is known about an end that is under way.
+/// What is known so far about an end that is in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct EndSoFar {
     /// When the target was started, on the awake clock.
     since: Duration,
-    /// Nothing when it ended by itself.
+    /// None if it ended by itself.
     cause: Option<Cause>,
-    /// Nothing while the main process is there.
-    seen: Option<Seen>,
-    /// How many processes the main one left behind when it ended by itself.
+    /// None while the main process runs.
+    main: Option<MainExit>,
+    /// How many processes were left when the main one exited by itself.
     left_behind: usize,
 }
 
-impl Known {
-    /// The end of a target that is there, or was about to be, for a cause.
+impl EndSoFar {
+    /// The end, for a cause, of a target that runs or was about to.
     fn caused(cause: Cause, since: Duration) -> Self {
-        Self { since, cause: Some(cause), seen: None, left_behind: 0 }
+        Self { since, cause: Some(cause), main: None, left_behind: 0 }
     }
 
-    /// The cause is what was acted on, and what was then seen is kept beside it.
+    /// The end of a target whose main process exited by itself.
+    fn exited(main: MainExit, since: Duration, left_behind: usize) -> Self {
+        Self { since, cause: None, main: Some(main), left_behind }
+    }
+
+    /// The cause decides the outcome. The exit that was seen after it is kept beside it.
     fn ending(self, survivors: Vec<ProcessIdentity>) -> Ending {
-        let exit = self.seen.map(|seen| seen.exit);
+        let exit = self.main.map(|main| main.exit);
         let outcome = match (self.cause, exit) {
             (Some(Cause::Timeout { limit_ms }), exit) => Outcome::TimedOut { limit_ms, exit },
             (Some(Cause::Idle { limit_ms }), exit) => Outcome::IdleTimedOut { limit_ms, exit },
             (Some(Cause::Kill { by, reason }), exit) => Outcome::Killed { by, reason, exit },
             (Some(Cause::Output { cap }), exit) => {
-                let reason = Some(format!("it printed more than {} bytes", cap.bytes()));
+                let reason = Some(format!("its output exceeded {} bytes", cap.bytes()));
                 Outcome::Killed { by: KilledBy::OutputLimit, reason, exit }
             }
             (None, Some(exit)) => exit.into(),
@@ -118,15 +123,15 @@ impl Known {
         };
         Ending {
             outcome,
-            usage: self.seen.and_then(|seen| seen.usage),
-            ran: self.seen.map(|seen| seen.at.saturating_sub(self.since)),
+            usage: self.main.and_then(|main| main.usage),
+            ran: self.main.map(|main| main.at.saturating_sub(self.since)),
             survivors,
             left_behind: self.left_behind,
         }
     }
 }
 
-/// What is known about the end of a job before it is recorded.
+/// The end of a job, before it is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
     /// How it ended.
@@ -135,9 +140,9 @@ pub struct Ending {
     pub usage: Option<Usage>,
     /// How long it ran.
     pub ran: Option<Duration>,
-    /// Who would not end, or was kept.
+    /// Processes that survived the kill, or were kept.
     pub survivors: Vec<ProcessIdentity>,
-    /// How many processes the main one left behind.
+    /// How many processes were left when the main one exited.
     pub left_behind: usize,
 }
 
@@ -151,13 +156,13 @@ impl Ending {
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The launcher spoke, or is gone.
+    /// The launcher gave its signal, or has died.
     LaunchSignal(LaunchSignal),
-    /// The begin was published, or somebody was quicker.
+    /// The begin was published, by this supervisor or before it by another process.
     Claimed(Publish),
-    /// hearback could not do its part before anything ran.
+    /// hearback could not prepare the job. Nothing ran.
     Unable(String),
-    /// What surrounds the target is there.
+    /// The surroundings of the target exist.
     Surrounded,
     /// The executor has accepted the target.
     Accepted,
@@ -168,41 +173,41 @@ pub enum Event {
     },
     /// The target could not be started.
     StartFailed(StartError),
-    /// The main process ended.
+    /// The main process exited.
     Exited {
         /// How.
-        seen: Seen,
-        /// What it left behind.
+        main: MainExit,
+        /// The processes that it left behind.
         left: Vec<ProcessIdentity>,
     },
-    /// Somebody asked for the end.
-    Asked {
-        /// Who and why.
+    /// Another process, or the system, requested the end of the job.
+    StopRequested {
+        /// Who requested it, and why.
         cause: Cause,
-        /// How long the tree has between being asked and being forced.
+        /// The time between terminating and killing the tree.
         grace: Duration,
         /// When, on the awake clock.
         at: Duration,
     },
-    /// It has printed more than its log keeps.
+    /// Its output exceeded the log cap.
     OverCap {
         /// When, on the awake clock.
         at: Duration,
     },
-    /// Nothing is left of the tree.
+    /// No process of the tree is left.
     Emptied,
     /// The deadline of the state passed.
     Deadline {
         /// When, on the awake clock.
         at: Duration,
-        /// When the job last printed anything, on the awake clock.
+        /// When the job last had output, on the awake clock.
         last_output: Duration,
     },
     /// The tree was killed.
     Killed {
-        /// How the main process ended, if that was not known before.
-        seen: Option<Seen>,
-        /// What is not gone.
+        /// How the main process exited, if that was not known before.
+        main: Option<MainExit>,
+        /// The processes that survived.
         survivors: Vec<ProcessIdentity>,
     },
 }
@@ -210,11 +215,11 @@ pub enum Event {
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Flush the spec, which the launcher can no longer do.
+    /// Flush the spec, because the launcher died before it could.
     FlushSpec,
     /// Take the alive lock and publish the begin.
     Claim,
-    /// Hang the bell, listen for requests to stop, and open the log.
+    /// Make the bell, listen for stop requests, and open the log.
     Surround,
     /// Start the target.
     Start,
@@ -226,7 +231,7 @@ pub enum Action {
     Kill,
     /// Record the end.
     End(Ending),
-    /// Go on taking the output of what was left behind.
+    /// Go on taking the output of the leftover processes.
     Keep,
     /// Take the last of that output.
     Drain,
@@ -234,14 +239,25 @@ pub enum Action {
     AnswerFailed(StartError),
     /// Answer that the job was killed before its target was started; its end is recorded.
     AnswerKilled,
-    /// Answer that nothing runs, because hearback could not do its part.
+    /// Answer that nothing runs, because hearback could not prepare the job.
     Refuse(String),
-    /// Answer that somebody else had decided about the job already.
+    /// Answer that another process had published the begin before.
     AnswerTaken,
 }
 
-/// Decides. An event that makes no sense in a state changes nothing.
+/// Decides what to do next. An event that does not fit the state changes nothing.
 pub fn step(limits: &Limits, state: State, event: Event) -> (State, Vec<Action>) {
+    match &state {
+        State::Waiting | State::Claiming | State::Preparing | State::Starting => step_to_start(state, event),
+        State::Accepted | State::Running { .. } => step_of_target(limits, state, event),
+        State::Ending { .. } | State::Killing { .. } | State::Keeping | State::Done => {
+            step_to_end(state, event)
+        }
+    }
+}
+
+/// From the launcher's signal until the executor has accepted the target.
+fn step_to_start(state: State, event: Event) -> (State, Vec<Action>) {
     match (state, event) {
         (State::Waiting, Event::LaunchSignal(LaunchSignal::Durable)) => {
             (State::Claiming, vec![Action::Claim])
@@ -249,36 +265,45 @@ pub fn step(limits: &Limits, state: State, event: Event) -> (State, Vec<Action>)
         (State::Waiting, Event::LaunchSignal(LaunchSignal::Gone)) => {
             (State::Claiming, vec![Action::FlushSpec, Action::Claim])
         }
-        (State::Waiting, Event::LaunchSignal(LaunchSignal::Failed)) => (State::Over, vec![]),
-        (State::Waiting | State::Claiming, Event::Unable(why)) => (State::Over, vec![Action::Refuse(why)]),
+        (State::Waiting, Event::LaunchSignal(LaunchSignal::Failed)) => (State::Done, vec![]),
+        (State::Waiting | State::Claiming, Event::Unable(why)) => (State::Done, vec![Action::Refuse(why)]),
 
         (State::Claiming, Event::Claimed(Publish::New)) => (State::Preparing, vec![Action::Surround]),
-        (State::Claiming, Event::Claimed(Publish::Exists)) => (State::Over, vec![Action::AnswerTaken]),
+        (State::Claiming, Event::Claimed(Publish::Exists)) => (State::Done, vec![Action::AnswerTaken]),
 
         (State::Preparing, Event::Surrounded) => (State::Starting, vec![Action::Start]),
         // Nothing has run, and nothing will.
-        (State::Preparing, Event::Asked { cause, at, .. }) => {
-            let ending = Known::caused(cause, at).ending(vec![]);
-            (State::Over, vec![Action::End(ending), Action::AnswerKilled])
+        (State::Preparing, Event::StopRequested { cause, at, .. }) => {
+            let ending = EndSoFar::caused(cause, at).ending(vec![]);
+            (State::Done, vec![Action::End(ending), Action::AnswerKilled])
         }
         (State::Preparing | State::Starting, Event::StartFailed(error)) => {
             let ending = Ending::of(Outcome::FailedToStart { error: error.clone() });
-            (State::Over, vec![Action::End(ending), Action::AnswerFailed(error)])
+            (State::Done, vec![Action::End(ending), Action::AnswerFailed(error)])
         }
 
         (State::Starting, Event::Accepted) => (State::Accepted, vec![Action::Announce]),
+
+        (state, _) => (state, vec![]),
+    }
+}
+
+/// While there is a target, until it ends or has to.
+fn step_of_target(limits: &Limits, state: State, event: Event) -> (State, Vec<Action>) {
+    match (state, event) {
         (State::Accepted, Event::Started { at }) => (State::Running { since: at }, vec![]),
-        (State::Accepted, Event::Asked { cause, grace, at }) => ask(Known::caused(cause, at), grace, at),
-        (State::Accepted, Event::Exited { seen, left }) => {
-            let since = seen.at;
-            exited(limits, Known { since, cause: None, seen: Some(seen), left_behind: left.len() }, left)
+        (State::Accepted, Event::StopRequested { cause, grace, at }) => {
+            terminate(EndSoFar::caused(cause, at), grace, at)
+        }
+        (State::Accepted, Event::Exited { main, left }) => {
+            exited(limits, EndSoFar::exited(main, main.at, left.len()), left)
         }
 
-        (State::Running { since }, Event::Exited { seen, left }) => {
-            exited(limits, Known { since, cause: None, seen: Some(seen), left_behind: left.len() }, left)
+        (State::Running { since }, Event::Exited { main, left }) => {
+            exited(limits, EndSoFar::exited(main, since, left.len()), left)
         }
-        (State::Running { since }, Event::Asked { cause, grace, at }) => {
-            ask(Known::caused(cause, since), grace, at)
+        (State::Running { since }, Event::StopRequested { cause, grace, at }) => {
+            terminate(EndSoFar::caused(cause, since), grace, at)
         }
         (State::Running { since }, Event::Deadline { at, last_output }) => {
             over_limit(limits, since, limits.exceeded(since, last_output, at), at)
@@ -288,41 +313,48 @@ pub fn step(limits: &Limits, state: State, event: Event) -> (State, Vec<Action>)
             over_limit(limits, since, cause.map(|cap| Cause::Output { cap }), at)
         }
 
-        (State::Ending { end, deadline }, Event::Exited { seen, left }) => {
-            let end = Known { seen: Some(seen), ..end };
+        (state, _) => (state, vec![]),
+    }
+}
+
+/// From the request to terminate until the end is recorded and nothing is kept.
+fn step_to_end(state: State, event: Event) -> (State, Vec<Action>) {
+    match (state, event) {
+        (State::Ending { end, deadline }, Event::Exited { main, left }) => {
+            let end = EndSoFar { main: Some(main), ..end };
             if left.is_empty() {
-                (State::Over, vec![Action::End(end.ending(left))])
+                (State::Done, vec![Action::End(end.ending(left))])
             } else {
                 (State::Ending { end, deadline }, vec![])
             }
         }
-        // The first names the cause, later ones are only more urgent.
-        (State::Ending { end, deadline }, Event::Asked { grace, at, .. }) => {
+        // The first request names the cause. A later one can only shorten the grace.
+        (State::Ending { end, deadline }, Event::StopRequested { grace, at, .. }) => {
             (State::Ending { end, deadline: deadline.min(at + grace) }, vec![])
         }
-        (State::Ending { end, .. }, Event::Emptied) => (State::Over, vec![Action::End(end.ending(vec![]))]),
+        (State::Ending { end, .. }, Event::Emptied) => (State::Done, vec![Action::End(end.ending(vec![]))]),
         (State::Ending { end, .. }, Event::Deadline { .. }) => (State::Killing { end }, vec![Action::Kill]),
 
-        (State::Killing { end }, Event::Killed { seen, survivors }) => {
-            let end = Known { seen: end.seen.or(seen), ..end };
-            (State::Over, vec![Action::End(end.ending(survivors))])
+        (State::Killing { end }, Event::Killed { main, survivors }) => {
+            let end = EndSoFar { main: end.main.or(main), ..end };
+            (State::Done, vec![Action::End(end.ending(survivors))])
         }
 
-        // Asked by the system: what was kept is not ours to end, but we are.
-        (State::Keeping, Event::Emptied | Event::Asked { .. }) => (State::Over, vec![Action::Drain]),
+        // The supervisor itself is to stop. It does not end the processes that the job was launched to keep.
+        (State::Keeping, Event::Emptied | Event::StopRequested { .. }) => (State::Done, vec![Action::Drain]),
 
         (state, _) => (state, vec![]),
     }
 }
 
-/// The main process has ended by itself.
-fn exited(limits: &Limits, end: Known, left: Vec<ProcessIdentity>) -> (State, Vec<Action>) {
+/// The main process has exited by itself.
+fn exited(limits: &Limits, end: EndSoFar, left: Vec<ProcessIdentity>) -> (State, Vec<Action>) {
     match limits.leftovers {
-        _ if left.is_empty() => (State::Over, vec![Action::End(end.ending(left))]),
+        _ if left.is_empty() => (State::Done, vec![Action::End(end.ending(left))]),
         Leftovers::Keep => (State::Keeping, vec![Action::End(end.ending(left)), Action::Keep]),
         Leftovers::Kill | Leftovers::Unknown => {
-            let at = end.seen.map_or(end.since, |seen| seen.at);
-            ask(end, Duration::from_millis(limits.grace_ms), at)
+            let at = end.main.map_or(end.since, |main| main.at);
+            terminate(end, Duration::from_millis(limits.grace_ms), at)
         }
     }
 }
@@ -330,11 +362,12 @@ fn exited(limits: &Limits, end: Known, left: Vec<ProcessIdentity>) -> (State, Ve
 fn over_limit(limits: &Limits, since: Duration, cause: Option<Cause>, at: Duration) -> (State, Vec<Action>) {
     match cause {
         None => (State::Running { since }, vec![]),
-        Some(cause) => ask(Known::caused(cause, since), Duration::from_millis(limits.grace_ms), at),
+        Some(cause) => terminate(EndSoFar::caused(cause, since), Duration::from_millis(limits.grace_ms), at),
     }
 }
 
-fn ask(end: Known, grace: Duration, at: Duration) -> (State, Vec<Action>) {
+/// Terminates the tree, or kills it at once if there is no grace.
+fn terminate(end: EndSoFar, grace: Duration, at: Duration) -> (State, Vec<Action>) {
     if grace.is_zero() {
         return (State::Killing { end }, vec![Action::Kill]);
     }
@@ -367,7 +400,7 @@ impl Exceeded for Limits {
 }
 
 impl State {
-    /// When the state has to be looked at again, whatever happens; nothing when it may last.
+    /// When this state has to be checked again even if no event comes; none if it has no deadline.
     pub fn deadline(&self, limits: &Limits, last_output: Duration) -> Option<Duration> {
         match self {
             Self::Running { since } => limits.deadline(*since, last_output),
@@ -376,7 +409,7 @@ impl State {
         }
     }
 
-    /// What would have to be recorded if the supervisor failed now: never an exit that was not seen.
+    /// What to record if the supervisor fails now. It never contains an exit that was not seen.
     pub fn known_ending(&self) -> Option<Ending> {
         match self {
             Self::Ending { end, .. } | Self::Killing { end } => Some(end.clone().ending(Vec::new())),

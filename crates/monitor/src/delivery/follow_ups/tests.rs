@@ -55,7 +55,7 @@ impl World {
     }
 
     /// Attempts until nothing is due, letting the pauses pass.
-    fn see_through(&self, sink: &FakeSink) -> Vec<Attempt> {
+    fn deliver_until_settled(&self, sink: &FakeSink) -> Vec<Attempt> {
         let mut attempts = Vec::new();
         for _ in 0..20 {
             let attempt = self.attempt(sink);
@@ -73,7 +73,7 @@ impl World {
 fn what_was_acknowledged_is_never_offered_again() {
     let world = world(&["a"]);
     let sink = FakeSink::default();
-    assert_eq!(world.see_through(&sink), [Attempt::Delivered]);
+    assert_eq!(world.deliver_until_settled(&sink), [Attempt::Delivered]);
     assert_eq!(world.state(), FollowUpState::Delivered);
     assert_eq!(world.attempt(&sink), Attempt::Nothing);
     let taken = sink.taken();
@@ -84,7 +84,7 @@ fn what_was_acknowledged_is_never_offered_again() {
 fn scenario_73_failures_are_repeated_with_one_identity_and_end_as_a_dead_letter() {
     let world = world(&["a"]);
     let sink = FakeSink::answering(vec![SinkReply::Unknown; 9]);
-    let attempts = world.see_through(&sink);
+    let attempts = world.deliver_until_settled(&sink);
     assert_eq!(attempts.len(), 3);
     assert!(matches!(attempts[2], Attempt::Failed { next: None, .. }), "{attempts:?}");
     assert_eq!(world.state(), FollowUpState::DeadLetter);
@@ -94,14 +94,14 @@ fn scenario_73_failures_are_repeated_with_one_identity_and_end_as_a_dead_letter(
     // Asked for again by hand, it starts afresh.
     let again = Fact::Lease(4, Lease::at(hearback_core::port::clock::Clock::stamp(&world.clock)));
     let _ = world.store.publish(&world.id, &again, Default::default()).unwrap();
-    assert_eq!(world.see_through(&FakeSink::default()), [Attempt::Delivered]);
+    assert_eq!(world.deliver_until_settled(&FakeSink::default()), [Attempt::Delivered]);
 }
 
 #[test]
 fn scenario_58_a_busy_session_costs_no_attempt() {
     let world = world(&["a"]);
     let sink = FakeSink::answering(vec![SinkReply::Busy; 6]);
-    let attempts = world.see_through(&sink);
+    let attempts = world.deliver_until_settled(&sink);
     assert_eq!((attempts.len(), attempts.last()), (7, Some(&Attempt::Delivered)), "{attempts:?}");
     let pauses: Vec<_> = attempts
         .iter()
@@ -119,7 +119,7 @@ fn what_is_fetched_counts_attempts_as_what_is_sent_does() {
     let world = world(&["a"]);
     let (busy, unknown) = (SinkReply::Busy, SinkReply::Unknown);
     let sink = FakeSink::answering([busy.clone(), unknown.clone(), busy, unknown.clone(), unknown]);
-    world.see_through(&sink);
+    world.deliver_until_settled(&sink);
     assert_eq!(world.state(), FollowUpState::DeadLetter);
     let attempts: Vec<_> =
         sink.taken().iter().map(|sent| (sent.attempt, sent.job.follow_up.attempts)).collect();
@@ -140,9 +140,12 @@ fn what_is_fetched_counts_attempts_as_what_is_sent_does() {
 fn scenario_75_a_session_that_is_gone_falls_to_the_next_sink_and_then_to_people() {
     let gone = || SinkReply::Gone { reason: "deleted".into() };
     let chained = world(&["a", "b"]);
-    assert_eq!(chained.see_through(&FakeSink::answering([gone()])).last(), Some(&Attempt::Delivered));
+    assert_eq!(
+        chained.deliver_until_settled(&FakeSink::answering([gone()])).last(),
+        Some(&Attempt::Delivered)
+    );
     let alone = world(&["a"]);
-    let attempts = alone.see_through(&FakeSink::answering([gone()]));
+    let attempts = alone.deliver_until_settled(&FakeSink::answering([gone()]));
     assert_eq!(attempts, [Attempt::Failed { error: "deleted".into(), next: None }]);
     assert_eq!(alone.state(), FollowUpState::DeadLetter);
 }
@@ -209,7 +212,7 @@ fn whoever_waits_for_somebody_elses_attempt_hears_of_its_death() {
     };
     let (sender, over) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let seen_through = other.deliverer(&FakeSink::default(), 8).see_through(&other.id);
+        let seen_through = other.deliverer(&FakeSink::default(), 8).deliver_until_settled(&other.id);
         let _ = sender.send(seen_through.is_ok());
     });
     while lock(JobLock::Deliverer).is_some() {
@@ -222,25 +225,25 @@ fn whoever_waits_for_somebody_elses_attempt_hears_of_its_death() {
 }
 
 #[test]
-fn whoever_has_a_supervisor_is_not_forsaken() {
+fn a_job_whose_supervisor_is_there_needs_no_deliverer() {
     let processes = FakeProcesses::default();
     let mut world = world(&["a"]);
     world.ports =
         Ports::new(world.store.clone(), processes.clone(), world.clock.clone(), FakeExecutor::default());
     let sink = FakeSink::default();
-    let is_forsaken = || {
+    let needs_deliverer = || {
         let seen = world.store.observe(&world.id).unwrap().unwrap();
-        world.deliverer(&sink, 8).is_forsaken(&seen).unwrap()
+        world.deliverer(&sink, 8).needs_deliverer(&seen).unwrap()
     };
-    assert!(is_forsaken(), "its supervisor is gone");
+    assert!(needs_deliverer(), "its supervisor died");
     let facts = world.store.facts(&world.id);
     let Some(BegunBy::Supervisor(supervisor)) = facts.begin.present().map(|begin| begin.by.clone()) else {
-        panic!("somebody supervised it");
+        panic!("a supervisor has begun it");
     };
     processes.spawn(supervisor);
-    assert!(!is_forsaken(), "its supervisor is about to deliver");
+    assert!(!needs_deliverer(), "its supervisor is about to deliver");
     let keeper = world.ports.share(&world.id, JobLock::Keeper).unwrap();
-    assert!(is_forsaken(), "its supervisor has something else to do");
+    assert!(needs_deliverer(), "its supervisor has something else to do");
     drop(keeper);
 }
 
@@ -254,7 +257,7 @@ fn whoever_lost_the_lease_records_nothing() {
     assert!(world.store.facts(&world.id).receipt.is_absent());
 }
 
-/// Somebody else takes over while this one is at it.
+/// Another process takes over while this sink delivers.
 struct Late(FakeStore, JobId);
 
 impl Sinks for Late {

@@ -99,7 +99,7 @@ fn a_message_interrupts_no_turn_of_its_own_nor_of_a_later_one() {
 }
 
 #[test]
-fn whoever_is_stopping_begins_nothing_and_knows_what_it_runs() {
+fn a_process_that_is_stopping_begins_nothing_and_knows_what_it_runs() {
     let world = World::new();
     let turn = world.begin().unwrap();
     let active = world.active_turns.stop();

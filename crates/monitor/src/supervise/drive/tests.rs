@@ -10,7 +10,7 @@ use hearback_core::testing::{
 };
 use hearback_core::{ExecutorName, Exit, Fact, Facts, JobState, LockView, fold};
 
-/// A launcher that says one word and keeps the answer.
+/// A launcher that gives one signal and keeps the answer.
 struct FakeWire(LaunchSignal, Vec<LaunchAnswer>);
 
 impl LauncherLink for FakeWire {
@@ -80,7 +80,7 @@ fn a_job_that_was_abandoned_is_not_run() {
         begin: Read::Present(sample::abandoned()),
         ..Facts::default()
     };
-    // One whose launcher is gone has nobody to answer.
+    // A supervisor whose launcher has died has no process to answer.
     for (word, told) in [(LaunchSignal::Durable, vec![LaunchAnswer::Taken]), (LaunchSignal::Gone, vec![])] {
         let (_, executor, answers) = supervise(word, exits(0), Some(facts.clone()));
         assert_eq!(answers, told);
@@ -89,7 +89,7 @@ fn a_job_that_was_abandoned_is_not_run() {
 }
 
 #[test]
-fn a_job_whose_launcher_is_gone_is_run_unless_somebody_launches_it_again() {
+fn a_job_whose_launcher_died_is_run_unless_another_process_launches_it_again() {
     let (store, executor, _) = supervise(LaunchSignal::Gone, exits(3), None);
     assert_eq!(executor.calls(), ["start"]);
     assert!(store.facts(&sample::id(1)).end.present().is_some());
@@ -109,7 +109,7 @@ fn a_job_whose_launcher_is_gone_is_run_unless_somebody_launches_it_again() {
             executor.calls().len()
         }
     });
-    // The supervisor of the second launch begins before its launcher lets go.
+    // The supervisor of the second launch begins before its launcher releases the lock.
     let begin = Fact::Begin(sample::begin());
     assert_eq!(store.publish(&id, &begin, Durability::Power).unwrap(), Publish::New);
     drop(again);
@@ -146,7 +146,7 @@ fn a_supervisor_that_fails_after_the_exit_still_tells_it() {
 }
 
 #[test]
-fn a_kill_that_comes_before_the_target_is_heard_and_nothing_runs() {
+fn a_kill_request_before_the_start_is_obeyed_and_nothing_runs() {
     let kills = vec![(1, Read::Present(sample::kill()))];
     let facts = Facts { kills, ..launched() };
     let (store, executor, answers) = supervise(LaunchSignal::Durable, exits(0), Some(facts));

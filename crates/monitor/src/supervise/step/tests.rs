@@ -32,17 +32,17 @@ fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-fn seen(at: u64) -> Seen {
-    Seen { exit: Exit::Exited { code: 3 }, usage: None, at: seconds(at) }
+fn main_exit(at: u64) -> MainExit {
+    MainExit { exit: Exit::Exited { code: 3 }, usage: None, at: seconds(at) }
 }
 
 fn exited(left: Vec<ProcessIdentity>) -> Event {
-    Event::Exited { seen: seen(12), left }
+    Event::Exited { main: main_exit(12), left }
 }
 
-fn asked(grace: u64, at: u64) -> Event {
+fn stop_requested(grace: u64, at: u64) -> Event {
     let cause = Cause::Kill { by: KilledBy::Person, reason: None };
-    Event::Asked { cause, grace: seconds(grace), at: seconds(at) }
+    Event::StopRequested { cause, grace: seconds(grace), at: seconds(at) }
 }
 
 fn killed(exit: Option<Exit>) -> Outcome {
@@ -76,7 +76,7 @@ fn the_end(actions: &[Action]) -> &Ending {
 #[test]
 fn the_plain_life_of_a_job() {
     let (state, actions) = run(until_running().chain([exited(vec![])]));
-    assert_eq!(state, State::Over);
+    assert_eq!(state, State::Done);
     let ending = Ending { ran: Some(seconds(10)), ..Ending::of(Outcome::Exited { code: 3 }) };
     assert_eq!(
         actions,
@@ -102,7 +102,7 @@ fn a_failed_start_is_recorded_before_it_is_answered() {
     for before in [2, 3] {
         let failed = [Event::StartFailed(error.clone())];
         let (state, actions) = run(until_accepted().into_iter().take(before).chain(failed));
-        assert_eq!(state, State::Over);
+        assert_eq!(state, State::Done);
         let answer = Action::AnswerFailed(error.clone());
         assert_eq!(actions[before..], [Action::End(ending.clone()), answer]);
     }
@@ -110,9 +110,9 @@ fn a_failed_start_is_recorded_before_it_is_answered() {
 
 #[test]
 fn a_job_that_is_killed_before_its_start_never_runs() {
-    let events = until_accepted().into_iter().take(2).chain([asked(5, 1), Event::Surrounded]);
+    let events = until_accepted().into_iter().take(2).chain([stop_requested(5, 1), Event::Surrounded]);
     let (state, actions) = run(events);
-    assert_eq!(state, State::Over);
+    assert_eq!(state, State::Done);
     let ending = Ending::of(killed(None));
     assert_eq!(actions[2..], [Action::End(ending), Action::AnswerKilled]);
 }
@@ -122,7 +122,7 @@ fn a_target_that_waits_for_its_turn_elsewhere_hears_a_kill_and_has_no_limit_yet(
     let limits = Limits { timeout_ms: Some(1), idle_timeout_ms: Some(1), ..NONE };
     let (state, _) = run_with(&limits, until_accepted());
     assert_eq!(state.deadline(&limits, Duration::ZERO), None);
-    let (ending, actions) = step(&limits, state.clone(), asked(5, 10));
+    let (ending, actions) = step(&limits, state.clone(), stop_requested(5, 10));
     assert_eq!(
         (ending.deadline(&limits, Duration::ZERO), actions),
         (Some(seconds(15)), vec![Action::Terminate])
@@ -132,20 +132,20 @@ fn a_target_that_waits_for_its_turn_elsewhere_hears_a_kill_and_has_no_limit_yet(
 }
 
 #[test]
-fn leftovers_are_asked_then_forced_then_named() {
+fn leftovers_are_terminated_then_killed_then_named() {
     let (state, actions) = after_start(&NONE, [exited(vec![sample::process(7)])]);
     assert_eq!(actions, [Action::Terminate]);
     assert_eq!(state.deadline(&NONE, Duration::ZERO), Some(seconds(17)));
 
-    let (over, actions) = step(&NONE, state.clone(), Event::Emptied);
-    assert_eq!(over, State::Over);
+    let (done, actions) = step(&NONE, state.clone(), Event::Emptied);
+    assert_eq!(done, State::Done);
     assert_eq!(the_end(&actions).survivors, []);
 
     let deadline = Event::Deadline { at: seconds(17), last_output: Duration::ZERO };
     let (forcing, actions) = step(&NONE, state, deadline);
     assert_eq!(actions, [Action::Kill]);
     let survivors = vec![sample::process(7)];
-    let (_, actions) = step(&NONE, forcing, Event::Killed { seen: None, survivors: survivors.clone() });
+    let (_, actions) = step(&NONE, forcing, Event::Killed { main: None, survivors: survivors.clone() });
     assert_eq!(the_end(&actions).survivors, survivors);
     assert_eq!(the_end(&actions).outcome, Outcome::Exited { code: 3 }, "leftovers change no outcome");
 }
@@ -156,31 +156,39 @@ fn kept_leftovers_are_named_and_watched_to_their_end() {
     let (state, actions) = after_start(&keep, [exited(vec![sample::process(7)])]);
     assert_eq!(state, State::Keeping);
     assert!(matches!(&actions[..], [Action::End(ending), Action::Keep] if ending.survivors.len() == 1));
-    assert_eq!(step(&keep, state.clone(), asked(5, 20)).0, State::Over, "a keeper can be told to leave");
-    assert_eq!(step(&keep, state, Event::Emptied), (State::Over, vec![Action::Drain]));
+    assert_eq!(
+        step(&keep, state.clone(), stop_requested(5, 20)).0,
+        State::Done,
+        "a supervisor that keeps leftovers can be stopped"
+    );
+    assert_eq!(step(&keep, state, Event::Emptied), (State::Done, vec![Action::Drain]));
 }
 
 #[test]
-fn a_kill_asks_then_forces_and_keeps_what_was_seen() {
-    let (state, actions) = after_start(&NONE, [asked(5, 10)]);
+fn a_kill_terminates_then_kills_and_keeps_the_exit_that_was_seen() {
+    let (state, actions) = after_start(&NONE, [stop_requested(5, 10)]);
     assert_eq!(actions, [Action::Terminate]);
     assert_eq!(state.deadline(&NONE, Duration::ZERO), Some(seconds(15)));
     // A second request is only more urgent.
-    let (state, actions) = step(&NONE, state, asked(1, 11));
+    let (state, actions) = step(&NONE, state, stop_requested(1, 11));
     assert_eq!((state.deadline(&NONE, Duration::ZERO), actions), (Some(seconds(12)), vec![]));
 
     let (_, actions) = step(&NONE, state.clone(), exited(vec![]));
     assert_eq!(the_end(&actions).outcome, killed(Some(Exit::Exited { code: 3 })));
 
     let (state, _) = step(&NONE, state, Event::Deadline { at: seconds(12), last_output: seconds(2) });
-    let (_, actions) = step(&NONE, state, Event::Killed { seen: None, survivors: vec![] });
+    let (_, actions) = step(&NONE, state, Event::Killed { main: None, survivors: vec![] });
     assert_eq!(the_end(&actions).outcome, killed(None), "an exit that was not seen is not invented");
-    assert_eq!(after_start(&NONE, [asked(0, 10)]).1, [Action::Kill], "no grace, no asking");
+    assert_eq!(
+        after_start(&NONE, [stop_requested(0, 10)]).1,
+        [Action::Kill],
+        "without grace the tree is killed at once"
+    );
 }
 
 #[test]
 fn an_exit_that_was_seen_before_a_kill_is_an_exit() {
-    let (state, actions) = after_start(&NONE, [exited(vec![sample::process(7)]), asked(0, 13)]);
+    let (state, actions) = after_start(&NONE, [exited(vec![sample::process(7)]), stop_requested(0, 13)]);
     assert_eq!(actions, [Action::Terminate]);
     let (_, actions) = step(&NONE, state, Event::Emptied);
     assert_eq!(the_end(&actions).outcome, Outcome::Exited { code: 3 });
@@ -203,7 +211,7 @@ fn limits_count_from_the_start_and_from_the_last_output() {
 
     let at = |at, last| Event::Deadline { at: seconds(at), last_output: seconds(last) };
     let (state, actions) = step(&limits, state, at(7, 6));
-    assert_eq!(actions, [], "it has printed meanwhile");
+    assert_eq!(actions, [], "there was output meanwhile");
     let (idle, actions) = step(&limits, state.clone(), at(11, 6));
     assert_eq!(actions, [Action::Terminate]);
     let (_, actions) = step(&limits, idle, exited(vec![]));
@@ -216,7 +224,7 @@ fn limits_count_from_the_start_and_from_the_last_output() {
 }
 
 #[test]
-fn who_prints_too_much_is_ended_only_if_that_was_asked_for() {
+fn a_job_over_its_log_cap_is_killed_only_if_the_limits_say_so() {
     let trim = Limits { log_cap: Some(LogCap::MIN), ..NONE };
     let over = || Event::OverCap { at: seconds(9) };
     assert_eq!(after_start(&trim, [over()]), (State::Running { since: seconds(2) }, vec![]));
@@ -226,7 +234,7 @@ fn who_prints_too_much_is_ended_only_if_that_was_asked_for() {
     assert_eq!((state.deadline(&kill, seconds(9)), actions), (Some(seconds(14)), vec![Action::Terminate]));
     let (_, actions) = step(&kill, state, exited(vec![]));
     let by = KilledBy::OutputLimit;
-    let reason = Some("it printed more than 1048576 bytes".into());
+    let reason = Some("its output exceeded 1048576 bytes".into());
     let exit = Some(Exit::Exited { code: 3 });
     assert_eq!(the_end(&actions).outcome, Outcome::Killed { by, reason, exit });
 }
@@ -239,12 +247,12 @@ fn an_end_is_recorded_at_most_once_whatever_happens() {
         Event::Started { at: Duration::ZERO },
         exited(vec![]),
         exited(vec![sample::process(7)]),
-        asked(0, 3),
-        asked(5, 3),
+        stop_requested(0, 3),
+        stop_requested(5, 3),
         Event::OverCap { at: seconds(3) },
         Event::Emptied,
         Event::Deadline { at: seconds(99), last_output: Duration::ZERO },
-        Event::Killed { seen: Some(seen(4)), survivors: vec![] },
+        Event::Killed { main: Some(main_exit(4)), survivors: vec![] },
     ];
     // Every sequence of five after the target runs, with every kind of limits.
     let n = events.len();

@@ -247,7 +247,7 @@ pub struct Lease {
     /// Which sink of the chain, from 0.
     #[serde(default)]
     pub sink: u32,
-    /// How long to wait after [`Self::at`] if this attempt is never heard of again.
+    /// How long to wait after [`Self::at`] if this attempt leaves no result.
     #[serde(default)]
     pub next_ms: u64,
     /// What a newer build wrote besides.

@@ -155,11 +155,11 @@ pub struct HostFacts {
     pub requests: Vec<(u32, RequestFacts)>,
 }
 
-/// What is to be done with a wish for an end.
+/// What to do with a request to stop or restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Publish it under this number.
-    Ask(u32),
+    /// Publish the request under this number.
+    Publish(u32),
     /// No monitor is running.
     NoHost,
     /// A request is already in progress.
@@ -187,7 +187,7 @@ impl HostFacts {
         Some(facts.request.present().map_or(StopKind::Stop, |request| request.kind))
     }
 
-    /// What to do with a wish that has this number of its sender's, if it has one.
+    /// Decides about a request. `sequence` is the number that its sender gave it, if any.
     pub fn judge(&self, lock: LockState, sequence: Option<u64>, now: &Stamp) -> Verdict {
         // A request that was not accepted before its host was gone has not been done.
         let heard = |facts: &&RequestFacts| facts.taken.present().is_some() || facts.done.is_absent();
@@ -203,7 +203,7 @@ impl HostFacts {
         match self.stopping(lock) {
             Some(kind) => Verdict::UnderWay(kind),
             None if lock != LockState::Held => Verdict::NoHost,
-            None => Verdict::Ask(self.requests.last().map_or(0, |(n, _)| *n) + 1),
+            None => Verdict::Publish(self.requests.last().map_or(0, |(n, _)| *n) + 1),
         }
     }
 }
@@ -241,8 +241,8 @@ mod tests {
             Verdict::NoHost,
             "the host of the request is dead"
         );
-        assert_eq!(asked(None, true).judge(LockState::Held, None, &now), Verdict::Ask(5));
-        assert_eq!(HostFacts::default().judge(LockState::Held, None, &now), Verdict::Ask(1));
+        assert_eq!(asked(None, true).judge(LockState::Held, None, &now), Verdict::Publish(5));
+        assert_eq!(HostFacts::default().judge(LockState::Held, None, &now), Verdict::Publish(1));
     }
 
     #[test]
@@ -251,11 +251,11 @@ mod tests {
         let judge = |sequence, seconds| facts.judge(LockState::Held, Some(sequence), &after(seconds));
         assert_eq!(judge(10, 10), Verdict::Redelivered);
         assert_eq!(judge(9, 10), Verdict::Redelivered);
-        assert_eq!(judge(11, 10), Verdict::Ask(5), "a newer one is not");
-        assert_eq!(judge(10, 301), Verdict::Ask(5), "nor is one that meets an old marker");
+        assert_eq!(judge(11, 10), Verdict::Publish(5), "a newer one is not");
+        assert_eq!(judge(10, 301), Verdict::Publish(5), "nor is one that meets an old marker");
         assert_eq!(
             facts.judge(LockState::Held, None, &after(10)),
-            Verdict::Ask(5),
+            Verdict::Publish(5),
             "without a number none is"
         );
     }

@@ -121,8 +121,8 @@ pub fn left_out_text(omitted: u64, job: &JobId) -> String {
 
 /// Says, on a line of its own, that a part of the output is missing.
 pub fn gap_text(gap: &Gap) -> String {
-    let (bytes, why) = (gap.len(), gap.why);
-    match why {
+    let (bytes, reason) = (gap.len(), gap.reason);
+    match reason {
         GapReason::Cap => format!("[hearback: {bytes} bytes dropped here by the log cap]"),
         GapReason::Lost => format!("[hearback: {bytes} bytes lost here, they could not be written]"),
         GapReason::Unknown => format!("[hearback: {bytes} bytes are missing here]"),

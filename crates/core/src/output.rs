@@ -35,7 +35,8 @@ pub struct Gap {
     /// The first byte after the gap.
     pub end: u64,
     /// Why it is missing.
-    pub why: GapReason,
+    #[serde(alias = "why")]
+    pub reason: GapReason,
 }
 
 impl Gap {
@@ -71,11 +72,11 @@ impl Output {
     pub const GAPS_MAX: usize = 8;
 
     /// Adds a gap. Gaps that touch or overlap become one.
-    pub fn lose(&mut self, range: Range<u64>, why: GapReason) {
+    pub fn lose(&mut self, range: Range<u64>, reason: GapReason) {
         if range.is_empty() {
             return;
         }
-        self.gaps.push(Gap { start: range.start, end: range.end, why });
+        self.gaps.push(Gap { start: range.start, end: range.end, reason });
         self.gaps.sort_by_key(|gap| gap.start);
         let mut merged: Vec<Gap> = Vec::with_capacity(self.gaps.len());
         for gap in self.gaps.drain(..) {
@@ -98,8 +99,8 @@ impl Output {
 impl Gap {
     fn swallow(&mut self, other: Self) {
         self.end = self.end.max(other.end);
-        if other.why == GapReason::Cap {
-            self.why = GapReason::Cap;
+        if other.reason == GapReason::Cap {
+            self.reason = GapReason::Cap;
         }
     }
 }
@@ -151,6 +152,12 @@ fn is_zero(n: &u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gaps_of_earlier_builds_are_still_read() {
+        let gap: Gap = serde_json::from_str(r#"{"start":10,"end":25,"why":"lost"}"#).unwrap();
+        assert_eq!(gap, Gap { start: 10, end: 25, reason: GapReason::Lost });
+    }
     use proptest::prelude::*;
 
     #[test]
@@ -159,9 +166,9 @@ mod tests {
         output.lose(10..20, GapReason::Lost);
         output.lose(20..25, GapReason::Lost);
         output.lose(30..30, GapReason::Lost);
-        assert_eq!(output.gaps, [Gap { start: 10, end: 25, why: GapReason::Lost }]);
+        assert_eq!(output.gaps, [Gap { start: 10, end: 25, reason: GapReason::Lost }]);
         output.lose(15..60, GapReason::Cap);
-        assert_eq!(output.gaps, [Gap { start: 10, end: 60, why: GapReason::Cap }]);
+        assert_eq!(output.gaps, [Gap { start: 10, end: 60, reason: GapReason::Cap }]);
         for n in 0..100 {
             output.lose(100 + n * 5..102 + n * 5, GapReason::Lost);
         }

@@ -135,7 +135,7 @@ mod tests {
         let shown = view(ended(End { outcome: killed.clone(), ..sample::end(0) }));
         assert_eq!((shown.state, shown.outcome), (StateWord::Failed, Some(killed)), "it was killed");
         let shown = view(ended(End { outcome: Outcome::Unknown, ..sample::end(0) }));
-        assert_eq!((shown.state, shown.state.is_over()), (StateWord::Ended, true));
+        assert_eq!((shown.state, shown.state.has_ended()), (StateWord::Ended, true));
         let facts =
             Facts { receipt: Read::Present(sample::receipt(ReceiptHow::Unknown)), ..ended(sample::end(0)) };
         let shown = view(facts);

@@ -117,7 +117,7 @@ impl StateWord {
     }
 
     /// Whether the job has ended.
-    pub fn is_over(self) -> bool {
+    pub fn has_ended(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Ended)
     }
 }

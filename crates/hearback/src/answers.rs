@@ -1,4 +1,4 @@
-//! Prompt jobs: asking an agent something in the background, and reading what came of it.
+//! Prompt jobs: asking an agent in the background, and reading the answer.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -16,15 +16,15 @@ use crate::{Hearback, Job, Request, RequestError, Until};
 
 /// Where the prompt goes in the arguments of an agent.
 const PLACEHOLDER: &str = "{prompt}";
-/// The newest of history that are looked at when nobody is named: results are read soon, or by their name.
+/// How many jobs of history are searched if no job is named: results are read soon, or by the id of their job.
 const HISTORY_MAX: usize = 1000;
-/// The most that is handed out at once to be acknowledged: each is held by a lock meanwhile.
+/// The most results that one call takes: each is locked until it is acknowledged.
 const TAKEN_MAX: usize = 100;
-/// How soon a job that was launched meanwhile is noticed by whoever waits.
+/// How soon a process that waits for results notices a new job.
 const NOTICE_WITHIN: Duration = Duration::from_secs(1);
 
-/// Asks to run an agent that has something to answer, in this process's working directory. The prompt takes the place
-/// of `{prompt}` in its arguments, or comes after them. The owner, who reads the answer, is [`Request::session`].
+/// A request to run an agent with a prompt, in this process's working directory. The prompt replaces `{prompt}` in the
+/// agent's arguments, or follows them. The owner, who reads the answer, is [`Request::session`].
 ///
 /// # Errors
 ///
@@ -39,7 +39,7 @@ pub fn ask<S: Into<OsString>>(
     Ok(request)
 }
 
-/// Puts a prompt where it belongs in the words of an agent.
+/// Puts a prompt into the command of an agent.
 pub fn with_prompt(agent: &[OsString], prompt: Option<&str>) -> Result<Vec<OsString>, RequestError> {
     let (program, arguments) = agent.split_first().ok_or(RequestError::Empty)?;
     if program.is_empty() {
@@ -61,47 +61,48 @@ pub fn with_prompt(agent: &[OsString], prompt: Option<&str>) -> Result<Vec<OsStr
     Ok([program.clone()].into_iter().chain(filled).chain(last).collect())
 }
 
-/// Whose results are meant, and who reads them.
+/// Which results to read, and for whom.
 #[derive(Debug, Clone)]
-pub struct Asker {
-    /// Who asked.
+pub struct ResultsQuery {
+    /// The session that launched the prompt jobs.
     pub parent: Session,
-    /// Who reads; nobody for the parent itself. Each has an account of its own.
+    /// The reader; none for the parent itself. Each reader has its own list of what it has read.
     pub reader: Option<Reader>,
-    /// Only of these jobs; of all when none is named.
+    /// Only the results of these jobs; of all jobs if empty.
     pub jobs: Vec<JobId>,
 }
 
-/// What has come in.
+/// The results of prompt jobs.
 #[derive(Debug, Default)]
 pub struct Results {
-    /// Jobs that have ended and that this reader has not read, the first that ended first. Each has an answer.
+    /// Jobs that have ended and whose answer this reader has not read. The one that ended first comes first.
     pub ended: Vec<Job>,
-    /// Those that have not ended.
+    /// Jobs that have not ended.
     pub running: Vec<JobId>,
-    /// Those that were named, and were read before.
+    /// Jobs that the query names and whose answer was read before.
     pub read: Vec<JobId>,
-    /// How many more have ended than are handed out at once.
+    /// How many more have ended than one call takes.
     pub more: usize,
-    /// As long as these are held, nobody else hands the same to the same reader, and the parent is not woken.
+    /// While these are held, no other process takes the same results for the same reader, and the parent is not
+    /// notified.
     held: Vec<Held>,
 }
 
-/// Keeps one result for one reader.
+/// The locks that reserve one result for one reader.
 #[derive(Debug)]
 struct Held {
     _lock: Lock,
     _reading: Option<Reading>,
 }
 
-/// What became of an acknowledgement.
+/// The result of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acknowledged {
-    /// It counts.
+    /// The answer is read from now on.
     Now,
-    /// There was one, and nothing was changed.
+    /// It was read before. Nothing was changed.
     Before,
-    /// There is no such job, or none that is over or may be changed.
+    /// There is no such job, it has not ended, or it may not be changed.
     Nothing,
 }
 
@@ -117,7 +118,7 @@ impl Hearback {
         }
         let jobs = self.store.open_jobs()?.into_iter().chain(self.store.past_jobs(usize::MAX)?);
         for id in jobs {
-            // One that cannot be read speaks for nobody.
+            // A job that cannot be read shows no owner.
             let seen = self.store.observe(&id).ok().flatten();
             let spec = seen.as_ref().and_then(|seen| seen.facts.spec.present());
             if spec.is_some_and(|spec| spec.session.as_ref() == Some(session)) {
@@ -127,7 +128,7 @@ impl Hearback {
         Ok(false)
     }
 
-    /// Whether a job is one that has an answer.
+    /// Whether a job is a prompt job.
     ///
     /// # Errors
     ///
@@ -136,27 +137,27 @@ impl Hearback {
         Ok(self.look(id)?.is_some_and(|job| job.is_asked()))
     }
 
-    /// What has come in, without taking any of it away; waits for something at most this long.
+    /// The results that a reader has not read. They stay unread. Waits for one, but not longer than `within`.
     ///
     /// # Errors
     ///
     /// When the jobs cannot be read.
-    pub fn results(&self, by: &Asker, within: Duration) -> Result<Results, StoreError> {
+    pub fn results(&self, by: &ResultsQuery, within: Duration) -> Result<Results, StoreError> {
         self.await_results(by, within, Ok)
     }
 
-    /// The same for a reader who is going to acknowledge it: as long as the results live, no other process hands them
-    /// to the same reader.
+    /// The same for a reader that is going to acknowledge them: while the results are held, no other process takes them
+    /// for the same reader.
     ///
     /// # Errors
     ///
-    /// When the jobs cannot be read, or held.
-    pub fn take_results(&self, by: &Asker, within: Duration) -> Result<Results, Guarded<StoreError>> {
+    /// When the jobs cannot be read, or locked.
+    pub fn take_results(&self, by: &ResultsQuery, within: Duration) -> Result<Results, Guarded<StoreError>> {
         self.permissions().check(Capability::Ack)?;
         self.await_results(by, within, |results| self.hold(by, results)).map_err(Guarded::Failed)
     }
 
-    /// Notes that a reader has the answer of a job. For the parent that is the receipt of its follow-up.
+    /// Records that a reader has the answer of a job. For the parent that is the receipt of its follow-up.
     ///
     /// # Errors
     ///
@@ -170,26 +171,26 @@ impl Hearback {
         self.record_read(id, reader).map_err(Guarded::Failed)
     }
 
-    /// Notes that the parent, who asked and waited, has the answer that was just shown to it.
+    /// Records that the parent, which waited for the answer, has read it.
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written.
-    pub fn consume_answer(&self, id: &JobId) -> Result<Acknowledged, StoreError> {
+    pub fn mark_answer_read(&self, id: &JobId) -> Result<Acknowledged, StoreError> {
         self.record_read(id, None)
     }
 
     fn record_read(&self, id: &JobId, reader: Option<&Reader>) -> Result<Acknowledged, StoreError> {
-        let Some(job) = self.look(id)?.filter(|job| job.is_asked() && job.view.state.is_over()) else {
+        let Some(job) = self.look(id)?.filter(|job| job.is_asked() && job.view.state.has_ended()) else {
             return Ok(Acknowledged::Nothing);
         };
         if reader.is_none() {
             match delivery::close(&self.ports, id, ReceiptHow::Read)? {
                 Closed::Done => return Ok(Acknowledged::Now),
-                // Nobody was to be told of it, and so there is no receipt to be had.
+                // No notification is wanted, so there is no receipt to publish.
                 Closed::Already(FollowUpState::NotWanted) => {}
                 Closed::Already(_) => return Ok(Acknowledged::Before),
-                Closed::NotOver | Closed::NoJob => return Ok(Acknowledged::Nothing),
+                Closed::NotEnded | Closed::NoJob => return Ok(Acknowledged::Nothing),
             }
         }
         let durability = job.seen.durability();
@@ -203,15 +204,15 @@ impl Hearback {
 
     fn await_results(
         &self,
-        by: &Asker,
+        by: &ResultsQuery,
         within: Duration,
-        hand: impl Fn(Results) -> Result<Results, StoreError>,
+        reserve: impl Fn(Results) -> Result<Results, StoreError>,
     ) -> Result<Results, StoreError> {
         let deadline = self.ports.clock.awake().saturating_add(within);
         loop {
-            let results = hand(self.look_for_results(by)?)?;
+            let results = reserve(self.look_for_results(by)?)?;
             let left = deadline.saturating_sub(self.ports.clock.awake());
-            // Of jobs that are all over and read, nothing more comes.
+            // If all named jobs have been read, no further result can come.
             let nothing_comes = !by.jobs.is_empty() && results.read.len() == by.jobs.len();
             if !results.ended.is_empty() || left.is_zero() || nothing_comes {
                 return Ok(results);
@@ -225,11 +226,11 @@ impl Hearback {
         }
     }
 
-    fn look_for_results(&self, by: &Asker) -> Result<Results, StoreError> {
+    fn look_for_results(&self, by: &ResultsQuery) -> Result<Results, StoreError> {
         let mut results = Results::default();
         for job in self.asked(by)? {
             let id = job.view.id.clone();
-            if !job.view.state.is_over() {
+            if !job.view.state.has_ended() {
                 results.running.push(id);
             } else if !self.is_read(&job, by.reader.as_ref())? {
                 results.ended.push(job);
@@ -237,7 +238,7 @@ impl Hearback {
                 results.read.push(id);
             }
         }
-        // One that never had an end is as old as its launch.
+        // A job without an end is sorted by its launch.
         results.ended.sort_by_cached_key(|job| {
             let at = job.view.ended_at.as_ref().or(job.view.launched_at.as_ref());
             (at.cloned(), job.view.id.clone())
@@ -246,7 +247,7 @@ impl Hearback {
     }
 
     /// The prompt jobs of a parent, brought up to date.
-    fn asked(&self, by: &Asker) -> Result<Vec<Job>, StoreError> {
+    fn asked(&self, by: &ResultsQuery) -> Result<Vec<Job>, StoreError> {
         let mut jobs = Vec::new();
         let mut add = |job: Option<Job>| {
             jobs.extend(job.filter(|job| job.is_asked() && job.view.session.as_ref() == Some(&by.parent)));
@@ -259,12 +260,12 @@ impl Hearback {
         }
         let mut looked_at = HashSet::new();
         for id in self.store.open_jobs()? {
-            // One that cannot be looked at hides no other.
+            // A job that cannot be read does not hide others.
             add(self.job(&id).ok().flatten());
             looked_at.insert(id);
         }
         for id in self.store.past_jobs(HISTORY_MAX)? {
-            // It may have moved since it was seen among the open ones.
+            // A job may have moved to history since the open ones were listed.
             if !looked_at.contains(&id) {
                 add(self.look(&id).ok().flatten());
             }
@@ -272,7 +273,7 @@ impl Hearback {
         Ok(jobs)
     }
 
-    /// Whether a reader has the answer of a job. The parent has it if it was told in any way.
+    /// Whether a reader has the answer of a job. The parent has it if its follow-up is closed in any way.
     fn is_read(&self, job: &Job, reader: Option<&Reader>) -> Result<bool, StoreError> {
         match job.view.follow_up.state {
             FollowUpState::NotWanted => {}
@@ -282,8 +283,8 @@ impl Hearback {
         self.store.is_acknowledged(&job.view.id, reader)
     }
 
-    /// Keeps what nobody else is handing to the same reader at this moment.
-    fn hold(&self, by: &Asker, found: Results) -> Result<Results, StoreError> {
+    /// Reserves the results that no other process is taking for the same reader at this moment.
+    fn hold(&self, by: &ResultsQuery, found: Results) -> Result<Results, StoreError> {
         let mut results = Results { ended: Vec::new(), ..found };
         let reader = by.reader.as_ref();
         for job in found.ended {
@@ -296,11 +297,11 @@ impl Hearback {
                 Err(error) if error.is_gone() => None,
                 lock => lock?,
             };
-            // Whoever is handing it to the reader acknowledges it, or it is there the next time.
+            // The process that holds it acknowledges it, or the next call gets it.
             let Some(lock) = lock else { continue };
-            // The parent is not to be woken for what it is just reading.
+            // The parent is not notified of a result that it is reading.
             let reading = reader.is_none().then(|| self.reading(id)).flatten();
-            // Read again under the lock: whoever held it before may just have acknowledged it.
+            // Look again under the lock: the last holder may just have acknowledged it.
             match self.look(id)? {
                 Some(now) if !self.is_read(&now, reader)? => {
                     results.ended.push(now);

@@ -1,4 +1,4 @@
-//! Finding out what this machine can do, by trying it in a folder that is gone afterwards.
+//! Finding out what this machine can do, by trying it in a temporary folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,42 +15,42 @@ use hearback_platform::StopWatch;
 use hearback_platform::probe::{self, Rehearsal, RehearsalRequest};
 
 use crate::open::load_settings;
-use crate::rehearsal::{self, Scene};
+use crate::rehearsal::{self, TrialPaths};
 use crate::sinks::{Registry, SinksInCode};
 use crate::{Hearback, KillRequest, Options, Settings, home, supervisor};
 
-/// Longer than a launch waits for its own supervisor.
+/// How long to wait for the launcher: longer than a launch waits for its supervisor.
 const HEAR_WITHIN: Duration = Duration::from_secs(15);
-/// For what takes moments on a machine that is not on its knees.
+/// How long to wait for what takes moments, except on an overloaded machine.
 const SOON: Duration = Duration::from_secs(5);
-/// For a job that has nothing to put in order.
+/// The grace of a job that needs no time to clean up.
 const GRACE: Duration = Duration::from_secs(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
-/// One block of every file system that we know.
+/// One block of every known file system.
 const BLOCK: [u8; 4096] = [b'x'; 4096];
 
-/// What was found out about a machine and a store.
+/// The result of `doctor`.
 #[derive(Debug, Clone)]
 pub struct Diagnosis {
     /// Where the store is, or would be.
     pub home: Option<PathBuf>,
-    /// The settings in force there, with what was passed over.
+    /// The settings in force there, with warnings about invalid ones.
     pub settings: Settings,
-    /// Everything that was looked at, in the same order every time.
+    /// All checks, always in the same order.
     pub checks: Vec<Check>,
 }
 
-/// Why nothing was found out.
+/// Why there is no diagnosis.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoctorError {
-    /// Somebody wants this process to end.
+    /// This process was requested to terminate.
     #[error("interrupted; nothing was left behind")]
     Interrupted,
 }
 
 pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
-    // Without it, an interruption leaves a folder behind, which tidying finds.
+    // Without it, an interruption leaves a folder behind, which prune removes.
     let stop = StopWatch::new().ok();
     let path = options
         .home
@@ -61,24 +61,24 @@ pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
     let settings = settings(&home);
     let ground = match &home {
         Home::Ours(path) => Some(path.as_path()),
-        // What can be done there can be done in a store that is made there.
+        // What works in this folder works in a store that is created there.
         Home::Missing(path) => path.ancestors().skip(1).find(|above| above.is_dir()),
         Home::Unnamed | Home::Refused(..) => None,
     };
-    let workshop = match ground {
-        Some(ground) => Tried::from(Workshop::make(ground)),
-        None => Tried::untried("there is no store that could be used"),
+    let trial_folder = match ground {
+        Some(ground) => Tried::from(TrialFolder::make(ground)),
+        None => Tried::untried("there is no usable store"),
     };
-    let written = match &workshop {
+    let written = match &trial_folder {
         Tried::Worked(_) => Tried::Worked(()),
         Tried::Failed(error) => Tried::Failed(io::Error::new(error.kind(), error.to_string())),
         Tried::Untried(why) => Tried::untried(why),
     };
     let mut checks = vec![doctor::judge_store(&home, &written)];
-    let workshop = if let Tried::Worked(workshop) = workshop { Some(workshop) } else { None };
+    let trial_folder = if let Tried::Worked(trial_folder) = trial_folder { Some(trial_folder) } else { None };
 
-    let (blows, locks) = try_detachment(workshop.as_ref(), options.supervisor.as_deref(), stop.as_ref())?;
-    let disk = try_disk(ground, workshop.as_ref(), locks);
+    let (blows, locks) = try_detachment(trial_folder.as_ref(), options.supervisor.as_deref(), stop.as_ref())?;
+    let disk = try_disk(ground, trial_folder.as_ref(), locks);
     checks.extend(doctor::judge_disk(&disk, settings.durability));
     checks.extend(doctor::judge_machine(&MachineFindings {
         blows,
@@ -89,23 +89,23 @@ pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
         oom_score: probe::oom_score(),
         descriptors: probe::descriptors(),
     }));
-    checks.extend(doctor::judge_delivery(is_monitored(&home), &reach(&settings)));
-    drop(workshop);
+    checks.extend(doctor::judge_delivery(host_lock(&home), &obstacles(&settings)));
+    drop(trial_folder);
     match stop.is_some_and(|stop| stop.was_asked()) {
         true => Err(DoctorError::Interrupted),
         false => Ok(Diagnosis { home: path, settings, checks }),
     }
 }
 
-/// Whether somebody looks after the store that is there. Nothing is made.
-fn is_monitored(home: &Home) -> bool {
-    let Home::Ours(home) = home else { return false };
+/// Whether a host serves the store. A lock that cannot be looked at counts as free. Creates nothing.
+fn host_lock(home: &Home) -> LockState {
+    let Home::Ours(home) = home else { return LockState::Free };
     let lock = hearback_store::monitor_lock_path(home);
-    Native::default().probe(&lock).is_ok_and(|state| state == LockState::Held)
+    Native::default().probe(&lock).unwrap_or(LockState::Free)
 }
 
-/// The sinks that somebody configured, each with what is in its way.
-fn reach(settings: &Settings) -> Vec<(String, Option<String>)> {
+/// The configured sinks, each with why it cannot be run, if so.
+fn obstacles(settings: &Settings) -> Vec<(String, Option<String>)> {
     let registry = Registry {
         native: Native::default(),
         store: None,
@@ -139,28 +139,28 @@ fn settings(home: &Home) -> Settings {
 }
 
 /// A folder to try things in, removed at the end.
-struct Workshop(PathBuf);
+struct TrialFolder(PathBuf);
 
-impl Workshop {
+impl TrialFolder {
     /// Makes one below `ground`, in which a file can be written.
     fn make(ground: &Path) -> io::Result<Self> {
         let native = Native::default();
-        let workshop = Self(ground.join(hearback_store::workshop_name(native.wall(), native.nonce())));
-        let made = native.make_dir(&workshop.0)?;
-        let written = native.publish_new(&workshop.0.join("block"), &BLOCK, Flush::No)?;
+        let trial_folder = Self(ground.join(hearback_store::workshop_name(native.wall(), native.nonce())));
+        let made = native.make_dir(&trial_folder.0)?;
+        let written = native.publish_new(&trial_folder.0.join("block"), &BLOCK, Flush::No)?;
         match (made, written) {
-            (Publish::New, Publish::New) => Ok(workshop),
+            (Publish::New, Publish::New) => Ok(trial_folder),
             _ => Err(io::Error::from(io::ErrorKind::AlreadyExists)),
         }
     }
 }
 
-impl Drop for Workshop {
+impl Drop for TrialFolder {
     fn drop(&mut self) {
         let native = Native::default();
         let deadline = native.awake() + SOON;
-        // Who is just leaving may have something in there open, and so may a virus scanner. What cannot be removed is
-        // found by tidying, an hour later.
+        // A process that is just ending may have a file open in there, and so may a virus scanner. What cannot be
+        // removed now, prune removes an hour later.
         let in_the_way = [io::ErrorKind::PermissionDenied, io::ErrorKind::DirectoryNotEmpty];
         while native.remove(&self.0).is_err_and(|error| in_the_way.contains(&error.kind()))
             && native.awake() < deadline
@@ -170,7 +170,7 @@ impl Drop for Workshop {
     }
 }
 
-fn try_disk(ground: Option<&Path>, workshop: Option<&Workshop>, locks: Tried) -> DiskFindings {
+fn try_disk(ground: Option<&Path>, trial_folder: Option<&TrialFolder>, locks: Tried) -> DiskFindings {
     fn untried<T>() -> Tried<T> {
         Tried::untried("nothing can be written to the store")
     }
@@ -178,7 +178,7 @@ fn try_disk(ground: Option<&Path>, workshop: Option<&Workshop>, locks: Tried) ->
         Some(ground) => (probe::file_system(ground), probe::room(ground)),
         None => (untried(), untried()),
     };
-    match workshop {
+    match trial_folder {
         None => DiskFindings {
             file_system,
             room,
@@ -188,7 +188,7 @@ fn try_disk(ground: Option<&Path>, workshop: Option<&Workshop>, locks: Tried) ->
             holes: untried(),
             bell: untried(),
         },
-        Some(Workshop(folder)) => DiskFindings {
+        Some(TrialFolder(folder)) => DiskFindings {
             file_system,
             room,
             publish: try_publish(folder),
@@ -221,38 +221,39 @@ fn try_flush(folder: &Path) -> io::Result<()> {
     native.flush(folder)
 }
 
-/// What became of a job after each blow to its launcher, and what its launcher's death said about locks.
+/// The outcome of a job after each attack on its launcher, and what the death of the launcher showed about locks.
 type Detachment = (Vec<(Blow, Tried<Outcome>)>, Tried);
 
-/// Launches jobs in a store of their own, deals their launchers a blow each, and looks what became of them.
+/// Launches jobs in a temporary store, ends each launcher in another way, and checks whether its job survived.
 fn try_detachment(
-    workshop: Option<&Workshop>,
+    trial_folder: Option<&TrialFolder>,
     program: Option<&Path>,
     stop: Option<&StopWatch>,
 ) -> Result<Detachment, DoctorError> {
     const BLOWS: [Blow; 3] = [Blow::Parent, Blow::Terminal, Blow::ProcessGroup];
-    // That the store cannot be written says nothing about detachment.
-    let elsewhere = if workshop.is_none() { Some(Workshop::make(&std::env::temp_dir())) } else { None };
-    let folder = match (workshop, &elsewhere) {
-        (Some(workshop), _) | (None, Some(Ok(workshop))) => &workshop.0,
+    // If the store cannot be written, detachment can still be tried in another folder.
+    let elsewhere =
+        if trial_folder.is_none() { Some(TrialFolder::make(&std::env::temp_dir())) } else { None };
+    let folder = match (trial_folder, &elsewhere) {
+        (Some(trial_folder), _) | (None, Some(Ok(trial_folder))) => &trial_folder.0,
         (None, Some(Err(error))) => {
-            let why = format!("there is no place to launch a job in: {error}");
+            let why = format!("there is no folder to launch a job in: {error}");
             let blows = BLOWS.map(|blow| (blow, Tried::untried(&*why)));
             return Ok((blows.into(), Tried::untried(why)));
         }
-        (None, None) => unreachable!("without a workshop, another one is made"),
+        (None, None) => unreachable!("without a trial_folder, another one is made"),
     };
     let mut locks = match try_locks(folder) {
         Ok(()) => Tried::untried(
-            "they seem to work, but no launcher could be killed to see what becomes of its lock",
+            "they seem to work, but no launcher could be killed to see whether its lock is released",
         ),
         Err(error) => Tried::Failed(error),
     };
     let mut blows = Vec::new();
-    match Stage::build(folder, program) {
-        Ok(stage) => {
+    match Trial::build(folder, program) {
+        Ok(trial) => {
             for blow in BLOWS {
-                blows.push((blow, stage.rehearse(blow, &mut locks)));
+                blows.push((blow, trial.rehearse(blow, &mut locks)));
                 if stop.is_some_and(StopWatch::was_asked) {
                     return Err(DoctorError::Interrupted);
                 }
@@ -266,84 +267,87 @@ fn try_detachment(
     Ok((blows, locks))
 }
 
-/// Where the trials take place.
-struct Stage {
+/// The store and the locks of the trials.
+struct Trial {
     program: PathBuf,
     hearback: Hearback,
-    scene: Scene,
-    /// While it is held, the jobs of the trials live.
-    curtain: Option<Lock>,
+    paths: TrialPaths,
+    /// While it is held, the jobs of the trials run.
+    keep_alive: Option<Lock>,
 }
 
-impl Stage {
+impl Trial {
     fn build(folder: &Path, program: Option<&Path>) -> io::Result<Self> {
-        let scene =
-            Scene { store: folder.join("store"), lock: folder.join("lock"), curtain: folder.join("curtain") };
+        let paths = TrialPaths {
+            store: folder.join("store"),
+            lock: folder.join("lock"),
+            keep_alive: folder.join("keep_alive"),
+        };
         let program = supervisor::program(program)?;
-        let options = Options::default().home(&scene.store).supervisor(&program).unrestricted();
+        let options = Options::default().home(&paths.store).supervisor(&program).unrestricted();
         let hearback =
             Hearback::open(options).map_err(|error| io::Error::other(rehearsal::explain(&error)))?;
-        let curtain = Native::default().lock(&scene.curtain, LockMode::Exclusive, Wait::Try)?;
-        Ok(Self { program, hearback, scene, curtain })
+        let keep_alive = Native::default().lock(&paths.keep_alive, LockMode::Exclusive, Wait::Try)?;
+        Ok(Self { program, hearback, paths, keep_alive })
     }
 
     fn rehearse(&self, blow: Blow, locks: &mut Tried) -> Tried<Outcome> {
         let request =
-            RehearsalRequest { program: self.program.clone(), arguments: self.scene.launcher(), blow };
+            RehearsalRequest { program: self.program.clone(), arguments: self.paths.launcher(), blow };
         let mut rehearsal = match Rehearsal::begin(&request) {
             Tried::Worked(rehearsal) => rehearsal,
             Tried::Failed(error) => return Tried::Failed(error),
             Tried::Untried(why) => return Tried::Untried(why),
         };
-        let played = rehearsal.hear(HEAR_WITHIN).and_then(|line| {
+        let outcome = rehearsal.hear(HEAR_WITHIN).and_then(|line| {
             let before = self.lock_state();
             rehearsal.strike(SOON)?;
             if blow == Blow::Parent {
                 *locks = held_then_free(before, self.lock_state()).into();
             }
-            self.end(&rehearsal::understand(&line).map_err(io::Error::other)?)
+            self.end(&rehearsal::parse_report(&line).map_err(io::Error::other)?)
         });
-        played.into()
+        outcome.into()
     }
 
     fn lock_state(&self) -> io::Result<LockState> {
-        Native::default().probe(&self.scene.lock)
+        Native::default().probe(&self.paths.lock)
     }
 
-    /// Asks the job to end, and says how it ended.
+    /// Kills the job, and returns how it ended.
     fn end(&self, id: &JobId) -> io::Result<Outcome> {
         let request = KillRequest { by: KilledBy::Person, reason: None, grace: Some(GRACE), force: false };
         let killed = self.hearback.kill(id, &request);
         let killed = killed.map_err(|error| io::Error::other(rehearsal::explain(&error)))?;
-        killed.job.view.outcome.ok_or_else(|| io::Error::other("the job did not end when it was asked to"))
+        killed.job.view.outcome.ok_or_else(|| io::Error::other("the job did not end when it was terminated"))
     }
 
-    /// Who supervises a job of this stage.
+    /// The supervisors of the jobs of this trial.
     fn supervisors(&self) -> Vec<ProcessIdentity> {
         let listing = self.hearback.jobs(&crate::Select::default()).unwrap_or_default();
         let supervisor = |job: crate::Job| match job.seen.facts.begin.present().map(|begin| &begin.by) {
-            Some(BegunBy::Supervisor(who)) => Some(who.clone()),
+            Some(BegunBy::Supervisor(identity)) => Some(identity.clone()),
             _ => None,
         };
         listing.jobs.into_iter().filter_map(supervisor).collect()
     }
 }
 
-impl Drop for Stage {
-    /// Waits until nobody uses the stage any more: a supervisor files its job away after its end was told.
+impl Drop for Trial {
+    /// Waits until no supervisor uses the store any more: it moves its job to history after the end was reported.
     fn drop(&mut self) {
-        self.curtain = None;
+        self.keep_alive = None;
         let native = Native::default();
         let deadline = native.awake() + SOON;
-        for who in self.supervisors() {
-            while native.presence(&who) == Presence::Same && native.awake() < deadline {
+        for supervisor in self.supervisors() {
+            while native.presence(&supervisor) == Presence::Same && native.awake() < deadline {
                 std::thread::sleep(BETWEEN_LOOKS);
             }
         }
     }
 }
 
-/// Takes a lock and lets go of it, as seen by somebody else in this process.
+/// Takes a lock and releases it, and probes it in between.
 fn try_locks(folder: &Path) -> io::Result<()> {
     let (native, path) = (Native::default(), folder.join("locked"));
     let lock = native.lock(&path, LockMode::Exclusive, Wait::Try)?;
@@ -355,7 +359,7 @@ fn try_locks(folder: &Path) -> io::Result<()> {
 fn held_then_free(before: io::Result<LockState>, after: io::Result<LockState>) -> io::Result<()> {
     match (before?, after?) {
         (LockState::Held, LockState::Free) => Ok(()),
-        (LockState::Free, _) => Err(io::Error::other("a lock that somebody holds is not seen by others")),
+        (LockState::Free, _) => Err(io::Error::other("a lock that is held is not seen by others")),
         (LockState::Held, LockState::Held) => Err(io::Error::other("a lock outlived its holder")),
     }
 }

@@ -1,4 +1,4 @@
-//! What is owed to the owners of jobs: seeing it, taking it, closing it, and sending it out.
+//! The follow-ups of jobs: listing, reading, closing and delivering them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,24 +18,24 @@ use hearback_monitor::delivery::{self, Closed, Deliverer};
 use crate::permissions::{Capability, Guarded};
 use crate::{Hearback, Job, Request, Scope, Select, Until};
 
-/// How soon a job that was launched meanwhile is noticed by whoever waits for a follow-up.
+/// How soon a process that waits for a follow-up notices a new job.
 const NOTICE_WITHIN: Duration = Duration::from_secs(1);
 
 impl Hearback {
-    /// The open follow-ups of a scope: pending, on their way, or dead letters. Oldest end first.
+    /// The open follow-ups of a scope: pending, leased, or dead letters. The oldest end comes first.
     ///
     /// # Errors
     ///
     /// When the open jobs cannot be listed.
     pub fn follow_ups(&self, scope: &Scope) -> Result<Vec<Job>, StoreError> {
         let select = Select { scope: scope.clone(), state: None, history_max: Some(0) };
-        let mut owed = self.jobs(&select)?.jobs;
-        owed.retain(|job| is_open(job.view.follow_up.state));
-        owed.sort_by(|a, b| (&a.view.ended_at, &a.view.id).cmp(&(&b.view.ended_at, &b.view.id)));
-        Ok(owed)
+        let mut open = self.jobs(&select)?.jobs;
+        open.retain(|job| is_open(job.view.follow_up.state));
+        open.sort_by(|a, b| (&a.view.ended_at, &a.view.id).cmp(&(&b.view.ended_at, &b.view.id)));
+        Ok(open)
     }
 
-    /// The next pending follow-up of a scope, without taking it away; waits for one at most this long.
+    /// The next pending follow-up of a scope, which stays pending; waits for one, but not longer than `within`.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl Hearback {
                 return Ok(None);
             }
             let select = Select { scope: scope.clone(), state: None, history_max: Some(0) };
-            let open = self.jobs(&select)?.jobs.into_iter().filter(|job| !job.view.state.is_over());
+            let open = self.jobs(&select)?.jobs.into_iter().filter(|job| !job.view.state.has_ended());
             let open: Vec<_> = open.map(|job| job.view.id).collect();
             let within = left.min(NOTICE_WITHIN);
             if open.is_empty() {
@@ -68,7 +68,7 @@ impl Hearback {
         self.secrets().masked_delivery(delivery)
     }
 
-    /// Closes a follow-up: somebody has it, or nobody needs it. The first who does so stands.
+    /// Closes a follow-up, because its owner has it or does not need it. The first receipt stands.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Hearback {
         delivery::close(&self.ports, id, how).map_err(Guarded::Failed)
     }
 
-    /// Makes a dead letter due again, and sends somebody out with it.
+    /// Makes a dead letter due again, and starts a process that delivers it.
     ///
     /// # Errors
     ///
@@ -90,17 +90,17 @@ impl Hearback {
         if closed == Closed::Done
             && let Some(seen) = self.store.observe(id).map_err(Guarded::Failed)?
         {
-            self.nudge(&seen);
+            self.start_deliverer_if_needed(&seen);
         }
         Ok(closed)
     }
 
-    /// The names of sinks: configured ones, and those that are built in.
+    /// The names of all sinks: configured and built in.
     pub fn sink_names(&self) -> Vec<String> {
         self.registry.names()
     }
 
-    /// A follow-up of a job that never was, for trying a sink.
+    /// The follow-up of an invented job, to try a sink with.
     pub fn sample_delivery(&self, request: &Request, session: Option<Session>) -> Delivery {
         let id = JobId::mint(self.now().as_millis().unsigned_abs(), 0);
         let facts = Facts {
@@ -115,7 +115,7 @@ impl Hearback {
         Delivery::new(view, &excerpt, 1, false, 1)
     }
 
-    /// How many jobs a session has launched from within follow-ups in the last hour; no more than `most` are counted.
+    /// How many jobs a session has launched from follow-ups in the last hour; counts up to `most`.
     ///
     /// # Errors
     ///
@@ -131,22 +131,22 @@ impl Hearback {
         Ok(recent.take(most).count())
     }
 
-    /// What is not to be shown.
+    /// The secrets, which are masked in what is shown and sent.
     pub fn secrets(&self) -> &crate::mask::Secrets {
         &self.registry.secrets
     }
 
-    /// Whether this name stands for a sink.
+    /// Whether there is a sink of this name.
     pub fn has_sink(&self, name: &str) -> bool {
         self.registry.knows(name)
     }
 
-    /// Whether somebody looks after the whole store.
+    /// Whether a monitor serves the store.
     pub fn is_monitored(&self) -> bool {
         self.ports.is_monitored()
     }
 
-    /// Sends a sample to a sink, and tells what it answered. Nothing is recorded.
+    /// Sends a sample to a sink, and returns its reply. Nothing is recorded.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Hearback {
         sink.deliver(&sample.clone().into(), &self.context()).map_err(Guarded::Failed)
     }
 
-    /// A hand-over that is no turn.
+    /// The context of a hand-over outside a turn.
     pub(crate) fn context(&self) -> DeliveryContext {
         DeliveryContext { mark: self.store.mint(self.now()), turn: None }
     }
@@ -173,16 +173,16 @@ impl Hearback {
         }
     }
 
-    /// Sees the follow-up of one job through, asleep between attempts.
-    pub(crate) fn see_through(&self, id: &JobId) -> Result<(), StoreError> {
-        self.deliverer().see_through(id)
+    /// Delivers the follow-up of one job; see [`Deliverer::deliver_until_settled`].
+    pub(crate) fn deliver_until_settled(&self, id: &JobId) -> Result<(), StoreError> {
+        self.deliverer().deliver_until_settled(id)
     }
 
-    /// Sends somebody out with a follow-up that is due and that nobody looks after: whoever would have died.
+    /// Starts a process that delivers a follow-up, if it is due and the process that would deliver it has died.
     ///
-    /// Best effort: the next process that looks does it as well.
-    pub(crate) fn nudge(&self, seen: &Observed) {
-        if !self.deliverer().is_forsaken(seen).unwrap_or(false) {
+    /// Best effort: the next process that looks at the job tries again.
+    pub(crate) fn start_deliverer_if_needed(&self, seen: &Observed) {
+        if !self.deliverer().needs_deliverer(seen).unwrap_or(false) {
             return;
         }
         if let Ok(program) = self.supervisor_program() {
@@ -195,13 +195,12 @@ fn is_open(state: FollowUpState) -> bool {
     matches!(state, FollowUpState::Pending | FollowUpState::Leased | FollowUpState::DeadLetter)
 }
 
-/// Whether an owner who asks is told of it. What was given up would be told first, for ever.
+/// Whether `followups next` returns it. A dead letter would come first for ever.
 fn is_next(job: &Job) -> bool {
     job.view.follow_up.state != FollowUpState::DeadLetter
 }
 
-/// Starts a process that sees the follow-up of one job through. It is the supervisor's program, which finds the job
-/// over.
+/// Starts a process that delivers the follow-up of one job: a supervisor, which finds that the job has ended.
 pub(crate) fn spawn_deliverer(
     processes: &dyn ProcessControl,
     program: PathBuf,
@@ -209,6 +208,6 @@ pub(crate) fn spawn_deliverer(
     id: &JobId,
 ) -> std::io::Result<()> {
     let request = SupervisorRequest { job: id.clone(), program, home, env: Vec::new() };
-    // Nobody waits for what it has to say.
+    // Its answer is not needed.
     processes.spawn_supervisor(&request).map(drop)
 }

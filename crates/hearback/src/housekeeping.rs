@@ -7,7 +7,7 @@ use crate::Hearback;
 use crate::permissions::{Capability, Guarded};
 
 impl Hearback {
-    /// Brings every open job up to date, or tells what would be done.
+    /// Brings every open job up to date; in a dry run, only returns what would be done.
     ///
     /// # Errors
     ///
@@ -16,7 +16,7 @@ impl Hearback {
         if dry_run { reconcile::plan_all(&self.ports) } else { reconcile::all(&self.ports) }
     }
 
-    /// Removes what was settled long enough ago, or tells what would be removed.
+    /// Removes settled jobs after retention; in a dry run, only returns what would be removed.
     ///
     /// # Errors
     ///

@@ -18,31 +18,31 @@ use crate::{Hearback, Scope};
 /// One job as it was seen.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// How it is shown to programs.
+    /// Its JSON document.
     pub view: JobView,
     /// Everything that was seen of it.
     pub seen: Observed,
 }
 
 impl Job {
-    /// What its end says about its output, once there is one.
-    pub(crate) fn printed(&self) -> Option<&Output> {
+    /// What is recorded about its output; none before the end.
+    pub(crate) fn recorded_output(&self) -> Option<&Output> {
         self.seen.facts.end.present().map(|end| &end.output)
     }
 
-    /// Whether it is one that has an answer when it is over.
+    /// Whether it is a prompt job, which has an answer when it has ended.
     pub fn is_asked(&self) -> bool {
         self.seen.facts.spec.present().is_some_and(|spec| spec.answer)
     }
 
-    /// When it was asked for.
+    /// When it was launched.
     pub fn launched_at(&self) -> Option<Timestamp> {
         self.seen.facts.spec.present().map(|spec| spec.launched_at_ms)
     }
 
-    /// How long it has run, or ran; a running job's time is the wall's.
+    /// How long it has run, or ran. For a running job, this is wall-clock time.
     pub fn ran(&self, now: Timestamp) -> Option<Duration> {
-        if self.view.state.is_over() {
+        if self.view.state.has_ended() {
             return self.view.ran_ms.map(Duration::from_millis);
         }
         let started = self.seen.facts.target.present()?.at_ms;
@@ -50,14 +50,14 @@ impl Job {
     }
 }
 
-/// What became of a job that was to be ended.
+/// The result of a kill.
 #[derive(Debug, Clone)]
 pub struct Killed {
-    /// The job as it is now: over.
+    /// The job as it is now, after its end.
     pub job: Job,
-    /// It was over before anybody asked.
-    pub was_over: bool,
-    /// Who would not end.
+    /// Whether it had ended before the kill.
+    pub already_ended: bool,
+    /// Processes that survived.
     pub survivors: Vec<ProcessIdentity>,
 }
 
@@ -68,21 +68,21 @@ pub struct Select {
     pub scope: Scope,
     /// Only those in this state.
     pub state: Option<StateWord>,
-    /// At most this many of history; all when nothing is said.
+    /// At most this many of history; by default all.
     pub history_max: Option<usize>,
 }
 
-/// What a listing found. A job that cannot be read hides no other.
+/// A list of jobs. A job that cannot be read does not hide others.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Newest first.
     pub jobs: Vec<Job>,
-    /// Jobs that could not be shown, and what could not be brought up to date.
+    /// Jobs that could not be read or brought up to date.
     pub problems: Vec<(JobId, StoreError)>,
 }
 
 impl Listing {
-    /// Adds what was seen, if it is wanted; tells whether it was.
+    /// Adds a job if it is selected; returns whether it was.
     fn add(&mut self, id: &JobId, select: &Select, seen: Result<Option<Job>, StoreError>) -> bool {
         let job = match seen {
             Ok(Some(job)) => job,
@@ -112,7 +112,8 @@ impl Hearback {
         lookup::find(&self.store, text, scope)
     }
 
-    /// Finds the job that `text` names among those that still run; one that is over only if none of them is meant.
+    /// Finds the job that `text` names among those that still run. Only if there is none, searches those that have
+    /// ended.
     ///
     /// # Errors
     ///
@@ -121,29 +122,29 @@ impl Hearback {
         lookup::find_open_first(&self.store, text, scope)
     }
 
-    /// Ends a job and everything that it started. Safe to repeat: a job that is over is only looked at.
+    /// Kills a job and everything that it started. Safe to repeat: a job that has ended is only looked at.
     ///
     /// # Errors
     ///
-    /// When it cannot be shown that the job is over.
+    /// When it cannot be shown that the job has ended.
     pub fn kill(&self, id: &JobId, request: &KillRequest) -> Result<Killed, Guarded<KillError>> {
         self.permissions().check(Capability::Kill)?;
         self.end_job(id, request).map_err(Guarded::Failed)
     }
 
-    /// The same for hearback itself, which nobody can deny it.
+    /// The same for hearback itself, without a check of permissions.
     pub(crate) fn end_job(&self, id: &JobId, request: &KillRequest) -> Result<Killed, KillError> {
         let report = kill::kill(&self.ports, &self.waits, id, request)?;
         let job = self.shown(report.seen).ok_or_else(|| WaitError::Gone(id.clone()))?;
-        Ok(Killed { job, was_over: report.was_over, survivors: report.survivors })
+        Ok(Killed { job, already_ended: report.already_ended, survivors: report.survivors })
     }
 
-    /// Brings one job up to date and shows it; nothing when there is no such job.
+    /// Brings one job up to date and returns it; none if there is no such job.
     ///
     /// # Errors
     ///
-    /// When the job cannot be read. That it cannot be brought up to date, on a store that cannot be written, is no
-    /// error: what is shown is true all the same.
+    /// When the job cannot be read. If the store cannot be written, the job is not brought up to date; that is no
+    /// error, because what is returned is still true.
     pub fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
         match reconcile::job(&self.ports, id) {
             Err(error) if !error.is_unwritable() => return Err(error),
@@ -151,12 +152,12 @@ impl Hearback {
         }
         let job = self.look(id)?;
         if let Some(job) = &job {
-            self.nudge(&job.seen);
+            self.start_deliverer_if_needed(&job.seen);
         }
         Ok(job)
     }
 
-    /// Shows one job as it is recorded, and changes nothing; nothing when there is no such job.
+    /// Returns one job as it is recorded, and changes nothing; none if there is no such job.
     ///
     /// # Errors
     ///
@@ -188,7 +189,7 @@ impl Hearback {
         Some(Job { view, seen })
     }
 
-    /// Lists what is open, and the newest of history.
+    /// Lists the open jobs, and the newest of history.
     ///
     /// # Errors
     ///
@@ -201,13 +202,13 @@ impl Hearback {
             looked_at.insert(id);
         }
         let wanted = select.history_max.unwrap_or(usize::MAX);
-        // History is read from its newest end, and further back only while too few of it were wanted.
+        // History is read from its newest end, and further back only until enough jobs are selected.
         let (mut found, mut most) = (0, wanted);
         loop {
             let past = self.store.past_jobs(most)?;
             let all_of_it = past.len() < most;
             for id in past {
-                // A job may have moved since it was seen among the open ones. What is in history needs no repair.
+                // A job may have moved to history since the open ones were listed. History needs no reconcile.
                 if found < wanted && looked_at.insert(id.clone()) {
                     found += usize::from(listing.add(&id, select, self.look(&id)));
                 }

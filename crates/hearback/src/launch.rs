@@ -19,10 +19,10 @@ pub enum RequestError {
     /// There is nothing to run.
     #[error("there is nothing to run")]
     Empty,
-    /// There is nothing to ask.
+    /// The prompt is blank.
     #[error("the prompt is blank")]
     BlankPrompt,
-    /// The agent's arguments have a place for a prompt, and there is none.
+    /// The agent's arguments contain `{prompt}`, but there is no prompt.
     #[error("the arguments contain `{{prompt}}`, but there is no prompt")]
     NoPrompt,
     /// The working directory is unknown.
@@ -30,7 +30,7 @@ pub enum RequestError {
     NoDirectory(#[source] io::Error),
 }
 
-/// Why a job was not launched, or not as it was asked for.
+/// Why a job was not launched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
@@ -43,23 +43,23 @@ pub enum LaunchError {
     /// The request sets a variable that no job inherits.
     #[error("the variable `{0}` is listed in `secrets`, so no job gets it, and this launch sets it")]
     SecretVariable(String),
-    /// Follow-ups that launch jobs that follow up would go on for too long.
+    /// The chain of follow-ups that launch jobs is too long.
     #[error(
         "this launch is number {depth} of a chain in which each follow-up launches the next; the limit is {most}"
     )]
     TooDeep {
         /// How many follow-ups led to this launch.
         depth: u32,
-        /// How many may.
+        /// The limit.
         most: u32,
     },
-    /// A session launches too many jobs from within follow-ups.
+    /// A session launches too many jobs from follow-ups.
     #[error("this session has launched {most} jobs from follow-ups in the last hour, which is the limit")]
     TooFast {
         /// How many it may launch in an hour.
         most: usize,
     },
-    /// What the session has launched lately cannot be read.
+    /// The recent launches of the session cannot be counted.
     #[error("the jobs of this session cannot be counted")]
     Uncounted(#[source] StoreError),
     /// The launch failed. The error says whether anything is left of the job.
@@ -67,7 +67,7 @@ pub enum LaunchError {
     Failed(#[from] LaunchFailure),
 }
 
-/// Asks to run a program as given, without a shell, in this process's working directory.
+/// A request to run a program as given, without a shell, in this process's working directory.
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ pub fn argv<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Result<Requ
     Ok(Request::new(CommandLine::Argv(argv), here()?))
 }
 
-/// Asks to run text in a shell, in this process's working directory.
+/// A request to run text in a shell, in this process's working directory.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ fn here() -> Result<OsText, RequestError> {
 }
 
 impl Hearback {
-    /// Launches a job, and returns when its target runs or it is known why not.
+    /// Launches a job. Returns when the target runs, or when the launch has failed.
     ///
     /// # Errors
     ///
@@ -104,14 +104,14 @@ impl Hearback {
         self.launch_and(request, &mut |_| {})
     }
 
-    /// Launches a job for an owner who is going to wait for it; see [`Hearback::reading`].
+    /// Launches a job for an owner that is going to wait for it; see [`Hearback::reading`].
     ///
     /// # Errors
     ///
     /// The error says whether anything is left of the job: see [`LaunchError`].
     pub fn launch_to_wait(&self, request: &Request) -> Result<(Launched, Option<Reading>), LaunchError> {
         let mut reading = None;
-        // Before anything runs: a job can be over, and its owner woken, before its launch has returned.
+        // Before anything runs: a job may end, and its owner be notified, before its launch has returned.
         let launched = self.launch_and(request, &mut |id| reading = self.reading(id))?;
         let reading = reading.or_else(|| self.reading(launched.id()));
         Ok((launched, reading))
@@ -129,9 +129,9 @@ impl Hearback {
             durability: self.settings().durability,
         };
         let mut request = request.clone();
-        // A caller may know of a longer chain than its environment shows, never of a shorter one.
+        // A caller may count a longer chain than its environment shows, never a shorter one.
         request.depth = request.depth.max(crate::session::current_depth());
-        // The route is fixed now, whatever the settings say later.
+        // The route is fixed now. Later changes of the settings do not affect it.
         if request.sinks.is_empty() && request.session.is_some() {
             request.sinks.extend(self.settings().default_sink.clone());
         }
@@ -150,7 +150,7 @@ impl Hearback {
         Ok(launch::launch_and(&self.ports, &launcher, &request, recorded)?)
     }
 
-    /// Refuses what the caller may not do, and a route that leads nowhere or round in circles, before anything runs.
+    /// Refuses, before anything runs: what the caller may not do, unknown sinks, and endless chains of follow-ups.
     fn check_launch(&self, request: &Request) -> Result<(), LaunchError> {
         self.permissions().check(Capability::Launch)?;
         if let Some(name) = request.sinks.iter().find(|name| !self.has_sink(name)) {

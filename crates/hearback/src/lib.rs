@@ -16,7 +16,7 @@
 //! ```
 //!
 //! The types to know: [`Hearback`] is a store and everything that can be done with it, [`Request`] is what to
-//! launch (made by [`argv`] or [`shell()`]), and [`Job`] is what is known of it.
+//! launch (made by [`argv`] or [`shell()`]), and [`Job`] is a job as it was seen.
 
 mod answers;
 mod doctor;
@@ -46,7 +46,7 @@ mod sinks;
 mod supervisor;
 mod wait;
 
-pub use answers::{Acknowledged, Asker, Results, ask, with_prompt};
+pub use answers::{Acknowledged, Results, ResultsQuery, ask, with_prompt};
 pub use doctor::{Diagnosis, DoctorError};
 pub use hearback_core as core;
 pub use hearback_core::port::disk::Wait;
@@ -63,7 +63,7 @@ pub use hearback_platform::{TERMINALS_TAKE_BYTES, exit_code, from_os, split_vari
 pub use hearback_store::{Log, Piece};
 pub use jobs::{Job, Killed, Listing, Select};
 pub use launch::{LaunchError, RequestError, argv, shell};
-pub use logs::{FollowError, Printed};
+pub use logs::{FollowError, LogPiece};
 pub use lookup::FindError;
 pub use mask::{Masker, Secrets};
 pub use open::{Hearback, OpenError, Options};
@@ -78,8 +78,8 @@ pub use sinks::{CommandSink, FileSink, Input, PluginCheck, PluginSink, Route, Si
 pub use supervisor::{supervise_if_asked, supervise_if_asked_with};
 pub use wait::Reading;
 
-/// Lets a write over the limit on file sizes fail instead of ending this process. Programs that print or launch should
-/// call it first.
+/// Makes a write over the limit on file sizes fail instead of killing this process. Programs that print or launch
+/// should call it first.
 pub fn survive_size_limits() {
     hearback_platform::Native::default().survive_size_limits();
 }

@@ -1,4 +1,4 @@
-//! Finding a job by what somebody typed.
+//! Finding a job by what a user typed.
 
 use hearback_core::port::record::{RecordStore, StoreError};
 use hearback_core::{IdPattern, JobId, JobState, ParseIdError, fold};
@@ -12,7 +12,7 @@ pub enum FindError {
     /// What was typed cannot name a job.
     #[error(transparent)]
     NotAnId(#[from] ParseIdError),
-    /// No job of that name is to be seen from here.
+    /// The scope has no such job.
     #[error("no job `{0}`")]
     NotFound(String),
     /// Several jobs could be meant.
@@ -20,7 +20,7 @@ pub enum FindError {
     Ambiguous {
         /// What was typed.
         pattern: String,
-        /// Who could be meant.
+        /// The jobs that match.
         candidates: Vec<JobId>,
     },
     /// The store failed.
@@ -35,8 +35,8 @@ fn list(ids: &[JobId]) -> String {
     if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
-/// Finds a job among the open ones, and only if none of them is meant, among all: what is typed to end something
-/// must not be ambiguous because of what is long over.
+/// Finds a job among the open ones, and only if none matches, among all: a kill must not be ambiguous because of jobs
+/// that ended long ago.
 pub(crate) fn find_open_first(
     store: &dyn RecordStore,
     text: &str,
@@ -58,7 +58,7 @@ pub(crate) fn find(store: &dyn RecordStore, text: &str, scope: &Scope) -> Result
         None => {
             let mut ids = store.open_jobs()?;
             ids.extend(store.past_jobs(usize::MAX)?);
-            // A job may have moved between the two looks.
+            // A job may have moved to history between the two calls.
             ids.sort();
             ids.dedup();
             ids.retain(|id| pattern.matches(id));

@@ -1,4 +1,4 @@
-//! Keeping secrets out of what is shown and sent: the name of a variable stands where its value was.
+//! Masking secrets in what is shown and sent: the name of a variable replaces its value.
 
 use std::fmt;
 
@@ -6,15 +6,16 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use hearback_core::message::left_out_text;
 use hearback_core::port::sink::Delivery;
 
-/// What is shorter is too common to be a secret, and half of one that is shorter tells little.
+/// A shorter text is too common to be a secret, and a shorter part of a secret reveals little.
 const SHORTEST: usize = 4;
-/// A line of a secret of several is masked by itself, because text is quoted and cut by lines; short ones are common.
+/// Each line of a secret with several lines is masked by itself, because text is quoted and cut by lines. Shorter lines
+/// are too common.
 const SHORTEST_LINE: usize = 8;
 
-/// The values that are not to be shown, each with the name that stands for it.
+/// The values to mask, each with the name that replaces it.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// The longest first: what begins like another is not cut short by it.
+    /// The longest first: a secret that is the beginning of another must not hide the rest of it.
     secrets: Vec<Secret>,
     /// Finds them, if there are any. A process without secrets builds nothing.
     finder: Option<AhoCorasick>,
@@ -35,7 +36,7 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Those that are long enough.
+    /// Collects the secrets that are long enough.
     pub(crate) fn new(values: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut secrets = Vec::new();
         for (name, value) in values {
@@ -61,7 +62,7 @@ impl Secrets {
         self.secrets.is_empty()
     }
 
-    /// The same text without them. Where two overlap, the one that begins first is masked, and of those the longest.
+    /// The text with all secrets masked. If two overlap, the one that begins first is masked, and of those the longest.
     pub fn masked(&self, text: &str) -> String {
         let Some(finder) = &self.finder else { return text.to_owned() };
         let mut masked = String::with_capacity(text.len());
@@ -75,7 +76,7 @@ impl Secrets {
         masked
     }
 
-    /// Text that was cut off at its end, perhaps within a secret: the beginning of one is masked as well.
+    /// Masks text whose end was cut off, perhaps within a secret: the beginning of a secret is masked as well.
     fn masked_before_cut(&self, text: &str) -> String {
         let masked = self.masked(text);
         match self.begun_at_end(masked.as_bytes()) {
@@ -84,7 +85,7 @@ impl Secrets {
         }
     }
 
-    /// Text whose beginning was cut off, perhaps within a secret: the end of one is masked as well.
+    /// Masks text whose beginning was cut off, perhaps within a secret: the end of a secret is masked as well.
     pub fn masked_after_cut(&self, text: &str) -> String {
         let masked = self.masked(text);
         match self.ended_at_start(masked.as_bytes()) {
@@ -93,7 +94,7 @@ impl Secrets {
         }
     }
 
-    /// Where the beginning of a secret is that ends with these bytes, and what stands for it.
+    /// If these bytes end with the beginning of a secret: where that begins, and its name.
     pub fn begun_at_end(&self, bytes: &[u8]) -> Option<(usize, &str)> {
         self.secrets.iter().find_map(|Secret { value, name }| {
             let value = value.as_bytes();
@@ -102,7 +103,7 @@ impl Secrets {
         })
     }
 
-    /// How far the end of a secret reaches that these bytes begin with, and what stands for it.
+    /// If these bytes begin with the end of a secret: where that ends, and its name.
     pub fn ended_at_start(&self, bytes: &[u8]) -> Option<(usize, &str)> {
         self.secrets.iter().find_map(|Secret { value, name }| {
             let value = value.as_bytes();
@@ -112,7 +113,7 @@ impl Secrets {
         })
     }
 
-    /// What the two parts of an excerpt look like where something was left out between them.
+    /// Masks the two parts of an excerpt around the part that was left out.
     pub(crate) fn mask_excerpt(&self, delivery: &mut Delivery) {
         if self.is_empty() || delivery.output.omitted == 0 {
             return;
@@ -129,12 +130,12 @@ impl Secrets {
         }
     }
 
-    /// A mask for bytes that come in pieces.
+    /// Masks bytes that come in pieces.
     pub fn masker(&self) -> Masker<'_> {
         Masker { secrets: self, held: Vec::new() }
     }
 
-    /// The same bytes without them.
+    /// The bytes with all secrets masked.
     pub fn masked_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let (mut masker, mut out) = (self.masker(), Vec::with_capacity(bytes.len()));
         masker.push(bytes, &mut out);
@@ -149,7 +150,7 @@ impl Secrets {
         masker.held.len()
     }
 
-    /// How far a secret reaches that was begun before `at`, and what stands for it.
+    /// If a secret reaches across `at`: where it ends, and its name.
     pub fn across(&self, bytes: &[u8], at: usize) -> Option<(usize, &str)> {
         self.secrets.iter().find_map(|Secret { value, name }| {
             let starts = at.saturating_sub(value.len() - 1)..at;
@@ -169,19 +170,27 @@ impl Secrets {
         (from..bytes.len()).find(is_begun).unwrap_or(bytes.len())
     }
 
-    /// The most that has to be known around a place to tell whether a secret reaches across it.
+    /// How many bytes around a position are needed to tell whether a secret reaches across it.
     pub fn reach(&self) -> usize {
         self.secrets.first().map_or(0, |secret| secret.value.len().saturating_sub(1))
     }
 }
 
-/// Masks bytes that come in pieces, wherever these are cut. What may be the beginning of a secret is held back until
-/// it is known.
+/// Masks bytes that come in pieces, wherever these are cut. Bytes that may begin a secret are held back until that is
+/// known.
 #[derive(Debug)]
 pub struct Masker<'a> {
     secrets: &'a Secrets,
     held: Vec<u8>,
 }
+
+/// Whether more bytes may follow.
+#[derive(Clone, Copy)]
+enum Rest {
+    MayCome,
+    Complete,
+}
+
 impl Masker<'_> {
     /// Masks the next piece.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
@@ -191,23 +200,26 @@ impl Masker<'_> {
         }
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(bytes);
-        let at = self.mask(&all, out, true);
+        let at = self.mask(&all, out, Rest::MayCome);
         self.held = all.split_off(at);
     }
 
-    /// Masks what was held back, because nothing more comes of it.
+    /// Masks what was held back, because no more bytes come.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
         let held = std::mem::take(&mut self.held);
-        self.mask(&held, out, false);
+        self.mask(&held, out, Rest::Complete);
     }
 
-    /// Tells how far it came: everything, unless more may come.
-    fn mask(&self, bytes: &[u8], out: &mut Vec<u8>, more: bool) -> usize {
+    /// Masks bytes, and returns how many it took: all, unless more may come.
+    fn mask(&self, bytes: &[u8], out: &mut Vec<u8>, rest: Rest) -> usize {
         let Secrets { secrets, finder: Some(finder) } = self.secrets else {
             out.extend_from_slice(bytes);
             return bytes.len();
         };
-        let begun_from = |at| if more { self.secrets.begun_from(bytes, at) } else { bytes.len() };
+        let begun_from = |at| match rest {
+            Rest::MayCome => self.secrets.begun_from(bytes, at),
+            Rest::Complete => bytes.len(),
+        };
         let (mut at, mut begun) = (0, begun_from(0));
         loop {
             if begun < at {
@@ -215,7 +227,7 @@ impl Masker<'_> {
             }
             let found = finder.find(Input::new(bytes).range(at..));
             match found {
-                // What begins no earlier than a secret that may still be longer is left to that one.
+                // A match that begins where a longer secret may begin has to wait for the next piece.
                 Some(found) if found.start() < begun => {
                     out.extend_from_slice(&bytes[at..found.start()]);
                     out.extend_from_slice(secrets[found.pattern()].name.as_bytes());

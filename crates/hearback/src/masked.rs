@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::mask::Secrets;
 
-/// How much is recorded of why a sink failed.
+/// How much of the reason of a failed sink is recorded.
 const REASON_BYTES: usize = 500;
 
 impl Secrets {
@@ -33,7 +33,7 @@ impl Secrets {
         self.masked_document(view)
     }
 
-    /// What a sink said, as it may be recorded: short, harmless and without secrets.
+    /// The reply of a sink as it is recorded: short, without control characters and without secrets.
     pub(crate) fn masked_reply(&self, reply: Result<SinkReply, SinkError>) -> Result<SinkReply, SinkError> {
         let words = |said: &str| {
             let mut words = self.masked(&clean_line(said));

@@ -1,4 +1,4 @@
-//! The monitor of a store, wired: what the caller may do, and what the monitor works with.
+//! The monitor of a store, with the real ports, and the permissions of its callers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use crate::permissions::{Capability, Guarded};
 use crate::relaunch::Relauncher;
 
 impl Hearback {
-    /// Looks after the whole store: finds ends whose supervisor died, delivers, tries again, hands messages over,
-    /// prunes, and sleeps until the next thing is due. Any number may run at once; one of them is the host, which
-    /// does what it is asked by [`Hearback::ask_monitor`] and by signals.
+    /// Serves the whole store: records ends whose supervisor died, delivers, retries, hands messages over, prunes, and
+    /// sleeps until something is due. Any number may run at once. One of them is the host, which obeys
+    /// [`Hearback::request_stop`] and signals.
     ///
     /// # Errors
     ///
@@ -66,21 +66,22 @@ impl Hearback {
         Relauncher::new(Arc::clone(&self.ports), self.home().to_owned(), program)
     }
 
-    /// Asks the monitor of this store to end, and waits until it has heard that, but not longer than `within`.
+    /// Requests the monitor of this store to end, and waits until it has taken the request, but not longer than
+    /// `within`.
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written.
-    pub fn ask_monitor(
+    pub fn request_stop(
         &self,
         request: &StopRequest,
         within: Duration,
     ) -> Result<StopResponse, Guarded<StoreError>> {
         self.permissions().check(Capability::Monitor)?;
-        self.host_requests().ask(request, within).map_err(Guarded::Failed)
+        self.host_requests().request_stop(request, within).map_err(Guarded::Failed)
     }
 
-    /// A request of this moment that names no turn.
+    /// A request made now that names no turn.
     pub fn stop_request(&self, kind: StopKind) -> StopRequest {
         StopRequest::new(kind, self.ports.clock.stamp())
     }

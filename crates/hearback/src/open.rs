@@ -73,7 +73,8 @@ impl Options {
         self
     }
 
-    /// For hearback itself, which does what was asked for before: a caller's restrictions do not hold for it.
+    /// For hearback's own processes, which complete what a caller was allowed to start: restrictions do not hold for
+    /// them.
     pub(crate) fn unrestricted(self) -> Self {
         self.permissions(Permissions::all())
     }
@@ -86,10 +87,10 @@ pub enum OpenError {
     /// The system names no directory for state.
     #[error("no directory for the store: neither HEARBACK_HOME nor a home directory is set")]
     NoHome,
-    /// The environment denies something that is not known, so nothing is allowed.
+    /// `HEARBACK_DENY` contains an unknown word, so nothing is allowed.
     #[error(transparent)]
     Permissions(#[from] UnknownCapability),
-    /// The directory is there, but not to be used.
+    /// The directory exists, but cannot be used.
     #[error("the store cannot be opened")]
     Store(#[from] StoreError),
 }
@@ -113,7 +114,7 @@ impl Hearback {
     ///
     /// # Errors
     ///
-    /// When the directory belongs to somebody else, may be written by others, or cannot be made.
+    /// When the directory belongs to another user, other users may write it, or it cannot be created.
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let permissions = match options.permissions {
             Some(permissions) => permissions,
@@ -148,15 +149,15 @@ impl Hearback {
         })
     }
 
-    /// Finds out by trying what a store there could rely on, and what a job launched here would live through.
+    /// Tries what a store there can rely on, and what a job launched here survives.
     ///
-    /// Works where no store can be opened, and says why. Launches real jobs, in a store of their own that is gone
-    /// afterwards, so this program has to call [`supervise_if_asked`](crate::supervise_if_asked) first thing, as it
-    /// has to for every launch. Requests to end this process are heard meanwhile, and answered with an error.
+    /// It also works if no store can be opened, and says why. It launches real jobs in a temporary store, so this
+    /// program has to call [`supervise_if_asked`](crate::supervise_if_asked) first thing, as for every launch. If this
+    /// process is requested to terminate meanwhile, the result is an error.
     ///
     /// # Errors
     ///
-    /// When this process was asked to end; nothing is left behind then, either.
+    /// When this process was requested to terminate. Nothing is left behind then, either.
     pub fn doctor(options: &Options) -> Result<Diagnosis, DoctorError> {
         doctor::examine(options)
     }
@@ -171,7 +172,7 @@ impl Hearback {
         hearback_store::config_path(self.home())
     }
 
-    /// The settings in force, with what was passed over.
+    /// The settings in force, with warnings about invalid ones.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -191,7 +192,7 @@ impl Hearback {
     }
 }
 
-/// What is set by the file at `path`, of which this was read, and by the environment.
+/// The settings of the file at `path`, whose content is `read`, and of the environment.
 pub(crate) fn load_settings(path: &Path, read: Result<Option<Vec<u8>>, ReadError>) -> Settings {
     let env = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let (text, problem) = match read {

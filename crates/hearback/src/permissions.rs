@@ -1,9 +1,9 @@
-//! What a caller may do: every door obeys it, because the library checks it.
+//! What a caller may do. The library checks it, so every door obeys it.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Names what the caller may not do: `HEARBACK_DENY=notify,launch`.
+/// The variable that lists what the caller may not do: `HEARBACK_DENY=notify,launch`.
 pub const DENY_VARIABLE: &str = "HEARBACK_DENY";
 
 /// Something that changes records, runs a program or wakes an agent, and that a caller can be denied.
@@ -70,7 +70,7 @@ impl fmt::Display for Capability {
 #[error("this caller may not `{0}`: {DENY_VARIABLE} denies it")]
 pub struct Denied(pub Capability);
 
-/// A word in [`DENY_VARIABLE`] that denies nothing known. It may be meant to deny something, so nothing is allowed.
+/// An unknown word in [`DENY_VARIABLE`]. It may be a misspelled capability, so nothing is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{DENY_VARIABLE} contains the unknown word `{0}`; known words: all, {known}", known = words())]
 pub struct UnknownCapability(String);
@@ -95,7 +95,7 @@ impl Permissions {
     ///
     /// # Errors
     ///
-    /// When it denies something that is not known.
+    /// When it contains an unknown word.
     pub fn from_environment() -> Result<Self, UnknownCapability> {
         match std::env::var_os(DENY_VARIABLE) {
             None => Ok(Self::all()),
@@ -107,7 +107,7 @@ impl Permissions {
     ///
     /// # Errors
     ///
-    /// When it denies something that is not known.
+    /// When it contains an unknown word.
     pub fn denying(list: &str) -> Result<Self, UnknownCapability> {
         let mut denied = BTreeSet::new();
         for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -122,7 +122,7 @@ impl Permissions {
         Ok(Self { denied })
     }
 
-    /// Denies one thing more.
+    /// Denies one more capability.
     #[must_use]
     pub fn deny(mut self, capability: Capability) -> Self {
         self.denied.insert(capability);

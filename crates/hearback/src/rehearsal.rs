@@ -1,4 +1,4 @@
-//! The parts that this program plays in a trial of how far jobs are detached: the launcher, and the job.
+//! The launcher and the job of a trial by `doctor`: this program, executed again.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -11,35 +11,35 @@ use hearback_platform::Native;
 
 use crate::{Hearback, Options, Request};
 
-/// The argument that makes this program play a part.
+/// The argument that makes this program the launcher or the job of a trial.
 pub(crate) const COMMAND: &str = "__doctor";
 const LAUNCHER: &str = "launch";
 const JOB: &str = "hold";
 const LAUNCHED: &str = "launched ";
 const FAILED: &str = "failed ";
-/// A job of a trial lasts for moments. If all else fails, it ends after this.
+/// The timeout of a job of a trial, which normally lasts for moments.
 const LONGEST_MS: u64 = 60_000;
 
-/// What everybody in a trial has to know.
-pub(crate) struct Scene {
+/// The paths that the processes of a trial share.
+pub(crate) struct TrialPaths {
     /// The store that the job is launched in.
     pub(crate) store: PathBuf,
-    /// What the launcher holds while it lives.
+    /// The lock that the launcher holds while it lives.
     pub(crate) lock: PathBuf,
-    /// What the job waits for. Whoever holds it keeps the job alive, and lets go of it by dying.
-    pub(crate) curtain: PathBuf,
+    /// The lock that the job waits for. While doctor holds it, the job runs; if doctor dies, the lock is free.
+    pub(crate) keep_alive: PathBuf,
 }
 
-impl Scene {
+impl TrialPaths {
     /// The command line of the launcher.
     pub(crate) fn launcher(&self) -> Vec<OsString> {
-        let paths = [&self.store, &self.lock, &self.curtain];
+        let paths = [&self.store, &self.lock, &self.keep_alive];
         [COMMAND, LAUNCHER].into_iter().map(OsString::from).chain(paths.map(OsString::from)).collect()
     }
 }
 
-/// Understands what the launcher said.
-pub(crate) fn understand(line: &str) -> Result<JobId, String> {
+/// Reads the line that the launcher printed.
+pub(crate) fn parse_report(line: &str) -> Result<JobId, String> {
     match (line.strip_prefix(LAUNCHED), line.strip_prefix(FAILED)) {
         (Some(id), _) => JobId::parse(id).map_err(|error| error.to_string()),
         (None, Some(why)) => Err(why.to_owned()),
@@ -53,7 +53,7 @@ pub(crate) fn explain(error: &dyn Error) -> String {
     let mut cause = error.source();
     while let Some(inner) = cause {
         let why = inner.to_string();
-        // A transparent wrapper repeats what was said.
+        // A transparent wrapper repeats the text of its cause.
         if !text.ends_with(&why) {
             text = format!("{text}: {why}");
         }
@@ -62,45 +62,45 @@ pub(crate) fn explain(error: &dyn Error) -> String {
     text
 }
 
-/// Plays the part that the rest of the command line asks for, and tells with which code to exit.
-pub(crate) fn play(mut arguments: impl Iterator<Item = OsString>) -> i32 {
-    let part = arguments.next();
-    let paths: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
-    match (part.as_deref().and_then(|part| part.to_str()), &paths[..]) {
-        (Some(LAUNCHER), [store, lock, curtain]) => {
-            launch(&Scene { store: store.clone(), lock: lock.clone(), curtain: curtain.clone() })
+/// Becomes the launcher or the job, as the rest of the command line says; returns the exit code.
+pub(crate) fn run(mut arguments: impl Iterator<Item = OsString>) -> i32 {
+    let role = arguments.next();
+    let given: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
+    match (role.as_deref().and_then(|role| role.to_str()), &given[..]) {
+        (Some(LAUNCHER), [store, lock, keep_alive]) => {
+            launch(&TrialPaths { store: store.clone(), lock: lock.clone(), keep_alive: keep_alive.clone() })
         }
-        (Some(JOB), [curtain]) => hold(curtain),
+        (Some(JOB), [keep_alive]) => hold(keep_alive),
         _ => 2,
     }
 }
 
-/// Launches a job, says so, and stays until it is struck, or whoever watches is gone.
-fn launch(scene: &Scene) -> i32 {
+/// Launches a job, reports it, and stays until it is killed, or until doctor has died.
+fn launch(paths: &TrialPaths) -> i32 {
     hearback_platform::probe::look_at_terminal();
-    let held = Native::default().lock(&scene.lock, LockMode::Exclusive, Wait::Try);
-    let line = match launched(scene) {
+    let held = Native::default().lock(&paths.lock, LockMode::Exclusive, Wait::Try);
+    let line = match launched(paths) {
         Ok(id) => format!("{LAUNCHED}{id}\n"),
         Err(error) => format!("{FAILED}{}\n", explain(&*error).replace('\n', " ")),
     };
-    let told = std::io::stdout().write_all(line.as_bytes()).and_then(|()| std::io::stdout().flush());
-    // There is nothing to read but the end.
+    let written = std::io::stdout().write_all(line.as_bytes()).and_then(|()| std::io::stdout().flush());
+    // Returns when doctor closes the pipe, or dies.
     let _ = std::io::stdin().read(&mut [0]);
     drop(held);
-    i32::from(told.is_err())
+    i32::from(written.is_err())
 }
 
-fn launched(scene: &Scene) -> Result<JobId, Box<dyn Error>> {
-    let hearback = Hearback::open(Options::default().home(&scene.store).unrestricted())?;
+fn launched(paths: &TrialPaths) -> Result<JobId, Box<dyn Error>> {
+    let hearback = Hearback::open(Options::default().home(&paths.store).unrestricted())?;
     let program = std::env::current_exe()?;
-    let words = [program.as_os_str(), COMMAND.as_ref(), JOB.as_ref(), scene.curtain.as_os_str()];
+    let words = [program.as_os_str(), COMMAND.as_ref(), JOB.as_ref(), paths.keep_alive.as_os_str()];
     let command = CommandLine::Argv(words.map(hearback_platform::from_os).into());
     let mut request = Request::new(command, hearback_platform::from_os(hearback.home().as_os_str()));
     request.limits = Limits { timeout_ms: Some(LONGEST_MS), ..request.limits };
     Ok(hearback.launch(&request)?.id().clone())
 }
 
-/// Sleeps until the curtain falls.
-fn hold(curtain: &Path) -> i32 {
-    i32::from(Native::default().lock(curtain, LockMode::Shared, Wait::Block).is_err())
+/// Sleeps until doctor releases the lock.
+fn hold(keep_alive: &Path) -> i32 {
+    i32::from(Native::default().lock(keep_alive, LockMode::Shared, Wait::Block).is_err())
 }

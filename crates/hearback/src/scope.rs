@@ -8,10 +8,10 @@ use crate::session::{SessionError, current_session};
 /// an agent sees what belongs to its own session, and a person without one sees everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of every session, and of none.
+    /// All jobs and sessions, with an owner or without.
     #[default]
     All,
-    /// Those of one session. The rest is not found.
+    /// Only those of one session. The rest is not found.
     Session(Session),
 }
 
@@ -20,7 +20,7 @@ impl Scope {
     ///
     /// # Errors
     ///
-    /// When the environment names something that can be no session.
+    /// When the environment names an invalid session.
     pub fn current() -> Result<Self, SessionError> {
         Ok(current_session()?.map_or(Self::All, Self::Session))
     }

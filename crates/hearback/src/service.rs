@@ -1,4 +1,4 @@
-//! The monitor as a service of this login: what is written, what the service manager is told, and doing both.
+//! The monitor as a service of this login: its description, the commands to the service manager, and installing it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -98,8 +98,8 @@ impl Hearback {
         Ok(MonitorService { manager, service, file, text, is_new })
     }
 
-    /// Writes the description of a service if it is new, and gives the service manager its orders, one after the
-    /// other, whatever became of the one before. Returns those that failed.
+    /// Writes the description of a service if it is new, and runs the commands of the service manager, each even if the
+    /// one before failed. Returns those that failed.
     ///
     /// # Errors
     ///
@@ -142,18 +142,18 @@ impl Hearback {
 }
 
 impl MonitorService {
-    /// What the service manager is told once the description is there.
+    /// The commands to the service manager after the description is written.
     pub fn install_orders(&self) -> Vec<Order> {
         self.manager.install(&self.service, &self.file.to_string_lossy(), self.is_new)
     }
 
-    /// What the service manager is told around the removal of the description.
+    /// The commands to the service manager before and after the description is removed.
     pub fn remove_orders(&self) -> Vec<Order> {
         let (before, after) = self.manager.remove(&self.service);
         [before, after].concat()
     }
 
-    /// Checks that the service manager can be told anything.
+    /// Checks that the program of the service manager is there.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl MonitorService {
     }
 }
 
-/// Runs one order; says why it failed, if it did.
+/// Runs one command; returns why it failed, if it did.
 fn failure(order: &Order, mark: JobId) -> Option<String> {
     let report = Native::default().run_bounded(&BoundedRun {
         argv: order.argv.iter().map(|word| word.as_str().into()).collect(),
@@ -185,15 +185,15 @@ fn failure(order: &Order, mark: JobId) -> Option<String> {
     let how = match report.exit {
         Some(Exit::Exited { code: 0 }) => return None,
         Some(Exit::Exited { code }) => format!("failed with code {code}"),
-        Some(Exit::Signaled { signal, .. }) => format!("was ended by signal {signal}"),
+        Some(Exit::Signaled { signal, .. }) => format!("was killed by signal {signal}"),
         Some(Exit::Unknown) | None => "took too long".to_owned(),
     };
     let said = String::from_utf8_lossy(&[report.stderr, report.stdout].concat()).trim().to_owned();
     Some(if said.is_empty() { how } else { format!("{how}: {said}") })
 }
 
-/// This program, by the path that stays when it is updated: the one on the PATH, or the one that was typed, rather than
-/// where those lead today.
+/// This program, by a path that stays valid when it is updated: the one on the PATH, or the one that was typed, and not
+/// the file that a link leads to today.
 fn program() -> Result<PathBuf, InstallError> {
     let me = std::env::current_exe().map_err(InstallError::Io)?;
     let typed = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();

@@ -2,20 +2,20 @@
 
 use hearback_core::{NameError, RequestedBy, Session, agents};
 
-/// Names the session to whatever runs in a turn of it.
+/// Names the session to the processes of a turn.
 pub const VARIABLE: &str = "HEARBACK_SESSION";
-/// Names the turn to whatever runs in it.
+/// Names the turn to its processes.
 pub const TURN_VARIABLE: &str = "HEARBACK_TURN";
-/// What an agent is to be told first, because its last turn was cut short.
+/// The note for an agent whose last turn was cut short.
 pub const NOTE_VARIABLE: &str = "HEARBACK_NOTE";
 
-/// Our own variable first, then those that agents set for their children.
+/// The variable of hearback first, then those that agents set for their children.
 fn variables() -> impl Iterator<Item = &'static str> {
     std::iter::once(VARIABLE).chain(agents::session_variables())
 }
 
-/// The variables of this process that name a session, but not this one: what is started for one must not take itself
-/// for part of another.
+/// The variables of this process that name another session than this one: a program that is started for one session
+/// must not be taken for part of another.
 pub(crate) fn variables_of_others(session: Option<&Session>) -> impl Iterator<Item = &'static str> {
     let ours = session.map(|session| std::ffi::OsStr::new(session.as_str()));
     variables()
@@ -25,21 +25,21 @@ pub(crate) fn variables_of_others(session: Option<&Session>) -> impl Iterator<It
 /// How many follow-ups led to what runs here.
 pub(crate) const DEPTH_VARIABLE: &str = "HEARBACK_DEPTH";
 
-/// How many follow-ups led to this process; none when it was not woken by one.
+/// How many follow-ups led to this process; zero if no follow-up started it.
 pub fn current_depth() -> u32 {
     std::env::var(DEPTH_VARIABLE).ok().and_then(|depth| depth.parse().ok()).unwrap_or(0)
 }
 
-/// The turn that this process runs in, if it runs in one of ours.
+/// The turn that this process runs in, if hearback began one.
 pub fn current_turn() -> Option<RequestedBy> {
     let turn = std::env::var(TURN_VARIABLE).ok()?.parse().ok()?;
     let session = Session::parse(std::env::var(VARIABLE).ok()?).ok()?;
     Some(RequestedBy { session, turn })
 }
 
-/// A variable that should name a session and cannot.
+/// A variable that names an invalid session.
 ///
-/// It is not passed over: without a session a caller sees everybody's jobs.
+/// It is an error and is not ignored: without a session, a caller sees the jobs of all sessions.
 #[derive(Debug, thiserror::Error)]
 #[error("{variable} names no session")]
 pub struct SessionError {
@@ -51,7 +51,7 @@ pub struct SessionError {
 ///
 /// # Errors
 ///
-/// When a variable is set to something that can be no session.
+/// When a variable names an invalid session.
 pub fn current_session() -> Result<Option<Session>, SessionError> {
     let set =
         variables().find_map(|name| Some((name, std::env::var_os(name).filter(|text| !text.is_empty())?)));

@@ -1,4 +1,4 @@
-//! Sessions: turns, messages, and what is known of them.
+//! Sessions: turns, messages, and their state.
 
 use std::ffi::OsString;
 use std::io;
@@ -21,11 +21,11 @@ use hearback_monitor::session::{Admission, Beginning, OpenTurn, Refusal, Turns, 
 use crate::permissions::{Capability, Denied, Guarded};
 use crate::{Hearback, Scope};
 
-/// The command by which hearback, executed again, sees the messages of a session through.
+/// The command that makes hearback, executed again, deliver the messages of a session.
 pub(crate) const MESSENGER_COMMAND: &str = "__messenger";
-/// A message that nobody has touched for so long may have nobody.
-const FORSAKEN_AFTER: Duration = Duration::from_secs(30);
-/// More than anybody types; what is larger belongs in a file that the message names.
+/// If no attempt was made at a message for so long, its messenger may have died.
+const MESSENGER_LOST_AFTER: Duration = Duration::from_secs(30);
+/// The largest message. Larger text belongs in a file that the message names.
 pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
 /// What a host says about a turn that it runs.
@@ -33,16 +33,16 @@ pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 pub struct TurnRequest {
     /// Where it shows what the agent says.
     pub destination: Option<String>,
-    /// What the conversation ends with.
+    /// How the conversation ends.
     pub history: HistoryEnd,
 }
 
 /// A message to be sent.
 #[derive(Debug, Clone)]
 pub struct OutgoingMessage {
-    /// Whom it is for.
+    /// The session that gets it.
     pub session: Session,
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// The sink that it goes to; by default where the last turn went, else `default_sink`.
     pub sink: Option<String>,
@@ -50,28 +50,28 @@ pub struct OutgoingMessage {
     pub destination: Option<String>,
 }
 
-/// What became of a message that was sent.
+/// A message that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     /// Its number.
     pub n: u32,
-    /// Whether the turn that the session was in has been cut short for it.
+    /// Whether it interrupted a turn of the session.
     pub interrupted: bool,
     /// Whether the session was in a turn.
     pub in_turn: bool,
 }
 
-/// Why a message was not sent. Nothing is kept of it.
+/// Why a message was not sent. Nothing of it is recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
     /// The caller may not.
     #[error(transparent)]
     Denied(#[from] Denied),
-    /// It says nothing.
+    /// It is empty.
     #[error("the message is empty")]
     Empty,
-    /// It says too much.
+    /// It is too long.
     #[error("the message has more than {MAX_MESSAGE_BYTES} bytes")]
     TooLong,
     /// No sink is known for the session.
@@ -80,7 +80,7 @@ pub enum SendError {
     /// There is no sink of this name.
     #[error("there is no sink `{0}`")]
     NoSink(String),
-    /// The host takes none for now.
+    /// The host is about to end, and takes no messages.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The records cannot be read or written.
@@ -91,11 +91,11 @@ pub enum SendError {
 /// A session as it was seen.
 #[derive(Debug, Clone)]
 pub struct SeenSession {
-    /// Which.
+    /// Its name.
     pub session: Session,
-    /// Everything that was seen of it.
+    /// What is recorded of it.
     pub facts: SessionFacts,
-    /// Whether anybody is in a turn of it.
+    /// The lock of its turn: held while it is in one.
     pub lock: LockState,
 }
 
@@ -113,11 +113,11 @@ impl Hearback {
         Inbox { turns: self.turns(), sinks: &self.registry, retry: self.settings().retry }
     }
 
-    /// Runs `turn` as a turn of a session, of which there is one at a time, and then hands over what became due for it
-    /// meanwhile: messages and follow-ups. Nothing when the session is in a turn and `wait` says not to wait.
+    /// Runs `turn` as a turn of a session, and then delivers what became due for it meanwhile: messages and follow-ups.
+    /// A session has one turn at a time; none if it is in a turn and `wait` says not to wait.
     ///
-    /// `turn` tells how it ended besides what it returns. Its processes should carry the turn's mark, and its agent
-    /// should hear the turn's note first.
+    /// `turn` returns its result and how it ended. Its processes should carry the turn's mark, and its agent should get
+    /// the turn's note first.
     ///
     /// # Errors
     ///
@@ -150,10 +150,10 @@ impl Hearback {
         };
         let Some(open) = self.turns().begin(session, beginning)? else { return Ok(None) };
         let (done, how) = turn(&open);
-        // How the turn went is told, whatever becomes of the rest: what could not be handed over is due again later.
+        // The result of the turn is returned even if a hand-over fails: what was not handed over is due again later.
         let mut handed_over = open.end(how).and_then(|_| self.hand_over_in_turn(session));
         drop(lock);
-        // What came while we were letting go found the session busy, and left: whoever lets go looks once more.
+        // A process that came just before the release found the session busy, and left. So look once more.
         let is_due = || !self.active_turns.is_stopping() && self.is_due_in(session).unwrap_or(false);
         while handed_over.is_ok() && is_due() {
             let Ok(Some(_lock)) = self.ports.lock_turn(session, Wait::Try) else { break };
@@ -163,7 +163,7 @@ impl Hearback {
     }
 
     /// Runs an agent in front of this process, with its streams, as a turn of a session; see [`Hearback::in_turn`].
-    /// Nothing when the session is in a turn and `wait` says not to wait; else how the agent ended.
+    /// Returns how the agent ended; none if the session is in a turn and `wait` says not to wait.
     ///
     /// # Errors
     ///
@@ -214,11 +214,11 @@ impl Hearback {
         Ok(false)
     }
 
-    /// Sends a message to a session. When this returns, it is on disk, and somebody is on the way with it.
+    /// Sends a message to a session. When this returns, it is on disk, and a process is there to deliver it.
     ///
     /// # Errors
     ///
-    /// When it is refused, or cannot be recorded; then nothing is kept of it.
+    /// When it is refused, or cannot be recorded. Then nothing of it is kept.
     pub fn send(&self, send: &OutgoingMessage) -> Result<Sent, SendError> {
         self.permissions().check(Capability::Send)?;
         match send.text.len() {
@@ -230,7 +230,7 @@ impl Hearback {
         let (sink, cwd) = self.route(&seen, send.sink.as_deref())?;
         let in_turn = seen.lock == LockState::Held;
         let stopping = self.store.host()?.stopping(self.ports.host_lock()?);
-        let interrupts = match admit(stopping, self.settings().busy, in_turn) {
+        let interrupts = match admit(stopping, self.settings().busy, seen.lock) {
             Admission::Queue => false,
             Admission::Interrupt => true,
             Admission::Refuse(refusal) => return Err(refusal.into()),
@@ -247,17 +247,17 @@ impl Hearback {
             extra: Extra::new(),
         };
         let n = self.store.queue(&message, self.settings().durability)?;
-        // First on disk, then somebody on the way, then cut short: it is sent, whatever becomes of the interruption.
-        self.send_messenger(&send.session);
+        // First on disk, then a messenger, then the interruption: the message is sent even if the interruption fails.
+        self.start_messenger(&send.session);
         let interrupted = interrupts && self.turns().interrupt_for(&send.session, n).unwrap_or(false);
         Ok(Sent { n, interrupted, in_turn })
     }
 
     /// Where a message goes, and where its agent runs.
-    fn route(&self, seen: &SeenSession, asked: Option<&str>) -> Result<(String, Option<OsText>), SendError> {
+    fn route(&self, seen: &SeenSession, chosen: Option<&str>) -> Result<(String, Option<OsText>), SendError> {
         let turns = seen.facts.turns.iter().rev().filter_map(|(_, turn)| turn.begin.present());
         let last = turns.clone().find_map(|begin| begin.sink.as_deref());
-        let name = asked.or(last).or(self.settings().default_sink.as_deref());
+        let name = chosen.or(last).or(self.settings().default_sink.as_deref());
         let name = name.ok_or_else(|| SendError::NoRoute(seen.session.clone()))?;
         if self.registry.find(name).is_err() {
             return Err(SendError::NoSink(name.to_owned()));
@@ -267,9 +267,9 @@ impl Hearback {
         Ok((name.to_owned(), cwd.or_else(here)))
     }
 
-    /// Lets somebody see the messages of a session through: whoever looks after the store, or else a process of their
-    /// own. Best effort: whatever is left waiting, the next message or the next monitor finds.
-    fn send_messenger(&self, session: &Session) {
+    /// Wakes the monitor to deliver the messages of a session, or starts a messenger process if no monitor runs. Best
+    /// effort: the next message or the next monitor delivers what is left waiting.
+    fn start_messenger(&self, session: &Session) {
         if self.is_monitored() {
             let _ = self.store.wake_host();
             return;
@@ -281,13 +281,13 @@ impl Hearback {
         }
     }
 
-    /// Sees the messages of a session through, asleep between attempts, unless another process does.
+    /// Delivers the messages of a session; see [`Inbox::deliver_until_empty`].
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written.
-    pub(crate) fn see_messages_through(&self, session: &Session) -> Result<(), StoreError> {
-        self.inbox().see_through(session)
+    pub(crate) fn deliver_messages(&self, session: &Session) -> Result<(), StoreError> {
+        self.inbox().deliver_until_empty(session)
     }
 
     fn message_due(&self, session: &Session) -> Result<Due, StoreError> {
@@ -295,7 +295,7 @@ impl Hearback {
         Ok(message_due(&facts, &self.ports.clock.stamp(), &self.settings().retry))
     }
 
-    /// Drops a message that waits, or that nobody could be given; tells whether there was one.
+    /// Discards a message that waits or is a dead letter; returns whether there was one.
     ///
     /// # Errors
     ///
@@ -312,8 +312,8 @@ impl Hearback {
         }
         let receipt = MessageFact::receipt(self.ports.clock.stamp(), MessageHow::Discarded);
         let dropped = self.store.publish_message(session, n, &receipt, self.settings().durability)?;
-        // Whoever was behind it may be next.
-        self.send_messenger(session);
+        // The message behind it may be due now.
+        self.start_messenger(session);
         Ok(dropped == Publish::New)
     }
 
@@ -328,17 +328,17 @@ impl Hearback {
         sessions.sort();
         let seen: Vec<_> =
             sessions.iter().map(|session| self.see_session(session)).collect::<Result<_, _>>()?;
-        // Whoever would have taken a message may have died. Not at once: a monitor may just be taking over.
+        // The messenger of a session may have died. Not at once: a monitor may just be taking over.
         let now = self.ports.clock.stamp();
         for SeenSession { session, facts, .. } in &seen {
             let since = facts.waiting().next().and_then(|(_, message)| {
                 let tried = message.last_result().map(|result| &result.at);
                 tried.or_else(|| message.message.present().map(|message| &message.at))
             });
-            let is_forsaken =
-                since.is_some_and(|at| Duration::from_millis(at.age_ms(&now)) >= FORSAKEN_AFTER);
-            if is_forsaken && !self.is_monitored() {
-                self.send_messenger(session);
+            let needs_messenger =
+                since.is_some_and(|at| Duration::from_millis(at.age_ms(&now)) >= MESSENGER_LOST_AFTER);
+            if needs_messenger && !self.is_monitored() {
+                self.start_messenger(session);
             }
         }
         Ok(seen)
@@ -350,20 +350,20 @@ impl Hearback {
     ///
     /// When the records cannot be read.
     pub fn see_session(&self, session: &Session) -> Result<SeenSession, StoreError> {
-        // The lock first: a turn that ends in between has its end by then.
+        // The lock first: if a turn ends in between, its end is read below.
         let lock = self.turns().is_in_turn(session)?;
         Ok(SeenSession { session: session.clone(), facts: self.store.session(session)?, lock })
     }
 }
 
 impl SeenSession {
-    /// The messages that somebody still has to take, or that nobody could be given.
+    /// The messages that wait, and the dead letters.
     pub fn open_messages(&self) -> impl Iterator<Item = (u32, &MessageFacts)> {
         let open = self.facts.messages.iter().filter(|(_, message)| message.receipt.is_absent());
         open.map(|(n, message)| (*n, message))
     }
 
-    /// What it is.
+    /// Its state, folded from its facts.
     pub fn state(&self) -> SessionState<'_> {
         fold_session(&self.facts, self.lock)
     }

@@ -1,4 +1,4 @@
-//! The settings that are one value each: their names, what they take, and where they are kept.
+//! The settings that are one value each: their names, their kinds, and their fields.
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ pub(crate) const VALUES: [(&str, Kind); 16] = [
     ("retention", Kind::Age(|settings| &mut settings.retention.max_age)),
     ("max_jobs", Kind::Count(|settings| &mut settings.retention.max_jobs)),
     ("default_sink", Kind::Name(|settings| &mut settings.default_sink)),
-    ("attempts", Kind::Few { least: 1, field: |settings| &mut settings.retry.attempts_max }),
+    ("attempts", Kind::Number { least: 1, field: |settings| &mut settings.retry.attempts_max }),
     ("retry_first", Kind::Wait(|settings| &mut settings.retry.first)),
     ("retry_most", Kind::Wait(|settings| &mut settings.retry.most)),
     ("late_after", Kind::Age(|settings| &mut settings.retry.late_after)),
     ("expire_after", Kind::Age(|settings| &mut settings.retry.expire_after)),
     ("notice_bytes", Kind::NoticeBytes),
-    ("max_depth", Kind::Few { least: 0, field: |settings| &mut settings.max_depth }),
+    ("max_depth", Kind::Number { least: 0, field: |settings| &mut settings.max_depth }),
     ("max_rate", Kind::Count(|settings| &mut settings.max_rate)),
     ("busy", Kind::Busy),
     ("drain_timeout", Kind::Wait(|settings| &mut settings.drain_timeout)),
     ("resume_window", Kind::Age(|settings| &mut settings.resume_window)),
     ("notice_sink", Kind::Name(|settings| &mut settings.notice_sink)),
 ];
-/// A place in the settings.
+/// A field of the settings.
 pub(crate) type Field<T> = fn(&mut Settings) -> &mut T;
 
 /// What a setting holds, and where it is kept.
@@ -37,22 +37,22 @@ pub(crate) enum Kind {
     Busy,
     NoticeBytes,
     Count(Field<usize>),
-    Few {
+    Number {
         least: u32,
         field: Field<u32>,
     },
-    /// A name; an empty one is none.
+    /// A name; an empty text means none.
     Name(Field<Option<String>>),
-    /// A time to wait. Zero: not at all.
+    /// A pause. Zero means no pause.
     Wait(Field<Duration>),
-    /// An age that is not to be exceeded. Zero: there is no such limit.
+    /// A largest age. Zero means no limit.
     Age(Field<Duration>),
 }
 
-/// What became of a value.
+/// Whether a value was taken.
 pub(crate) enum Taken {
     Yes,
-    /// It was less than zero.
+    /// It is negative, and counts as zero.
     AsZero,
     No,
 }
@@ -69,7 +69,7 @@ impl Kind {
             }
         }
         match self {
-            // A record may hold a word of a newer build; a setting may not.
+            // A record may contain a word of a newer build; a setting may not.
             Self::Durability => {
                 let known = from_word(text).filter(|choice| *choice != Durability::Unknown);
                 put(&mut settings.durability, known)
@@ -77,7 +77,7 @@ impl Kind {
             Self::Busy => put(&mut settings.busy, from_word(text)),
             Self::NoticeBytes => put(&mut settings.notice, parse_size(text).ok().and_then(NoticeBytes::new)),
             Self::Count(field) => put(field(settings), text.parse().ok()),
-            Self::Few { least, field } => {
+            Self::Number { least, field } => {
                 put(field(settings), text.parse().ok().filter(|number| *number >= least))
             }
             Self::Name(field) => {
@@ -92,13 +92,13 @@ impl Kind {
         }
     }
 
-    /// What it has to be, for the end of a sentence.
+    /// What a value has to be, for the end of an error message.
     pub(crate) fn expected(self) -> String {
         match self {
             Self::Durability => "`power` or `process`".into(),
             Self::Busy => "`queue` or `interrupt`".into(),
             Self::NoticeBytes => "a size such as `8KiB`, 1 MiB at most".into(),
-            Self::Few { least, .. } => format!("a number of at least {least}"),
+            Self::Number { least, .. } => format!("a number of at least {least}"),
             Self::Count(_) => "a number of at least 0".into(),
             Self::Name(_) => "a name".into(),
             Self::Wait(_) | Self::Age(_) => "a time such as `90s` or `30days`".into(),
@@ -115,14 +115,14 @@ impl Kind {
             Self::Busy => to_word(settings.busy),
             Self::NoticeBytes => Some(settings.notice.bytes().to_string()),
             Self::Count(field) => Some(field(settings).to_string()),
-            Self::Few { field, .. } => Some(field(settings).to_string()),
+            Self::Number { field, .. } => Some(field(settings).to_string()),
             Self::Name(field) => field(settings).clone(),
             Self::Wait(field) | Self::Age(field) => time(field(settings)),
         }
     }
 }
 
-/// A choice by the word for it, which is that of its JSON.
+/// A choice by its word, which is the same as in JSON.
 fn from_word<T: DeserializeOwned>(word: &str) -> Option<T> {
     serde_json::from_value(word.into()).ok()
 }
@@ -131,7 +131,7 @@ fn to_word(choice: impl Serialize) -> Option<String> {
     serde_json::to_value(choice).ok()?.as_str().map(str::to_owned)
 }
 
-/// A time such as `90s`; zero for anything less. A number without a unit is none, unless it is zero or less.
+/// A time such as `90s`. A negative time counts as zero. A number needs a unit, unless it is zero or negative.
 fn parse_time(text: &str) -> Option<Duration> {
     let text = text.trim();
     let Some(less) = text.strip_prefix('-') else { return humantime::parse_duration(text).ok() };

@@ -1,7 +1,7 @@
-//! Reading the settings file: values that know where they stand, read through serde, one at a time.
+//! Reading the settings file: values with their position, read through serde, one at a time.
 //!
-//! A file is read in two steps, so that one wrong value does not void the rest: first its tables and where each key and
-//! value stands, then each value by itself.
+//! A file is read in two steps, so that one invalid value does not affect the rest: first its tables with the position
+//! of each key and value, then each value by itself.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ impl From<&str> for Problem {
 
 impl From<toml::de::Error> for Problem {
     fn from(error: toml::de::Error) -> Self {
-        // What stands before it is the value.
+        // The text before it repeats the value, which may be a secret.
         let message = match error.message().split_once(", expected ") {
             Some((_, expected)) => format!("expected {expected}"),
             None => error.message().to_owned(),
@@ -49,18 +49,18 @@ pub(crate) fn position(text: &str, at: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// The end of a sentence about a key that is not known: which one may be meant, if one is near.
+/// The end of an error message about an unknown key: the known key that is most similar, if one is similar enough.
 pub(crate) fn suggestion<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> String {
     let near = |name: &&str| strsim::damerau_levenshtein(unknown, name);
     let nearest = known.min_by_key(near).filter(|name| near(name) <= (unknown.chars().count() / 3).max(1));
     nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
-/// A table of the file, in which each key and each value knows where it stands.
+/// A table of the file, with the position of each key and value.
 #[derive(Debug, Default)]
 pub(crate) struct SpannedTable<'i>(Vec<(Spanned<String>, SpannedValue<'i>)>);
 
-/// A value of the file that knows where it stands.
+/// A value of the file, with its position.
 #[derive(Debug, Clone)]
 pub(crate) struct SpannedValue<'i>(Spanned<DeValue<'i>>);
 
@@ -74,12 +74,12 @@ impl<'i> SpannedTable<'i> {
         self.0.iter().map(|(key, _)| key.as_ref().as_str())
     }
 
-    /// Something that is wrong with a key.
+    /// A problem with a key.
     pub(crate) fn at(&self, key: &str, message: String) -> Problem {
         Problem { at: self.key_at(key), message }
     }
 
-    /// At which byte of the file a key stands.
+    /// The position of a key, in bytes.
     pub(crate) fn key_at(&self, key: &str) -> Option<usize> {
         self.0.iter().find(|(name, _)| name.as_ref() == key).map(|(name, _)| name.span().start)
     }
@@ -94,7 +94,7 @@ impl<'i> SpannedTable<'i> {
         (Self(chosen), Self(others))
     }
 
-    /// Every key with where it stands, and its value.
+    /// Every key with its position, and its value.
     pub(crate) fn entries(self) -> impl Iterator<Item = (String, usize, SpannedValue<'i>)> {
         self.0.into_iter().map(|(key, value)| {
             let at = key.span().start;
@@ -102,7 +102,7 @@ impl<'i> SpannedTable<'i> {
         })
     }
 
-    /// All of it as one type. What is wrong with a value names its key.
+    /// The whole table as one type. A problem with a value names its key.
     pub(crate) fn read<T: DeserializeOwned>(self) -> Result<T, Problem> {
         let places: Vec<_> =
             self.0.iter().map(|(key, value)| (key.get_ref().clone(), value.0.span())).collect();
@@ -136,7 +136,7 @@ impl<'i> From<DeTable<'i>> for SpannedTable<'i> {
 }
 
 impl<'i> SpannedValue<'i> {
-    /// At which byte of the file it begins.
+    /// Its position, in bytes.
     pub(crate) fn at(&self) -> usize {
         self.0.span().start
     }

@@ -16,10 +16,10 @@ use crate::sessions::MESSENGER_COMMAND;
 use crate::sinks::{self, SINK_COMMAND};
 use crate::{Hearback, Options, follow_ups, rehearsal};
 
-static WOULD_ANSWER: AtomicBool = AtomicBool::new(false);
+static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
 
-/// Supervises one job and ends this process, if that is what it was started for; otherwise does nothing. The parts
-/// of [`Hearback::doctor`](crate::Hearback::doctor)'s trials are played here as well.
+/// If this process was started to supervise a job, supervises it and exits; otherwise does nothing. The launcher and
+/// the job of a trial by [`Hearback::doctor`](crate::Hearback::doctor) start here as well.
 ///
 /// Call it first thing in `main` of a program that embeds hearback and launches jobs: the supervisor is that same
 /// program, executed again.
@@ -28,34 +28,34 @@ pub fn supervise_if_asked() {
 }
 
 /// The same for a program that opens its store with options of its own: settings or sinks that are made in code. The
-/// supervisor is another process, so it asks `complete` for them when it has something to deliver.
+/// supervisor is another process, so it calls `complete` to get them when it has something to deliver.
 ///
-/// `complete` is given options that name the right store. It is called only in a process that was started to supervise
-/// a job or to hand over messages.
+/// `complete` gets options that name the right store. It is called only in a process that was started to supervise a
+/// job or to deliver messages.
 pub fn supervise_if_asked_with(complete: impl FnOnce(Options) -> Options) {
-    WOULD_ANSWER.store(true, Ordering::Relaxed);
+    CAN_SUPERVISE.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next() {
         Some(first) if first == SUPERVISE_COMMAND => {}
         Some(first) if first == SINK_COMMAND => {
             std::process::exit(sinks::run_builtin(&arguments.collect::<Vec<_>>()))
         }
-        Some(first) if first == MESSENGER_COMMAND => std::process::exit(see_messages_through(complete)),
-        Some(first) if first == rehearsal::COMMAND => std::process::exit(rehearsal::play(arguments)),
+        Some(first) if first == MESSENGER_COMMAND => std::process::exit(deliver_messages(complete)),
+        Some(first) if first == rehearsal::COMMAND => std::process::exit(rehearsal::run(arguments)),
         _ => return,
     }
     let id = arguments.next().and_then(|id| JobId::parse(id.to_str()?).ok());
-    // Nobody watches a supervisor's terminal: whoever started it by hand sees only this code.
+    // A supervisor has no terminal. A person who started it by hand sees only this exit code.
     let Some(id) = id else { std::process::exit(2) };
     std::process::exit(supervise(id, complete));
 }
 
-/// The program that becomes a supervisor: the one that was chosen, else this one.
+/// The program that becomes a supervisor: `chosen`, else this one.
 pub(crate) fn program(chosen: Option<&Path>) -> io::Result<PathBuf> {
     match chosen {
         Some(program) => Ok(program.to_owned()),
-        // Executed again, a program that does not know the command would be started a second time instead.
-        None if !WOULD_ANSWER.load(Ordering::Relaxed) => Err(io::Error::other(
+        // A program that does not call `supervise_if_asked` would start a second time instead.
+        None if !CAN_SUPERVISE.load(Ordering::Relaxed) => Err(io::Error::other(
             "this program would not supervise: call `hearback::supervise_if_asked` first thing in `main`",
         )),
         None => hearback_platform::own_program(),
@@ -66,7 +66,7 @@ fn supervise(id: JobId, complete: impl FnOnce(Options) -> Options) -> i32 {
     // A failure is recorded, not printed.
     std::panic::set_hook(Box::new(|_| {}));
     let native = Native::default();
-    // The launcher made the store our working directory, so that no variable can lead us elsewhere.
+    // The store is the working directory of a supervisor, so that no variable can name another one.
     let mut wire = StdioWire::default();
     let store = match Store::open(native, Path::new(".")) {
         Ok(store) => store,
@@ -77,8 +77,8 @@ fn supervise(id: JobId, complete: impl FnOnce(Options) -> Options) -> i32 {
     };
     let home = store.home().to_owned();
     let ports = Ports::new(store, native, native, Executors::local(native));
-    // Whoever finds the job over was started to see its follow-up through.
-    if !is_over(&ports, &id) {
+    // If the job has ended, this process was started to deliver its follow-up.
+    if !has_ended(&ports, &id) {
         let meanwhile = |id: &JobId| {
             if let Ok(program) = program(None) {
                 let _ = follow_ups::spawn_deliverer(&*ports.processes, program, home.clone(), id);
@@ -87,25 +87,25 @@ fn supervise(id: JobId, complete: impl FnOnce(Options) -> Options) -> i32 {
         Supervisor::new(&ports, &native, &mut wire, &meanwhile, id.clone()).run();
     }
     drop(ports);
-    // Only now, because most of what it takes to deliver is never needed while a job runs.
+    // Only now: a supervisor whose job runs should not hold the memory that delivering needs.
     if let Ok(hearback) = Hearback::open(complete(Options::default().home(home)).unrestricted()) {
-        let _ = hearback.see_through(&id);
+        let _ = hearback.deliver_until_settled(&id);
     }
     0
 }
 
-/// Sees the messages of the session through that the environment names.
-fn see_messages_through(complete: impl FnOnce(Options) -> Options) -> i32 {
-    // The store is our working directory, as a supervisor's is.
+/// Delivers the messages of the session that the environment names.
+fn deliver_messages(complete: impl FnOnce(Options) -> Options) -> i32 {
+    // The store is the working directory, as for a supervisor.
     let opened =
         std::env::current_dir().ok().map(|home| complete(Options::default().home(home)).unrestricted());
     let hearback = opened.and_then(|options| Hearback::open(options).ok());
     match (hearback, crate::current_session()) {
-        (Some(hearback), Ok(Some(session))) => i32::from(hearback.see_messages_through(&session).is_err()),
+        (Some(hearback), Ok(Some(session))) => i32::from(hearback.deliver_messages(&session).is_err()),
         _ => 2,
     }
 }
 
-fn is_over(ports: &Ports, id: &JobId) -> bool {
+fn has_ended(ports: &Ports, id: &JobId) -> bool {
     ports.store.observe(id).ok().flatten().is_some_and(|seen| !seen.facts.end.is_absent())
 }

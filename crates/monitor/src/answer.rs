@@ -1,4 +1,4 @@
-//! The answer of a prompt job: working it out when the job is over, and recording it.
+//! The answer of a prompt job: working it out when the job has ended, and recording it.
 
 use hearback_core::port::disk::Publish;
 use hearback_core::port::record::StoreError;
@@ -8,7 +8,7 @@ use hearback_core::{
 
 use crate::Ports;
 
-/// Records the answer of a job that is over, unless somebody was quicker or there is none to record.
+/// Records the answer of a job that has ended, unless another process was quicker or there is none to record.
 ///
 /// # Errors
 ///
@@ -24,12 +24,11 @@ pub fn record(ports: &Ports, id: &JobId) -> Result<Publish, StoreError> {
     ports.publish(&seen, &Fact::Answer(AnswerRecord::new(answer)))
 }
 
-/// Puts the answer into the view of a job that is over, where it could not be recorded: what a disk that cannot be
-/// written holds is true all the same. That it cannot be worked out now keeps nobody from hearing the rest: a note says
-/// so.
+/// Adds the answer to the view of a job that has ended, if it could not be recorded: what is on a read-only disk is
+/// still true. If the answer cannot be worked out, a note says so, and the rest of the view is shown.
 pub fn complete(ports: &Ports, seen: &Observed, view: &mut JobView) {
     let has_one = seen.facts.spec.present().is_some_and(|spec| spec.answer);
-    if let (true, None, Some(outcome)) = (has_one && view.state.is_over(), &view.answer, &view.outcome) {
+    if let (true, None, Some(outcome)) = (has_one && view.state.has_ended(), &view.answer, &view.outcome) {
         match ports.store.remains(seen, ANSWER_LOOK_BYTES) {
             Ok(remains) => view.answer = Some(resolve_answer(outcome, &remains)),
             Err(error) => view.notes.push(format!("its answer cannot be worked out: {error}")),
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn scenario_53_who_is_second_to_tell_the_answer_changes_nothing_and_hears_so() {
+    fn scenario_53_the_second_process_that_records_an_answer_changes_nothing_and_learns_it() {
         let (store, ports) = world();
         let id = sample::id(1);
         store.put(&id, Facts { end: Read::Present(sample::end(0)), ..asked(&id) });
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_what_was_not_asked_and_what_is_newer_gets_no_answer() {
+    fn a_running_job_a_job_without_prompt_and_a_newer_one_get_no_answer() {
         let (store, ports) = world();
         let id = sample::id(1);
         let ended = || Facts { end: Read::Present(sample::end(0)), ..asked(&id) };
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_cannot_be_recorded_is_told_all_the_same() {
+    fn an_answer_that_cannot_be_recorded_is_shown_all_the_same() {
         let (store, ports) = world();
         let id = sample::id(1);
         store.put(&id, Facts { end: Read::Present(sample::end(0)), ..asked(&id) });

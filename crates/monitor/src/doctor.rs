@@ -1,11 +1,11 @@
-//! What is good and what is bad about a machine, from what was found by trying.
+//! Judging a machine from the findings of `doctor`: each finding becomes a check with a level and a tip.
 
 use std::io;
 
 use hearback_core::finding::{
     Blow, DiskFindings, FileSystem, Home, Logout, MachineFindings, Medium, NamedBy, Room, Tried,
 };
-use hearback_core::{Durability, Exit, Outcome, ProcessIdentity};
+use hearback_core::{Durability, Exit, LockState, Outcome, ProcessIdentity};
 
 /// With less than this, a few long logs fill the disk.
 const BYTES_FEW: u64 = 256 * 1024 * 1024;
@@ -14,18 +14,18 @@ const BYTES_TOO_FEW: u64 = 1024 * 1024;
 /// A job has about ten files.
 const FILES_FEW: u64 = 1000;
 const FILES_TOO_FEW: u64 = 20;
-/// A supervisor has about ten, and whoever embeds hearback has more.
+/// A supervisor has about ten, and a program that embeds hearback has more.
 const DESCRIPTORS_FEW: u64 = 64;
 const DESCRIPTORS_TOO_FEW: u64 = 16;
-/// The signal by which a process is asked to end, on every system that has signals.
-const ASKED: i32 = 15;
+/// The signal that requests a process to terminate, on every system that has signals.
+const SIGTERM: i32 = 15;
 
 const OTHER_HOME: &str = "set HEARBACK_HOME to a directory that you own on a local disk";
 
 /// How good something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// As it should be.
+    /// It is as it should be.
     Ok,
     /// hearback works, and something is worse than it could be.
     Warn,
@@ -35,16 +35,16 @@ pub enum Level {
     Skip,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// Its name, which never changes.
+    /// Its name: stable between versions.
     pub name: &'static str,
     /// How good it is.
     pub level: Level,
-    /// What was seen.
+    /// What was found.
     pub message: String,
-    /// What to do about it, where it is not good.
+    /// What the user can do, unless it is good.
     pub tip: Option<String>,
 }
 
@@ -96,7 +96,7 @@ pub fn judge_store(home: &Home, tried: &Tried) -> Check {
     }
 }
 
-/// Judges the disk of a store that has to keep this much.
+/// Judges the disk of a store that promises this durability.
 pub fn judge_disk(found: &DiskFindings, durability: Durability) -> Vec<Check> {
     vec![
         judge("file_system", &found.file_system, file_system, |name, error| {
@@ -159,7 +159,7 @@ pub fn judge_machine(found: &MachineFindings) -> Vec<Check> {
     checks.push(judge(
         "logout",
         &found.logout,
-        |name, told| logout(name, *told, &found.units),
+        |name, found_logout| logout(name, *found_logout, &found.units),
         |name, error| {
             let message = format!("the effect of a logout is unknown: {error}");
             Check::warn(name, message, "look at KillUserProcesses in logind.conf(5)")
@@ -190,13 +190,13 @@ pub fn judge_machine(found: &MachineFindings) -> Vec<Check> {
     checks
 }
 
-/// Judges who tells owners, and where they can be reached: whether a monitor runs, and each configured sink with what
-/// is in its way.
-pub fn judge_delivery(monitored: bool, sinks: &[(String, Option<String>)]) -> Vec<Check> {
+/// Judges how owners are notified: whether a monitor serves the store, and for each configured sink why it cannot be
+/// run, if so.
+pub fn judge_delivery(host: LockState, sinks: &[(String, Option<String>)]) -> Vec<Check> {
     const SINKS: &str = "sinks";
-    let monitor = match monitored {
-        true => "a monitor is running for this store",
-        false => {
+    let monitor = match host {
+        LockState::Held => "a monitor is running for this store",
+        LockState::Free => {
             "no monitor is running: if a supervisor is killed, its owner is notified at the next hearback command; \
              `hearback monitor install` installs a monitor that notifies at once"
         }
@@ -263,7 +263,7 @@ fn room(name: &'static str, found: &Room) -> Check {
     }
 }
 
-/// Small numbers exactly enough to see that they are small.
+/// A size in a unit that shows how small it is.
 fn mebibytes(bytes: u64) -> String {
     const MEBIBYTE: u64 = 1024 * 1024;
     match bytes / MEBIBYTE {
@@ -308,11 +308,11 @@ fn survives(blow: Blow, tried: &Tried<Outcome>) -> Check {
     )
 }
 
-/// Whether a job was there to be asked to end, after the blow, and ended for that reason. A signal of the blow that
-/// was still under way would have ended it in another way; where there are no signals, a code is all there is.
+/// Whether the job still ran after the death, and ended because doctor requested it to terminate. A late signal of the
+/// death itself would have ended it in another way. On a system without signals, there is only an exit code.
 fn outlived(outcome: &Outcome) -> bool {
     let Outcome::Killed { exit: Some(exit), .. } = outcome else { return false };
-    matches!(exit, Exit::Signaled { signal: ASKED, .. } | Exit::Exited { .. })
+    matches!(exit, Exit::Signaled { signal: SIGTERM, .. } | Exit::Exited { .. })
 }
 
 fn service(units: &[String]) -> Check {
@@ -331,14 +331,14 @@ fn service(units: &[String]) -> Check {
     }
 }
 
-fn logout(name: &'static str, told: Logout, units: &[String]) -> Check {
+fn logout(name: &'static str, found: Logout, units: &[String]) -> Check {
     match units.first() {
-        Some(unit) if unit.starts_with("session-") && told.ends_processes => Check::warn(
+        Some(unit) if unit.starts_with("session-") && found.ends_processes => Check::warn(
             name,
             format!("a job launched here ends with this login, {unit} (KillUserProcesses)"),
             "run `loginctl enable-linger` once, and launch with `systemd-run --user --scope hearback launch …`",
         ),
-        Some(unit) if unit.starts_with("user@") && !told.lingers => Check::warn(
+        Some(unit) if unit.starts_with("user@") && !found.lingers => Check::warn(
             name,
             format!("a job launched here ends with {unit}, at the last logout"),
             "run `loginctl enable-linger` once",
@@ -387,200 +387,4 @@ fn descriptors(name: &'static str, limit: &u64) -> Check {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use hearback_core::testing::sample;
-    use hearback_core::{BootId, KilledBy, LostReason};
-    use std::path::PathBuf;
-
-    fn levels(checks: &[Check]) -> Vec<(&str, Level)> {
-        checks.iter().map(|check| (check.name, check.level)).collect()
-    }
-
-    fn refused() -> io::Error {
-        io::Error::from(io::ErrorKind::PermissionDenied)
-    }
-
-    fn good_disk() -> DiskFindings {
-        DiskFindings {
-            file_system: Tried::Worked(FileSystem { name: "ext4".into(), medium: Medium::Local }),
-            room: Tried::Worked(Room { bytes: 1 << 40, files: None }),
-            publish: Tried::Worked(NamedBy::Rename),
-            flush: Tried::Worked(()),
-            locks: Tried::Worked(()),
-            holes: Tried::Worked(()),
-            bell: Tried::Worked(()),
-        }
-    }
-
-    fn asked_to_end() -> Outcome {
-        let exit = Some(Exit::Signaled { signal: 15, core: false });
-        Outcome::Killed { by: KilledBy::Person, reason: None, exit }
-    }
-
-    fn good_machine() -> MachineFindings {
-        MachineFindings {
-            blows: [Blow::Parent, Blow::Terminal, Blow::ProcessGroup]
-                .map(|blow| (blow, Tried::Worked(asked_to_end())))
-                .into(),
-            units: Vec::new(),
-            logout: Tried::Worked(Logout { ends_processes: false, lingers: false }),
-            identity: Tried::Worked(ProcessIdentity { boot: Some(BootId::new("b")), ..sample::process(1) }),
-            pids_are_the_machines: Tried::Worked(true),
-            oom_score: Tried::Worked(()),
-            descriptors: Tried::Worked(1024),
-        }
-    }
-
-    #[test]
-    fn sinks_that_cannot_be_run_are_named() {
-        let levels = |sinks: &[(String, Option<String>)]| judge_delivery(true, sinks).remove(1).level;
-        assert_eq!(levels(&[]), Level::Ok);
-        let fine = ("a".to_owned(), None);
-        assert_eq!(levels(std::slice::from_ref(&fine)), Level::Ok);
-        let broken = ("b".to_owned(), Some("`x` was not found on the PATH".to_owned()));
-        let check = judge_delivery(false, &[fine, broken]).remove(1);
-        assert_eq!(
-            (check.level, check.message.as_str()),
-            (Level::Warn, "`b`: `x` was not found on the PATH")
-        );
-        assert!(judge_delivery(false, &[])[0].message.starts_with("no monitor is running"));
-    }
-
-    #[test]
-    fn where_all_is_well_nothing_is_to_be_done() {
-        let mut checks = judge_disk(&good_disk(), Durability::Power);
-        checks.extend(judge_machine(&good_machine()));
-        checks.push(judge_store(&Home::Ours(PathBuf::from("/store")), &Tried::Worked(())));
-        for check in &checks {
-            assert_eq!((check.level, &check.tip), (Level::Ok, &None), "{check:?}");
-        }
-        let mut names: Vec<_> = checks.iter().map(|check| check.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), checks.len(), "each name is one check's");
-    }
-
-    #[test]
-    fn whatever_is_not_well_comes_with_a_tip() {
-        let failed = || Tried::Failed(refused());
-        let disk = DiskFindings {
-            file_system: Tried::Failed(refused()),
-            room: Tried::Failed(refused()),
-            publish: Tried::Failed(refused()),
-            flush: failed(),
-            locks: failed(),
-            holes: failed(),
-            bell: failed(),
-        };
-        let machine = MachineFindings {
-            blows: vec![(Blow::Parent, Tried::Failed(refused()))],
-            units: vec!["a.service".into()],
-            logout: Tried::Failed(refused()),
-            identity: Tried::Failed(refused()),
-            pids_are_the_machines: Tried::Failed(refused()),
-            oom_score: failed(),
-            descriptors: Tried::Failed(refused()),
-        };
-        let mut checks = judge_disk(&disk, Durability::Power);
-        checks.extend(judge_machine(&machine));
-        for check in &checks {
-            assert!(matches!(check.level, Level::Warn | Level::Fail) && check.tip.is_some(), "{check:?}");
-        }
-        use Level::{Fail, Warn};
-        assert_eq!(
-            levels(&checks),
-            [
-                ("file_system", Warn),
-                ("room", Warn),
-                ("publish", Fail),
-                ("flush", Fail),
-                ("locks", Fail),
-                ("holes", Warn),
-                ("bell", Fail),
-                ("survives_parent", Fail),
-                ("survives_service", Warn),
-                ("logout", Warn),
-                ("identity", Fail),
-                ("pids", Warn),
-                ("oom_score", Warn),
-                ("descriptors", Warn),
-            ]
-        );
-        assert_eq!(
-            judge_disk(&disk, Durability::Process)[3].level,
-            Warn,
-            "who flushes nothing misses nothing"
-        );
-        let skipped = DiskFindings { bell: Tried::untried("no reason"), ..good_disk() };
-        assert_eq!(judge_disk(&skipped, Durability::Power)[6].level, Level::Skip);
-    }
-
-    #[test]
-    fn a_store_is_judged_by_whose_it_is_and_whether_it_can_be_written() {
-        let path = || PathBuf::from("/store");
-        let level = |home: Home, tried| judge_store(&home, &tried).level;
-        assert_eq!(level(Home::Ours(path()), Tried::Worked(())), Level::Ok);
-        assert_eq!(level(Home::Missing(path()), Tried::Worked(())), Level::Ok);
-        assert_eq!(level(Home::Missing(path()), Tried::Failed(refused())), Level::Fail);
-        assert_eq!(level(Home::Refused(path(), refused()), Tried::untried("")), Level::Fail);
-        assert_eq!(level(Home::Unnamed, Tried::untried("")), Level::Fail);
-        let full = Tried::Failed(io::Error::from(io::ErrorKind::StorageFull));
-        let check = judge_store(&Home::Ours(path()), &full);
-        assert!(check.level == Level::Fail && check.tip.unwrap().contains("prune"));
-    }
-
-    #[test]
-    fn room_is_counted_in_bytes_and_in_files() {
-        let level = |bytes, files| room("room", &Room { bytes, files }).level;
-        assert_eq!(level(BYTES_FEW, Some(FILES_FEW)), Level::Ok);
-        assert_eq!(level(BYTES_FEW - 1, None), Level::Warn);
-        assert_eq!(level(BYTES_TOO_FEW - 1, None), Level::Fail);
-        assert_eq!(level(1 << 40, Some(FILES_FEW - 1)), Level::Warn);
-        assert_eq!(level(1 << 40, Some(FILES_TOO_FEW - 1)), Level::Fail);
-        assert_eq!([mebibytes(0), mebibytes(5 << 20), mebibytes(1 << 40)], ["0 KiB", "5 MiB", "1024 GiB"]);
-    }
-
-    #[test]
-    fn only_a_job_that_was_there_to_be_asked_has_survived() {
-        assert!(outlived(&asked_to_end()));
-        let by_the_blow = Some(Exit::Signaled { signal: 9, core: false });
-        for outcome in [
-            Outcome::Killed { by: KilledBy::Person, reason: None, exit: by_the_blow },
-            Outcome::Killed { by: KilledBy::System, reason: None, exit: None },
-            Outcome::Signaled { signal: 1, core: false },
-            Outcome::Exited { code: 0 },
-            Outcome::Lost { reason: LostReason::SupervisorDied },
-        ] {
-            assert!(!outlived(&outcome), "{outcome:?}");
-            assert_eq!(survives(Blow::Terminal, &Tried::Worked(outcome)).level, Level::Fail);
-        }
-    }
-
-    #[test]
-    fn what_a_logout_ends_depends_on_where_a_job_is() {
-        let judged = |units: &[&str], ends_processes, lingers| {
-            let units: Vec<_> = units.iter().map(|unit| (*unit).to_owned()).collect();
-            logout("logout", Logout { ends_processes, lingers }, &units).level
-        };
-        assert_eq!(judged(&[], true, false), Level::Ok);
-        assert_eq!(judged(&["cron.service"], true, false), Level::Ok);
-        assert_eq!(judged(&["session-3.scope"], false, false), Level::Ok);
-        assert_eq!(judged(&["session-3.scope"], true, true), Level::Warn, "lingering spares no login");
-        assert_eq!(judged(&["user@7.service", "a.scope"], false, false), Level::Warn);
-        assert_eq!(judged(&["user@7.service", "a.scope"], true, true), Level::Ok);
-    }
-
-    #[test]
-    fn a_service_is_named_with_the_way_out_of_it() {
-        let of = |units: &[&str]| service(&units.iter().map(|unit| (*unit).to_owned()).collect::<Vec<_>>());
-        assert_eq!(of(&[]).level, Level::Ok);
-        assert_eq!(of(&["session-3.scope"]).level, Level::Ok);
-        let check = of(&["agent.service"]);
-        assert_eq!(check.level, Level::Warn);
-        assert!(
-            check.message.contains("agent.service") && check.tip.unwrap().contains("systemd-run --scope")
-        );
-        assert!(of(&["user@7.service", "a.service"]).tip.unwrap().contains("systemd-run --user --scope"));
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! Ending a job on request: ask its supervisor, wait for the end, and say who survived.
+//! Killing a job: request it from the supervisor, wait for the end, and report survivors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,47 +10,47 @@ use hearback_core::{
 };
 
 use crate::reconcile::SWEEP_WITHIN;
-use crate::wait::{Until, WaitError, Waits, until_over};
+use crate::wait::{Until, WaitError, Waits, until_ended};
 use crate::{Ports, reconcile};
 
-/// What a supervisor may take for everything but the grace: to wake up, to force, to record.
+/// How long a supervisor may take besides the grace: to wake up, to kill, to record.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// How a job is to be ended.
+/// How to kill a job.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Who asks.
+    /// Who requests it.
     pub by: KilledBy,
-    /// In their words.
+    /// Their reason.
     pub reason: Option<String>,
-    /// Between asking and forcing; what the job was launched with when nothing is said.
+    /// The time between terminating and killing; by default that of the launch.
     pub grace: Option<Duration>,
-    /// Ends a supervisor that does not answer, too.
+    /// Whether to kill an unresponsive supervisor, too.
     pub force: bool,
 }
 
-/// What became of it.
+/// The result of a kill.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The job as it is now: over.
+    /// The job as it is now, after its end.
     pub seen: Observed,
-    /// It was over before anybody asked, and nobody was signalled but survivors.
-    pub was_over: bool,
-    /// Who would not end.
+    /// Whether it had ended before the request. Then only survivors of that end were signalled.
+    pub already_ended: bool,
+    /// Processes that survived.
     pub survivors: Vec<ProcessIdentity>,
 }
 
-/// Why nothing can be said about the end of a job.
+/// Why it is not known whether a job has ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KillError {
-    /// There is no such job, or it is not ours to end.
+    /// There is no such job, or it must not be killed from here.
     #[error(transparent)]
     Wait(#[from] WaitError),
-    /// The supervisor is there and does not answer: it is stopped, or hangs.
+    /// The supervisor is alive and unresponsive: it is stopped, or hangs.
     #[error("the supervisor of job `{0}` does not answer, so its processes may still run")]
     Unanswered(JobId),
-    /// The store failed, and nobody was signalled.
+    /// The store failed, and no process was signalled.
     #[error("job `{id}` could not be killed")]
     Store {
         /// The job.
@@ -61,14 +61,14 @@ pub enum KillError {
     },
 }
 
-/// Ends a job and everything that it started. Safe to repeat: a job that is over is only looked at.
+/// Kills a job and everything that it started. Safe to repeat: a job that has ended is only looked at.
 ///
 /// # Errors
 ///
-/// When it cannot be shown that the job is over.
+/// When it cannot be shown that the job has ended.
 pub fn kill(ports: &Arc<Ports>, waits: &Waits, id: &JobId, request: &Request) -> Result<Report, KillError> {
     let failed = |source| KillError::Store { id: id.clone(), source };
-    // What cannot be brought up to date can still be looked at.
+    // A job that cannot be brought up to date can still be looked at.
     let _ = reconcile::job(ports, id);
     let seen = observe(ports, id)?;
     if ports.hands_off(&seen).is_some() {
@@ -79,20 +79,20 @@ pub fn kill(ports: &Arc<Ports>, waits: &Waits, id: &JobId, request: &Request) ->
     }
     let limits = seen.facts.spec.present().map(|spec| spec.limits).unwrap_or_default();
     let grace = if request.force { Duration::ZERO } else { grace(request, &limits) };
-    ask(ports, &seen, request, grace).map_err(failed)?;
+    request_kill(ports, &seen, request, grace).map_err(failed)?;
     let within = grace.saturating_add(SWEEP_WITHIN * 2 + ANSWER_WITHIN);
-    let mut over = None;
-    waits.wait(ports, std::slice::from_ref(id), Until::All, Some(within), |_, answer| over = Some(answer));
-    let seen = match over {
+    let mut ended = None;
+    waits.wait(ports, std::slice::from_ref(id), Until::All, Some(within), |_, result| ended = Some(result));
+    let seen = match ended {
         Some(seen) => seen?,
         None if request.force => {
             end_supervisor(ports, id).map_err(failed)?;
-            until_over(ports, id)?
+            until_ended(ports, id)?
         }
         None => return Err(KillError::Unanswered(id.clone())),
     };
     let survivors = survivors(&seen);
-    Ok(Report { seen, was_over: false, survivors })
+    Ok(Report { seen, already_ended: false, survivors })
 }
 
 fn observe(ports: &Ports, id: &JobId) -> Result<Observed, KillError> {
@@ -107,8 +107,13 @@ fn grace(request: &Request, limits: &Limits) -> Duration {
     request.grace.unwrap_or(Duration::from_millis(limits.grace_ms))
 }
 
-/// Writes the request down, and rings. Who asks at the same time gets the next number.
-fn ask(ports: &Ports, seen: &Observed, request: &Request, grace: Duration) -> Result<(), StoreError> {
+/// Publishes the request, and rings the bell. Each of several requests at the same time gets its own number.
+fn request_kill(
+    ports: &Ports,
+    seen: &Observed,
+    request: &Request,
+    grace: Duration,
+) -> Result<(), StoreError> {
     let kill = Kill {
         format: FORMAT,
         at_ms: ports.clock.wall(),
@@ -122,23 +127,23 @@ fn ask(ports: &Ports, seen: &Observed, request: &Request, grace: Duration) -> Re
         match ports.publish(seen, &Fact::Kill(n, kill.clone())) {
             Ok(Publish::New) => break,
             Ok(Publish::Exists) => n += 1,
-            // It ended and was moved away meanwhile.
+            // The job ended and was moved to history meanwhile.
             Err(error) if error.is_gone() => return Ok(()),
             Err(error) => return Err(error),
         }
     }
-    // Nobody there means that the supervisor is only beginning, and looks by itself, or that it is gone.
+    // Without a bell the supervisor has only begun, and reads requests by itself, or it has died.
     ports.processes.ring(&ports.store.bell_path(&seen.id))?;
     Ok(())
 }
 
-/// A job that is over may have left somebody who would not end, or was kept.
+/// Kills the processes that survived the end of the job, or were kept.
 fn end_survivors(ports: &Ports, seen: Observed) -> Result<Report, StoreError> {
     let survivors = match survivors(&seen).is_empty() {
         true => Vec::new(),
         false => reconcile::sweep(ports, &seen)?.survivors,
     };
-    Ok(Report { seen, was_over: true, survivors })
+    Ok(Report { seen, already_ended: true, survivors })
 }
 
 fn survivors(seen: &Observed) -> Vec<ProcessIdentity> {
@@ -187,15 +192,15 @@ mod tests {
     }
 
     #[test]
-    fn scenario_24_a_finished_job_says_how_it_ended_and_nobody_is_signalled() {
+    fn scenario_24_a_finished_job_says_how_it_ended_and_no_process_is_signalled() {
         let (store, _, executor, ports) = world_of_executor();
         let id = sample::id(1);
         store.put(&id, Facts { end: Read::Present(sample::end(3)), ..begun() });
         let report = kill(&ports, &Waits::default(), &id, &request(true)).unwrap();
-        assert!(report.was_over && report.survivors.is_empty());
+        assert!(report.already_ended && report.survivors.is_empty());
         assert_eq!(report.seen.facts.end.present(), Some(&sample::end(3)));
         assert!(executor.sweeps().is_empty());
-        assert!(store.facts(&id).kills.is_empty(), "nothing is asked of a job that is over");
+        assert!(store.facts(&id).kills.is_empty(), "no request is published for a job that has ended");
         assert!(matches!(
             kill(&ports, &Waits::default(), &sample::id(2), &request(false)),
             Err(KillError::Wait(WaitError::Gone(_)))
@@ -203,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_job_is_asked_and_waited_for() {
+    fn a_running_job_gets_a_request_and_is_waited_for() {
         let (store, _, ports) = world();
         let id = sample::id(1);
         store.put(&id, begun());
@@ -221,21 +226,21 @@ mod tests {
         });
         let report = kill(&ports, &Waits::default(), &id, &request(false)).unwrap();
         supervisor.join().unwrap();
-        assert!(!report.was_over);
+        assert!(!report.already_ended);
         let facts = store.facts(&id);
-        let (1, Read::Present(asked)) = &facts.kills[0] else { panic!("{facts:?}") };
-        assert_eq!((asked.reason.as_deref(), asked.grace_ms), (Some("enough"), 1));
+        let (1, Read::Present(kill)) = &facts.kills[0] else { panic!("{facts:?}") };
+        assert_eq!((kill.reason.as_deref(), kill.grace_ms), (Some("enough"), 1));
     }
 
     #[test]
-    fn survivors_of_a_job_that_is_over_can_still_be_ended() {
+    fn survivors_of_a_job_that_has_ended_can_still_be_killed() {
         let (store, _, executor, ports) = world_of_executor();
         let id = sample::id(1);
         let mut end = sample::end(0);
         end.survivors = vec![sample::process(7)];
         store.put(&id, Facts { end: Read::Present(end), ..begun() });
         let report = kill(&ports, &Waits::default(), &id, &request(false)).unwrap();
-        assert!(report.was_over && report.survivors.is_empty());
+        assert!(report.already_ended && report.survivors.is_empty());
         assert_eq!(executor.sweeps(), [id]);
     }
 

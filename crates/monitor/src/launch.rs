@@ -16,12 +16,12 @@ use hearback_core::{
 
 use crate::{Ports, reconcile};
 
-/// How long a launcher waits for word that the target has started.
+/// How long a launcher waits for the answer that the target has started.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
-/// How often a launch begins anew because somebody pruned its folder under it.
+/// How often a launch starts over because another process pruned its folder meanwhile.
 const TRIES: usize = 16;
 
-/// How long a job may run when nothing else is said.
+/// How long a job may run by default.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// What to launch.
@@ -39,28 +39,28 @@ pub struct Request {
     pub label: Option<String>,
     /// Makes the launch repeatable.
     pub key: Option<Key>,
-    /// When the owner is told.
+    /// When the owner is notified.
     pub notify: NotifyPolicy,
     /// Where the follow-up goes.
     pub sinks: Vec<String>,
     /// How many follow-ups led to this launch.
     pub depth: u32,
-    /// Whether it ends with the host: a monitor that restarts or stops ends it first.
+    /// Whether it ends with the host: a monitor that restarts or stops kills it first.
     pub bound: bool,
-    /// It has an answer, which is worked out when it is over.
+    /// Whether it is a prompt job: its answer is worked out when it has ended.
     pub answer: bool,
     /// Names of variables that hold secrets, which the target does not inherit.
     pub withhold: Vec<String>,
     /// Changes to the environment that the target inherits.
     pub env: Vec<(OsString, Option<OsString>)>,
-    /// When and how it is ended; by default after [`DEFAULT_TIMEOUT`].
+    /// Its limits; by default after [`DEFAULT_TIMEOUT`].
     pub limits: Limits,
-    /// What has to survive a power cut; by default what the launcher says.
+    /// What has to survive a power cut; by default what [`Launcher::durability`] says.
     pub durability: Option<Durability>,
 }
 
 impl Request {
-    /// Asks to run `command` in `cwd`, which has to be absolute, and for nothing else.
+    /// A request to run `command` in `cwd`, which has to be absolute. Everything else has its default.
     pub fn new(command: CommandLine, cwd: OsText) -> Self {
         Self {
             command,
@@ -87,7 +87,7 @@ impl Request {
 }
 
 impl Request {
-    /// What is recorded of it, as far as it says so itself.
+    /// The spec of the job, as far as the request determines it.
     pub fn spec(&self, id: &JobId, session: Option<Session>, now: Timestamp) -> Spec {
         Spec {
             format: FORMAT,
@@ -115,20 +115,20 @@ impl Request {
     }
 }
 
-/// Who launches, and what becomes the supervisor.
+/// The launching program, and the program that becomes the supervisor.
 #[derive(Debug, Clone)]
 pub struct Launcher {
-    /// The program that, executed again, supervises.
+    /// The program that is executed as the supervisor.
     pub program: PathBuf,
     /// The store's folder.
     pub home: PathBuf,
     /// The version that is written into every spec.
     pub version: String,
-    /// What has to survive a power cut, when a request does not say.
+    /// What has to survive a power cut, unless the request says otherwise.
     pub durability: Durability,
 }
 
-/// A launch that went well.
+/// The result of a successful launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Launched {
     /// It runs.
@@ -140,12 +140,12 @@ pub enum Launched {
         /// What it ends with, if it is not wholly on its own: see [`Target`](hearback_core::Target).
         bound_to: Option<String>,
     },
-    /// It was launched before, under the same key.
+    /// An earlier launch with the same key made it.
     Known {
         /// The job.
         id: JobId,
     },
-    /// It was killed before its target was started, which is recorded as its outcome.
+    /// It was killed before its target started. That is recorded as its outcome.
     Killed {
         /// The job.
         id: JobId,
@@ -161,7 +161,7 @@ impl Launched {
     }
 }
 
-/// A launch that did not.
+/// Why a launch failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
@@ -174,20 +174,18 @@ pub enum LaunchError {
     /// The supervisor could not be started. Nothing runs, and nothing is left behind.
     #[error("the supervisor could not be started, so nothing was run")]
     Spawn(#[source] std::io::Error),
-    /// The supervisor could not do its part. Nothing runs, and nothing is left behind.
+    /// The supervisor could not prepare the job. Nothing runs, and nothing is left behind.
     #[error("the job could not be recorded, so nothing was run: {0}")]
     Refused(String),
-    /// The key names a job that does something else.
-    #[error(
-        "key `{key}` already names job `{id}`, which is another command, elsewhere, or another kind of job"
-    )]
+    /// The key already names a different job.
+    #[error("key `{key}` already names job `{id}`, which has another command, directory, executor or kind")]
     KeyTaken {
         /// The key.
         key: Key,
         /// Its job.
         id: JobId,
     },
-    /// The command could not be started. The job is recorded, and over.
+    /// The command could not be started. The job is recorded, and has ended.
     #[error("job `{id}` could not be started")]
     FailedToStart {
         /// The job.
@@ -202,36 +200,36 @@ pub enum LaunchError {
         /// The job.
         id: JobId,
     },
-    /// The supervisor ended without an answer. The job is recorded as lost.
-    #[error("job `{id}` is lost: its supervisor ended before it answered")]
+    /// The supervisor died without an answer. The job is recorded as lost.
+    #[error("job `{id}` is lost: its supervisor died before it answered")]
     SupervisorDied {
         /// The job.
         id: JobId,
     },
 }
 
-/// A job under its own id, held by its launcher.
-struct Claim {
+/// A job whose launch lock this launcher holds.
+struct HeldJob {
     id: JobId,
     launching: Lock,
-    /// Whether an earlier launcher has said what to run already.
+    /// Whether an earlier launcher has published the spec.
     recorded: bool,
 }
 
-/// Launches a job, and returns when its target runs or it is known why not.
+/// Launches a job. Returns when the target runs, or when the launch has failed.
 ///
 /// # Errors
 ///
-/// The error says whether anything is left: see [`LaunchError`].
+/// The error says whether anything is left behind: see [`LaunchError`].
 pub fn launch(ports: &Ports, launcher: &Launcher, request: &Request) -> Result<Launched, LaunchError> {
     launch_and(ports, launcher, request, &mut |_| {})
 }
 
-/// The same, with something to be done when the job is recorded and nothing of it runs yet.
+/// Does the same, and calls `recorded` when the job is recorded and nothing of it runs yet.
 ///
 /// # Errors
 ///
-/// The error says whether anything is left: see [`LaunchError`].
+/// The error says whether anything is left behind: see [`LaunchError`].
 pub fn launch_and(
     ports: &Ports,
     launcher: &Launcher,
@@ -239,30 +237,30 @@ pub fn launch_and(
     recorded: &mut dyn FnMut(&JobId),
 ) -> Result<Launched, LaunchError> {
     ports.executors.find(&request.executor)?;
-    let claim = fresh(ports)?;
-    let Some(key) = &request.key else { return start(ports, launcher, request, claim, recorded) };
-    match ports.store.claim_key(request.session.as_ref(), key, &claim.id) {
+    let held = fresh(ports)?;
+    let Some(key) = &request.key else { return start(ports, launcher, request, held, recorded) };
+    match ports.store.claim_key(request.session.as_ref(), key, &held.id) {
         Err(error) => {
-            clean_up(ports, claim);
+            clean_up(ports, held);
             Err(error.into())
         }
-        Ok(KeyClaim::Ours) => start(ports, launcher, request, claim, recorded),
+        Ok(KeyClaim::Ours) => start(ports, launcher, request, held, recorded),
         Ok(KeyClaim::Taken(other)) => {
-            clean_up(ports, claim);
+            clean_up(ports, held);
             match adopt(ports, request, key, other)? {
                 Adopted::Known(id) => Ok(Launched::Known { id }),
-                Adopted::Unfinished(claim) => start(ports, launcher, request, claim, recorded),
+                Adopted::Unfinished(held) => start(ports, launcher, request, held, recorded),
             }
         }
     }
 }
 
-fn fresh(ports: &Ports) -> Result<Claim, LaunchError> {
+fn fresh(ports: &Ports) -> Result<HeldJob, LaunchError> {
     for _ in 0..TRIES {
         let id = ports.store.create(ports.clock.wall())?;
-        match hold(ports, &id) {
-            Ok(launching) => return Ok(Claim { id, launching, recorded: false }),
-            // Somebody took the empty folder for a leftover before we had locked it.
+        match lock_launch(ports, &id) {
+            Ok(launching) => return Ok(HeldJob { id, launching, recorded: false }),
+            // Another process took the empty folder for a leftover before it was locked.
             Err(error) if error.is_gone() => {}
             Err(error) => {
                 let _ = ports.store.discard(&id);
@@ -270,33 +268,33 @@ fn fresh(ports: &Ports) -> Result<Claim, LaunchError> {
             }
         }
     }
-    Err(LaunchError::Refused("its folder was removed again and again".into()))
+    Err(LaunchError::Refused("other processes kept removing its folder".into()))
 }
 
-fn hold(ports: &Ports, id: &JobId) -> Result<Lock, StoreError> {
+fn lock_launch(ports: &Ports, id: &JobId) -> Result<Lock, StoreError> {
     let lock = ports.store.lock(id, JobLock::Launch, LockMode::Exclusive, Wait::Block)?;
     Ok(lock.expect("a lock that was waited for is held"))
 }
 
 enum Adopted {
-    /// The job is there.
+    /// The job has begun, or will.
     Known(JobId),
-    /// Its launcher died before anybody had begun: it is finished under the same id.
-    Unfinished(Claim),
+    /// Its launcher died before a supervisor had begun. This launcher finishes it under the same id.
+    Unfinished(HeldJob),
 }
 
-/// How far the launch of a job came that a key names.
+/// How far the launch came of the job that a key names.
 #[derive(PartialEq, Eq)]
 enum Reached {
-    /// Nobody said what to run.
+    /// There is no spec.
     Nothing,
-    /// It was said, and then nobody was left to begin.
+    /// There is a spec, and neither a launcher nor a supervisor.
     Recorded,
-    /// Somebody has begun, or will.
+    /// A supervisor has begun, or will.
     Begun,
 }
 
-/// Finds the job that a key names, and waits for whoever is launching it at this moment.
+/// Finds the job that a key names. Waits if another process is launching it at this moment.
 fn adopt(ports: &Ports, request: &Request, key: &Key, mut id: JobId) -> Result<Adopted, LaunchError> {
     for _ in 0..TRIES {
         let waited = ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block)?;
@@ -306,28 +304,28 @@ fn adopt(ports: &Ports, request: &Request, key: &Key, mut id: JobId) -> Result<A
             Reached::Recorded => {}
             Reached::Nothing => ports.store.recreate(&id)?,
         }
-        let launching = match hold(ports, &id) {
+        let launching = match lock_launch(ports, &id) {
             Ok(launching) => launching,
             Err(error) if error.is_gone() => continue,
             Err(error) => return Err(error.into()),
         };
-        // Somebody else may have finished it while we waited for the lock.
+        // Another process may have finished the launch while this one waited for the lock.
         let recorded = match reached(ports, request, key, &id)? {
             Reached::Begun => return Ok(Adopted::Known(id)),
             reached => reached == Reached::Recorded,
         };
-        let claim = Claim { id: id.clone(), launching, recorded };
-        // The job may have been pruned, and its key given to another, since we read what the key says. Who prunes
-        // gives the key back under the lock that we hold now.
+        let held = HeldJob { id: id.clone(), launching, recorded };
+        // Since the key was read, the job may have been pruned, and its key given to another job. Prune releases a key
+        // only under the lock that this process holds now.
         match ports.store.claim_key(request.session.as_ref(), key, &id)? {
-            KeyClaim::Ours => return Ok(Adopted::Unfinished(claim)),
+            KeyClaim::Ours => return Ok(Adopted::Unfinished(held)),
             KeyClaim::Taken(other) => {
-                clean_up(ports, claim);
+                clean_up(ports, held);
                 id = other;
             }
         }
     }
-    Err(LaunchError::Refused("its folder was removed again and again".into()))
+    Err(LaunchError::Refused("other processes kept removing its folder".into()))
 }
 
 fn reached(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Reached, LaunchError> {
@@ -338,95 +336,117 @@ fn reached(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Re
             if (&spec.command, &spec.cwd, &spec.executor, spec.answer)
                 == (&request.command, &request.cwd, &request.executor, request.answer) =>
         {
-            // The launch lock may be ours, and says nothing then.
+            // This process may hold the launch lock itself, so the lock proves nothing here.
             let locks = LockView { launch: LockState::Free, ..seen.locks };
             let step = reconcile::plan(&Observed { locks, ..seen }, &ports.here);
             Ok(if step == Some(reconcile::Step::Abandon) { Reached::Recorded } else { Reached::Begun })
         }
-        // One that cannot be read cannot be shown to be the same either.
+        // A spec that cannot be read cannot be shown to be the same.
         _ => Err(LaunchError::KeyTaken { key: key.clone(), id: id.clone() }),
     }
 }
 
+/// Starts the supervisor, records the job, and waits for the supervisor's answer.
 fn start(
     ports: &Ports,
     launcher: &Launcher,
     request: &Request,
-    claim: Claim,
+    held: HeldJob,
     when_recorded: &mut dyn FnMut(&JobId),
 ) -> Result<Launched, LaunchError> {
-    let id = claim.id.clone();
-    let durability = request.durability.unwrap_or(launcher.durability);
     let supervisor = SupervisorRequest {
-        job: id.clone(),
+        job: held.id.clone(),
         program: launcher.program.clone(),
         home: launcher.home.clone(),
         env: request.env.clone(),
     };
-    // The supervisor gets ready while the spec is flushed, and waits for the word.
+    // The supervisor gets ready while the spec is flushed, and waits for the signal.
     let mut link = match ports.processes.spawn_supervisor(&supervisor) {
         Ok(link) => link,
         Err(error) => {
-            clean_up(ports, claim);
+            clean_up(ports, held);
             return Err(LaunchError::Spawn(error));
         }
     };
-    let recorded = if claim.recorded {
-        // Whoever recorded it may have died before it was flushed.
-        let flushed = if durability == Durability::Power { ports.store.flush_spec(&id) } else { Ok(()) };
-        flushed.map(|()| Publish::New)
-    } else {
-        let spec = Fact::Spec(Box::new(spec(ports, launcher, request, &id)));
-        ports.store.publish(&id, &spec, durability)
-    };
-    match recorded {
+    match record(ports, launcher, request, &held) {
         Ok(Publish::New) => {}
         Ok(Publish::Exists) => {
             let _ = link.tell(LaunchSignal::Failed);
-            return Err(LaunchError::Refused(format!("job `{id}` was recorded by somebody else")));
+            return Err(LaunchError::Refused(format!("another process recorded job `{}`", held.id)));
         }
         Err(error) => {
-            let _ = link.tell(LaunchSignal::Failed); // Gone is as good as told.
-            // It may be making room for the end at this moment, in a folder that could then not be removed.
+            let _ = link.tell(LaunchSignal::Failed); // A supervisor that has died needs no signal.
+            // It may be reserving room for the end at this moment, in a folder that could then not be removed.
             let _ = link.hear(CONFIRM_WITHIN);
-            clean_up(ports, claim);
+            clean_up(ports, held);
             return Err(error.into());
         }
     }
-    when_recorded(&id);
-    // A supervisor that cannot be told is dead, and that is heard below.
+    when_recorded(&held.id);
+    // A supervisor that cannot be signalled has died; its missing answer shows that.
     let _ = link.tell(LaunchSignal::Durable);
-    match link.hear(CONFIRM_WITHIN) {
+    let reply = link.hear(CONFIRM_WITHIN);
+    conclude(ports, held, request.durability.unwrap_or(launcher.durability), reply)
+}
+
+/// Publishes the spec, or flushes the spec that an earlier launcher published.
+fn record(
+    ports: &Ports,
+    launcher: &Launcher,
+    request: &Request,
+    held: &HeldJob,
+) -> Result<Publish, StoreError> {
+    let durability = request.durability.unwrap_or(launcher.durability);
+    if !held.recorded {
+        let spec = Fact::Spec(Box::new(spec(ports, launcher, request, &held.id)));
+        return ports.store.publish(&held.id, &spec, durability);
+    }
+    // The launcher that recorded it may have died before it was flushed.
+    if durability == Durability::Power {
+        ports.store.flush_spec(&held.id)?;
+    }
+    Ok(Publish::New)
+}
+
+/// Turns the supervisor's answer into the result of the launch.
+fn conclude(
+    ports: &Ports,
+    held: HeldJob,
+    durability: Durability,
+    reply: SupervisorReply,
+) -> Result<Launched, LaunchError> {
+    let id = held.id.clone();
+    match reply {
         SupervisorReply::Answer(LaunchAnswer::Started { pid, bound_to }) => {
             Ok(Launched::Started { id, pid, bound_to })
         }
         SupervisorReply::Answer(LaunchAnswer::FailedToStart { error }) => {
-            settle_failed_start(ports, claim, durability);
+            settle_failed_start(ports, held, durability);
             Err(LaunchError::FailedToStart { id, error })
         }
         SupervisorReply::Answer(LaunchAnswer::Refused { message }) => {
-            clean_up(ports, claim);
+            clean_up(ports, held);
             Err(LaunchError::Refused(message))
         }
         SupervisorReply::Answer(LaunchAnswer::Killed) => Ok(Launched::Killed { id }),
         SupervisorReply::Silence => Err(LaunchError::Unconfirmed { id }),
         SupervisorReply::Gone | SupervisorReply::Answer(LaunchAnswer::Taken) => {
-            unanswered(ports, claim, durability)
+            unanswered(ports, held, durability)
         }
     }
 }
 
-/// The supervisor has nothing to say: it died, or somebody else's has the job. The record tells which.
-fn unanswered(ports: &Ports, claim: Claim, durability: Durability) -> Result<Launched, LaunchError> {
-    let id = claim.id.clone();
+/// The supervisor gave no answer: it died, or another supervisor has claimed the job. The facts tell which.
+fn unanswered(ports: &Ports, held: HeldJob, durability: Durability) -> Result<Launched, LaunchError> {
+    let id = held.id.clone();
     let abandoned = Fact::Begin(Begin::new(BegunBy::Abandoned, ports.clock.wall()));
-    // If somebody had begun, that stands. What cannot be recorded now, the next look records.
+    // A begin that is already there stands. If this cannot be recorded now, the next reconcile records it.
     let _ = ports.store.publish(&id, &abandoned, durability);
     let seen = ports.store.observe(&id).ok().flatten();
     let outcome = seen.as_ref().map(|seen| fold(&seen.facts, seen.locks).state);
     match outcome {
         Some(JobState::Ended { outcome: Outcome::FailedToStart { error }, .. }) => {
-            settle_failed_start(ports, claim, durability);
+            settle_failed_start(ports, held, durability);
             Err(LaunchError::FailedToStart { id, error })
         }
         Some(JobState::Running) => Ok(Launched::Known { id }),
@@ -434,7 +454,7 @@ fn unanswered(ports: &Ports, claim: Claim, durability: Durability) -> Result<Lau
             Ok(Launched::Known { id })
         }
         _ => {
-            drop(claim);
+            drop(held);
             let _ = reconcile::job(ports, &id);
             Err(LaunchError::SupervisorDied { id })
         }
@@ -452,195 +472,29 @@ fn spec(ports: &Ports, launcher: &Launcher, request: &Request, id: &JobId) -> Sp
     }
 }
 
-/// Removes a job that never ran. Its supervisor was told so, or is dead.
-fn clean_up(ports: &Ports, claim: Claim) {
-    let Claim { id, launching, recorded } = claim;
+/// Removes a job that never ran. Its supervisor was signalled, or has died.
+fn clean_up(ports: &Ports, held: HeldJob) {
+    let HeldJob { id, launching, recorded } = held;
     drop(launching);
-    // One that an earlier launcher recorded is not ours to remove: somebody may have been told of it. The next look
-    // finds that nobody began.
+    // A job that an earlier launcher recorded stays: its owner may know it. The next reconcile finds that no
+    // supervisor began, and declares it abandoned.
     if recorded {
         return;
     }
-    // A supervisor that could not be executed was a copy of this process for a moment, with the lock open as well.
+    // A supervisor that could not be executed was a copy of this process for a moment, and had the lock open, too.
     drop(ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block));
-    // The caller learns why the launch failed; a folder that cannot be removed as well is found by tidying.
+    // The caller learns why the launch failed. If the folder cannot be removed either, prune removes it later.
     let _ = ports.store.prune(&id);
 }
 
-/// The caller is told at once, so nobody has to be told later.
-fn settle_failed_start(ports: &Ports, claim: Claim, durability: Durability) {
+/// Settles a job that failed to start. The caller learns it at once, so no follow-up is wanted.
+fn settle_failed_start(ports: &Ports, held: HeldJob, durability: Durability) {
     let receipt = Fact::Receipt(Receipt::new(ReceiptHow::Read, ports.clock.stamp()));
-    // If it cannot be written, the owner hears of it once more: better than never.
-    let _ = ports.store.publish(&claim.id, &receipt, durability);
-    drop(claim.launching);
-    let _ = reconcile::job(ports, &claim.id);
+    // If the receipt cannot be written, the owner is notified a second time. That is better than never.
+    let _ = ports.store.publish(&held.id, &receipt, durability);
+    drop(held.launching);
+    let _ = reconcile::job(ports, &held.id);
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use hearback_core::StartErrorKind;
-    use hearback_core::port::record::{FactStore, Housekeeping, JobFiles};
-    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
-
-    struct World {
-        store: FakeStore,
-        processes: FakeProcesses,
-        ports: Ports,
-    }
-
-    fn world(heard: SupervisorReply) -> World {
-        let (store, processes) = (FakeStore::default(), FakeProcesses::default());
-        processes.next_supervisor_says(heard);
-        let ports =
-            Ports::new(store.clone(), processes.clone(), FakeClock::default(), FakeExecutor::default());
-        World { store, processes, ports }
-    }
-
-    fn request(key: Option<&str>) -> Request {
-        Request {
-            command: CommandLine::Argv(vec!["make".into()]),
-            cwd: "/".into(),
-            executor: ExecutorName::default(),
-            session: Some(Session::parse("s").unwrap()),
-            label: None,
-            key: key.map(|key| Key::parse(key).unwrap()),
-            notify: NotifyPolicy::Auto,
-            sinks: vec![],
-            depth: 0,
-            bound: false,
-            answer: false,
-            withhold: vec![],
-            env: vec![],
-            limits: Limits::default(),
-            durability: None,
-        }
-    }
-
-    fn launcher() -> Launcher {
-        Launcher {
-            program: "hearback".into(),
-            home: "/home".into(),
-            version: "0".into(),
-            durability: Durability::Power,
-        }
-    }
-
-    const STARTED: SupervisorReply =
-        SupervisorReply::Answer(LaunchAnswer::Started { pid: Some(7), bound_to: None });
-
-    #[test]
-    fn an_unknown_executor_is_refused_and_nothing_is_recorded() {
-        let world = world(SupervisorReply::Gone);
-        let request = Request { executor: ExecutorName::parse("elsewhere").unwrap(), ..request(None) };
-        let error = launch(&world.ports, &launcher(), &request).unwrap_err();
-        assert_eq!(error.to_string(), "there is no executor named `elsewhere`");
-        assert!(world.store.open_jobs().unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_launch_records_before_it_gives_the_word() {
-        let world = world(STARTED);
-        let Launched::Started { id, pid: Some(7), bound_to: None } =
-            launch(&world.ports, &launcher(), &request(None)).unwrap()
-        else {
-            panic!("not started")
-        };
-        assert_eq!(world.processes.told(), [LaunchSignal::Durable]);
-        assert!(world.store.facts(&id).spec.present().is_some());
-    }
-
-    #[test]
-    fn a_launch_that_cannot_be_recorded_leaves_nothing() {
-        let world = world(SupervisorReply::Answer(LaunchAnswer::Refused { message: "no room".into() }));
-        assert!(matches!(
-            launch(&world.ports, &launcher(), &request(None)),
-            Err(LaunchError::Refused(why)) if why == "no room"
-        ));
-        assert!(world.store.open_jobs().unwrap().is_empty());
-        world.store.refuse_writes(true);
-        assert!(matches!(launch(&world.ports, &launcher(), &request(None)), Err(LaunchError::Store(_))));
-    }
-
-    #[test]
-    fn a_failed_start_is_settled_as_consumed() {
-        let error = StartError { kind: StartErrorKind::NotFound, message: "no".into() };
-        let world = world(SupervisorReply::Answer(LaunchAnswer::FailedToStart { error: error.clone() }));
-        let Err(LaunchError::FailedToStart { id, error: told }) =
-            launch(&world.ports, &launcher(), &request(None))
-        else {
-            panic!("started")
-        };
-        assert_eq!(told, error);
-        assert_eq!(world.store.facts(&id).receipt.present().unwrap().how, ReceiptHow::Read);
-    }
-
-    #[test]
-    fn a_supervisor_that_dies_without_a_word_leaves_an_abandoned_job() {
-        let world = world(SupervisorReply::Gone);
-        let Err(LaunchError::SupervisorDied { id }) = launch(&world.ports, &launcher(), &request(None))
-        else {
-            panic!("started")
-        };
-        let facts = world.store.facts(&id);
-        assert!(matches!(fold(&facts, LockView::FREE).state, JobState::Ended { .. }));
-    }
-
-    #[test]
-    fn silence_is_not_taken_for_death() {
-        let world = world(SupervisorReply::Silence);
-        let Err(LaunchError::Unconfirmed { id }) = launch(&world.ports, &launcher(), &request(None)) else {
-            panic!("started")
-        };
-        assert!(world.store.facts(&id).begin.is_absent());
-    }
-
-    #[test]
-    fn the_same_key_names_the_same_job() {
-        let world = world(STARTED);
-        let Launched::Started { id, .. } = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap()
-        else {
-            panic!("not started")
-        };
-        let _ = world.store.publish(&id, &Fact::Begin(sample::begin()), Durability::Power).unwrap();
-        let again = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap();
-        assert_eq!(again, Launched::Known { id: id.clone() });
-        let different = Request {
-            command: CommandLine::Shell { shell: "make".into(), program: None },
-            ..request(Some("k"))
-        };
-        assert!(matches!(
-            launch(&world.ports, &launcher(), &different),
-            Err(LaunchError::KeyTaken { id: taken, .. }) if taken == id
-        ));
-        assert_eq!(world.store.open_jobs().unwrap(), [id], "no folder is left behind");
-    }
-
-    #[test]
-    fn a_key_whose_launch_died_is_finished_under_the_same_id() {
-        let world = world(STARTED);
-        let id = world.store.create(sample::at()).unwrap();
-        let session = Session::parse("s").unwrap();
-        let _ = world.store.claim_key(Some(&session), &Key::parse("k").unwrap(), &id).unwrap();
-        let launched = launch(&world.ports, &launcher(), &request(Some("k"))).unwrap();
-        assert_eq!(launched, Launched::Started { id, pid: Some(7), bound_to: None });
-    }
-
-    #[test]
-    fn a_key_whose_launch_died_before_anybody_began_is_finished_under_the_same_id() {
-        let world = world(STARTED);
-        let id = world.store.create(sample::at()).unwrap();
-        let request = request(Some("k"));
-        let key = request.key.as_ref().unwrap();
-        let _ = world.store.claim_key(request.session.as_ref(), key, &id).unwrap();
-        let recorded = Fact::Spec(Box::new(spec(&world.ports, &launcher(), &request, &id)));
-        let _ = world.store.publish(&id, &recorded, Durability::Power).unwrap();
-        let launched = launch(&world.ports, &launcher(), &request).unwrap();
-        assert_eq!(launched, Launched::Started { id: id.clone(), pid: Some(7), bound_to: None });
-        assert_eq!(world.processes.told(), [LaunchSignal::Durable]);
-
-        // Nobody finishes what was declared abandoned: its owner may have been told so.
-        let _ = world.store.publish(&id, &Fact::Begin(sample::abandoned()), Durability::Power).unwrap();
-        assert_eq!(launch(&world.ports, &launcher(), &request).unwrap(), Launched::Known { id });
-    }
-}
+mod tests;

@@ -1,8 +1,8 @@
 //! What hearback decides, and how it is carried out: launch, supervise, reconcile, wait, deliver, prune, and the
-//! monitor that looks after a whole store.
+//! monitor of a whole store.
 //!
-//! Every decision is a pure function over what was observed; carrying it out goes through the ports of
-//! `hearback-core` alone. Planning again after a plan was carried out plans nothing:
+//! Every decision is a pure function of what was observed. It is carried out only through the ports of
+//! `hearback-core`. After a plan was carried out, planning again gives an empty plan:
 //!
 //! ```
 //! use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
@@ -11,7 +11,7 @@
 //!
 //! let store = FakeStore::default();
 //! let id = sample::id(1);
-//! // Begun, without an end, and nobody alive: the supervisor died.
+//! // There is a begin, no end, and no lock is held: the supervisor died.
 //! let facts = Facts {
 //!     spec: Read::Present(sample::unowned(&id)),
 //!     begin: Read::Present(sample::begin()),

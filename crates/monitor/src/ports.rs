@@ -1,4 +1,4 @@
-//! The world as the monitor sees it.
+//! The ports that decisions are carried out through.
 
 use hearback_core::port::clock::Clock;
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
@@ -20,12 +20,12 @@ pub struct Ports {
     pub executors: Executors,
     /// The time.
     pub clock: Box<dyn Clock>,
-    /// This machine and this boot: they do not change under a process.
+    /// This machine and this boot. They stay the same for the life of a process.
     pub here: Here,
 }
 
 impl Ports {
-    /// Puts implementations side by side.
+    /// Collects implementations.
     pub fn new(
         store: impl RecordStore + SessionStore + Clone + 'static,
         processes: impl ProcessControl + 'static,
@@ -43,9 +43,9 @@ impl Ports {
         }
     }
 
-    /// Why a job must not be changed, ended or delivered from here; nothing when it may be.
+    /// Why a job must not be changed, killed or delivered from here; none if it may be.
     pub fn hands_off(&self, seen: &Observed) -> Option<HandsOff> {
-        // First: it alone says that the job runs, whatever else is true of it.
+        // First: of all reasons, only this one says that the job runs.
         let other_store = self.is_of_other_store(seen).then_some(HandsOff::OtherStore);
         other_store.or_else(|| seen.hands_off(&self.here))
     }
@@ -79,12 +79,12 @@ impl Ports {
         Ok(if free { LockState::Free } else { LockState::Held })
     }
 
-    /// The same, for a caller to whom a lock that cannot be looked at is no host.
+    /// The same, for a caller that takes a lock it cannot look at for no host.
     pub fn is_monitored(&self) -> bool {
         self.host_lock().is_ok_and(|lock| lock == LockState::Held)
     }
 
-    /// Takes the lock of a session's turn, of which there is one at a time.
+    /// Takes the turn lock of a session. A session has one turn at a time.
     ///
     /// # Errors
     ///
@@ -93,13 +93,13 @@ impl Ports {
         self.sessions.lock_session(session, SessionLock::Turn, LockMode::Exclusive, wait)
     }
 
-    /// Takes a lock of a job together with others who hold it shared.
+    /// Takes a lock of a job as a shared lock, together with other processes.
     ///
     /// # Errors
     ///
     /// When the lock cannot be made.
     pub fn share(&self, id: &JobId, lock: JobLock) -> Result<Option<Lock>, StoreError> {
-        // Taking it alone makes the lock; whoever holds it already has made it.
+        // An exclusive try makes the lock file. If the try fails, the holder has made it.
         drop(self.store.lock(id, lock, LockMode::Exclusive, Wait::Try)?);
         self.store.lock(id, lock, LockMode::Shared, Wait::Block)
     }

@@ -1,4 +1,4 @@
-//! Forgetting: what was settled long enough ago, oldest first, and never anything that is open.
+//! Removing settled jobs after retention, oldest first; never an open job.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use hearback_core::{HandsOff, Here, JobId, JobState, Observed, Place, Stamp};
 
 use crate::{Ports, reconcile};
 
-/// A file that was begun longer ago than this will not be finished: its writer takes moments, or has died.
+/// An unfinished file that is older than this belongs to a writer that died: writing takes moments.
 const UNFINISHED: Duration = Duration::from_secs(60 * 60);
 
 /// How long settled jobs are kept.
@@ -43,10 +43,10 @@ pub fn plan(settled: &[(JobId, Stamp)], retention: Retention, now: &Stamp) -> Ve
 /// When history cannot be listed.
 pub fn plan_all(ports: &Ports, retention: Retention) -> Result<Vec<JobId>, StoreError> {
     let mut settled = Vec::new();
-    // An ended job that owes nothing may be unable to leave the open ones: on a full disk, which pruning is to free.
+    // On a full disk, a job that has ended may be stuck among the open ones. Pruning is to free that disk.
     let open = ports.store.open_jobs()?;
     for id in ports.store.past_jobs(usize::MAX)?.into_iter().chain(open) {
-        // One that cannot be looked at is not old enough to go: it may be worth looking at.
+        // A job that cannot be read is kept: a person may want to look at it.
         let seen = ports.store.observe(&id).ok().flatten();
         settled.extend(seen.and_then(|seen| Some((id, settled_at(&seen, &ports.here)?))));
     }
@@ -60,15 +60,15 @@ fn settled_at(seen: &Observed, here: &Here) -> Option<Stamp> {
         Some(HandsOff::Newer | HandsOff::OtherStore) => return None,
     }
     let folded = seen.fold();
-    let is_over = seen.place == Place::History || matches!(folded.state, JobState::Ended { .. });
-    // What a damaged record leaves pending, a person has to look at first.
-    if !is_over || !folded.follow_up.state.is_closed() {
+    let has_ended = seen.place == Place::History || matches!(folded.state, JobState::Ended { .. });
+    // A damaged record may leave something pending. A person has to look at it first.
+    if !has_ended || !folded.follow_up.state.is_closed() {
         return None;
     }
-    // The settled fact is not flushed; after a power cut the end still tells the time.
+    // The settled fact is not flushed. After a power cut, the end still has a time.
     let ended = || Some(Stamp { wall_ms: seen.facts.end.present()?.at_ms, boot: None, since_boot_ms: 0 });
-    // One that was never begun has no end either, if the record of that was lost in the same way. One whose end
-    // cannot be read is worth a look.
+    // An abandoned job has no end, and a power cut may have lost its begin and settled facts: then the launch time
+    // counts. A job whose end cannot be read is kept, for a person to look at.
     let launched = || {
         let spec = seen.facts.spec.present().filter(|_| seen.facts.end.is_absent())?;
         Some(Stamp { wall_ms: spec.launched_at_ms, boot: None, since_boot_ms: 0 })
@@ -76,10 +76,10 @@ fn settled_at(seen: &Observed, here: &Here) -> Option<Stamp> {
     folded.settled.cloned().or_else(ended).or_else(launched)
 }
 
-/// Forgets sessions that were silent for too long. Best effort: the next prune does the rest.
+/// Removes sessions that were silent for too long. Best effort: the next prune does the rest.
 fn forget_sessions(ports: &Ports, retention: Retention) {
     for session in ports.sessions.sessions().unwrap_or_default() {
-        // Whoever is in a turn of it, or is about to be, keeps it.
+        // A session is kept while another process holds its turn lock.
         let Ok(Some(_turn)) = ports.lock_turn(&session, Wait::Try) else { continue };
         let facts = ports.sessions.session(&session);
         if facts.is_ok_and(|facts| is_silent(&facts, retention, &ports.clock.stamp())) {
@@ -88,7 +88,7 @@ fn forget_sessions(ports: &Ports, retention: Retention) {
     }
 }
 
-/// Whether nothing waits for a session, and nothing has happened in it for longer than jobs are kept.
+/// Whether no message waits for a session, and nothing has happened in it for longer than jobs are kept.
 fn is_silent(facts: &SessionFacts, retention: Retention, now: &Stamp) -> bool {
     let is_old = |at: &Stamp| Duration::from_millis(at.age_ms(now)) > retention.max_age;
     let turns =
@@ -100,32 +100,32 @@ fn is_silent(facts: &SessionFacts, retention: Retention, now: &Stamp) -> bool {
 /// What a prune did.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Jobs that are gone.
+    /// Jobs that were removed.
     pub pruned: Vec<JobId>,
-    /// Jobs that should be, and what is in the way.
+    /// Jobs that could not be removed, and why.
     pub failed: Vec<(JobId, String)>,
-    /// Leftovers of crashes that are gone.
+    /// How many leftovers of crashes were removed.
     pub tidied: usize,
 }
 
-/// Removes what the plan says, and what crashes left behind. One that cannot be removed does not stop the others.
+/// Removes the planned jobs, and what crashes left behind. A job that cannot be removed does not stop the others.
 ///
 /// # Errors
 ///
 /// When history cannot be listed.
 pub fn all(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
     let mut report = Report::default();
-    // What is settled but not moved out of the way yet counts as well.
+    // Jobs that are settled but not in history yet count as well.
     let _ = reconcile::all(ports);
     for id in plan_all(ports, retention)? {
         match ports.store.prune(&id) {
             Ok(true) => report.pruned.push(id),
-            Ok(false) => report.failed.push((id, "somebody still uses it".into())),
+            Ok(false) => report.failed.push((id, "another process still uses it".into())),
             Err(error) => report.failed.push((id, error.to_string())),
         }
     }
     forget_sessions(ports, retention);
-    // Best effort as well: whoever cannot be looked at now will be later.
+    // Best effort as well: the next prune tries again.
     report.tidied = ports.processes.end_unbegun().unwrap_or(0);
     report.tidied += ports.store.tidy(ports.clock.wall().before(UNFINISHED))?;
     Ok(report)

@@ -1,4 +1,4 @@
-//! Making the records true again after anything died: plan what has to happen to a job, then do it.
+//! Bringing records up to date after a process died: plan the next step for a job, then carry it out.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use hearback_core::{
 
 use crate::{Ports, answer};
 
-/// How long a sweep may take before what is left is named as surviving; twice that for a tree that is still dying.
+/// How long a sweep may take before the rest is reported as survivors; twice that for a tree that is still dying.
 pub const SWEEP_WITHIN: Duration = Duration::from_secs(2);
-/// No job needs more tries than this; a bound, so that two who disagree cannot argue for ever.
+/// No job needs more steps than this. The bound keeps two processes that disagree from going on for ever.
 const STEPS_MAX: usize = 16;
 
 /// What has to happen to a job now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Nobody launches it any more and nobody began: declare it abandoned, so that a late supervisor runs nothing.
+    /// Its launcher died and no supervisor began: declare it abandoned, so that a late supervisor runs nothing.
     Abandon,
-    /// Its supervisor is gone and left no end: end what it left behind, then record the loss.
+    /// Its supervisor died and left no end: sweep what is left of its tree, then record the loss.
     Lose(LostReason),
-    /// It is over and has an answer that nobody has worked out yet: record it.
+    /// It has ended, and its answer is not recorded yet: record it.
     Answer,
-    /// Nothing more is owed: write the whole fold down.
+    /// Nothing is pending any more: record all its facts in one.
     Settle,
-    /// It is settled: move it out of the way.
+    /// It is settled: move it to history.
     Archive,
 }
 
@@ -38,9 +38,9 @@ impl fmt::Display for Step {
         match self {
             Self::Abandon => f.write_str("abandon: its launch was cut short"),
             Self::Lose(LostReason::Reboot) => f.write_str("lost: the machine was restarted"),
-            Self::Lose(_) => f.write_str("lost: its supervisor is gone"),
-            Self::Answer => f.write_str("answer: work out what it said"),
-            Self::Settle => f.write_str("settle: nothing more is owed"),
+            Self::Lose(_) => f.write_str("lost: its supervisor died"),
+            Self::Answer => f.write_str("answer: work out its answer"),
+            Self::Settle => f.write_str("settle: nothing is pending any more"),
             Self::Archive => f.write_str("archive: move it to history"),
         }
     }
@@ -48,32 +48,32 @@ impl fmt::Display for Step {
 
 /// Decides what has to happen to a job. Planning again after carrying it out gives the next step, and then none.
 pub fn plan(seen: &Observed, here: &Here) -> Option<Step> {
-    // What is in history is settled, and nothing is written there any more.
+    // A job in history is settled, and nothing is written there any more.
     if seen.hands_off(here).is_some() || seen.place == Place::History {
         return None;
     }
     let folded = seen.fold();
     match folded.state {
         JobState::Nothing | JobState::Starting | JobState::Running => None,
-        // After a reboot nobody knows whether it was ever begun: a begin is not flushed.
+        // After a reboot it is unknown whether the job had begun: a begin is not flushed.
         JobState::Unclaimed if here.is_past_boot(&seen.facts) => Some(Step::Lose(LostReason::Reboot)),
         JobState::Unclaimed => Some(Step::Abandon),
         // A target whose executor can attach does not end with its supervisor: a step `Reattach` belongs here.
         JobState::Orphaned => Some(Step::Lose(here.lost_reason(&seen.facts))),
         JobState::Ended { .. } if answer_is_due(&seen.facts, &folded.state) => Some(Step::Answer),
         JobState::Ended { .. } if !folded.follow_up.state.is_closed() => None,
-        // One that cannot be read is there all the same, and is not replaced: the facts beside it still fold.
+        // A settled fact that cannot be read is not replaced: the facts beside it still fold.
         JobState::Ended { .. } if !seen.facts.settled.is_absent() => Some(Step::Archive),
         JobState::Ended { .. } => Some(Step::Settle),
     }
 }
 
-/// The same, unless the job belongs to another store: that takes a look at processes.
+/// The same, unless the job belongs to another store, which only a look at processes shows.
 fn plan_here(ports: &Ports, seen: &Observed) -> Option<Step> {
     plan(seen, &ports.here).filter(|_| ports.hands_off(seen).is_none())
 }
 
-/// Brings one job up to date, and tells what was done.
+/// Brings one job up to date, and returns the steps that were carried out.
 ///
 /// # Errors
 ///
@@ -87,7 +87,7 @@ pub fn job(ports: &Ports, id: &JobId) -> Result<Vec<Step>, StoreError> {
             Ok(Applied::Done) => done.push(step),
             Ok(Applied::Overtaken) => {}
             Ok(Applied::NotNow) => break,
-            // Somebody else was quicker, and the job is no longer where we saw it.
+            // Another process was quicker, and the job is no longer where it was seen.
             Err(error) if error.is_gone() && tried < STEPS_MAX => {}
             Err(error) => return Err(error),
         }
@@ -138,14 +138,14 @@ pub struct Report {
     pub failed: Vec<(JobId, StoreError)>,
 }
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
 enum Applied {
-    /// It was carried out, by us.
+    /// This process carried it out.
     Done,
-    /// Somebody else was quicker: look again.
+    /// Another process was quicker: look again.
     Overtaken,
-    /// Somebody needs the job as it is: a later look finds it.
+    /// Another process still uses the folder: a later reconcile carries it out.
     NotNow,
 }
 
@@ -181,12 +181,12 @@ fn apply(ports: &Ports, seen: &Observed, step: Step) -> Result<Applied, StoreErr
     }
 }
 
-/// Ends what a dead supervisor left behind and records that nobody knows how the job ended.
+/// Sweeps what a dead supervisor left behind, and records that the end of the job is unknown.
 fn lose(ports: &Ports, id: &JobId) -> Result<Applied, StoreError> {
-    // No supervisor can come any more, so whoever holds this lets go soon: a probe, a wait, another reconciler.
+    // No supervisor can come any more, so the holder releases the lock soon: a probe, a wait, another reconciler.
     let _alive = ports.store.lock(id, JobLock::Alive, LockMode::Exclusive, Wait::Block)?;
-    // Looked at again under the lock: a supervisor that ended between the two published its own outcome, and that
-    // one must win over ours. The lock we hold ourselves says nothing.
+    // Look again under the lock: a supervisor that ended in between has published its own outcome, which wins. The
+    // lock that this process holds itself proves nothing.
     let Some(seen) = ports.store.observe(id)? else { return Ok(Applied::Overtaken) };
     let seen = Observed { locks: hearback_core::LockView::FREE, ..seen };
     let Some(Step::Lose(reason)) = plan(&seen, &ports.here) else { return Ok(Applied::Overtaken) };
@@ -204,12 +204,12 @@ fn lose(ports: &Ports, id: &JobId) -> Result<Applied, StoreError> {
     Ok(ports.publish(&seen, &Fact::End(Box::new(end)))?.into())
 }
 
-/// Ends what is left of a job whose supervisor is gone, where it ran.
+/// Sweeps what is left of a job whose supervisor died, by the executor that ran it.
 ///
-/// A job of an executor that this program does not have is an error: nothing is known about its target, so it is
-/// neither swept nor called lost.
+/// If this program does not have that executor, the result is an error: nothing is known about the target, so the job
+/// is neither swept nor recorded as lost.
 pub(crate) fn sweep(ports: &Ports, seen: &Observed) -> Result<SweepReport, StoreError> {
-    // Without a readable spec the job ran where every job runs that names no executor.
+    // Without a readable spec, the default executor is assumed.
     let name = seen.facts.spec.present().map(|spec| spec.executor.clone()).unwrap_or_default();
     let executor = ports.executors.find(&name).map_err(std::io::Error::from)?;
     let handle = seen.facts.target.present().map(|target| &target.handle);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_of_an_earlier_boot_is_lost_to_the_reboot_and_nobody_is_swept() {
+    fn a_job_of_an_earlier_boot_is_lost_to_the_reboot_and_nothing_is_swept() {
         let (store, ports) = world();
         for (n, mut facts) in [begun(&sample::id(1)), Facts::default()].into_iter().enumerate() {
             let id = sample::id(n as u64 + 1);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owed_newer_or_foreign_is_left_alone() {
+    fn a_job_that_is_pending_newer_or_foreign_is_left_alone() {
         let (store, ports) = world();
         let id = sample::id(1);
         let owed = Facts {
@@ -313,7 +313,7 @@ mod tests {
         let ports = Ports::new(store.clone(), processes.clone(), FakeClock::default(), executors);
         let id = sample::id(1);
         store.put(&id, begun(&id));
-        // Nobody holds the lock here, and yet the supervisor is alive.
+        // The lock is free here, and yet the supervisor is alive.
         processes.spawn(sample::process(100));
         assert_eq!(job(&ports, &id).unwrap(), []);
         assert!(executor.sweeps().is_empty());

@@ -1,4 +1,4 @@
-//! Waiting for jobs without polling: the kernel wakes whoever waits for a lock when its holder is gone.
+//! Waiting for jobs without polling: when the holder of a lock dies, the kernel wakes the processes that wait for it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,14 +12,14 @@ use hearback_core::{JobId, JobState, LockView, Observed, fold};
 
 use crate::{Ports, reconcile};
 
-/// Why a wait ended without an end.
+/// Why a wait returned before the job ended.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum WaitError {
     /// There is no such job, or no longer.
     #[error("job `{0}` is gone")]
     Gone(JobId),
-    /// It cannot be told from here when the job ends.
+    /// The end of this job cannot be seen from here.
     #[error(
         "job `{0}` cannot be waited for here: it belongs to another machine, another store or a newer hearback"
     )]
@@ -34,31 +34,32 @@ pub enum WaitError {
     },
 }
 
-/// Sleeps until a job is over, and tells what was seen of it then.
+/// Sleeps until a job has ended, and returns what was seen of it then.
 ///
 /// # Errors
 ///
-/// When the job is gone, or is none that can be watched from here.
-pub fn until_over(ports: &Ports, id: &JobId) -> Result<Observed, WaitError> {
+/// When the job is gone, or its end cannot be seen from here.
+pub fn until_ended(ports: &Ports, id: &JobId) -> Result<Observed, WaitError> {
     let failed = |error: StoreError| WaitError::Store { id: id.clone(), message: error.to_string() };
     loop {
         let observe = || ports.store.observe(id).map_err(failed)?.ok_or_else(|| WaitError::Gone(id.clone()));
-        if let Some(over) = over(observe()?) {
-            return Ok(over);
+        if let Some(ended) = ended(observe()?) {
+            return Ok(ended);
         }
         {
             let lock = |lock| ports.store.lock(id, lock, LockMode::Shared, Wait::Block).map_err(failed);
             let _launching = lock(JobLock::Launch)?;
             let _alive = lock(JobLock::Alive)?;
-            // While we hold both, nobody launches and nobody supervises, so what we see now is final. Only a lock
-            // file that is not there yet cannot be held: then a late supervisor may have begun, and we wait for it.
+            // While this process holds both locks, no launcher and no supervisor is alive, so what it sees now is
+            // final. A lock file that does not exist yet cannot be held: then a late supervisor may have begun, and
+            // the next round waits for it.
             let seen = observe()?;
             match seen.fold().state {
-                // An end can be read whatever wrote it, and wherever.
+                // An end is valid whichever process wrote it, on this machine or another.
                 JobState::Ended { .. } => return Ok(seen),
                 JobState::Nothing => return Err(WaitError::Gone(id.clone())),
                 _ if ports.hands_off(&seen).is_some() => return Err(WaitError::Elsewhere(id.clone())),
-                // Nobody is there, and nothing can be done about it: that is how it ended.
+                // No process is alive, and reconcile has nothing to do: this state is final.
                 _ if reconcile::plan(&Observed { locks: LockView::FREE, ..seen.clone() }, &ports.here)
                     .is_none() =>
                 {
@@ -67,47 +68,47 @@ pub fn until_over(ports: &Ports, id: &JobId) -> Result<Observed, WaitError> {
                 _ => {}
             }
         }
-        // Nobody else has recorded the loss, so we do; after that, or after whoever is quicker, there is an end.
+        // The supervisor died without an end. Reconcile records the loss, here or in a process that is quicker.
         match reconcile::job(ports, id) {
             Ok(_) => {}
-            // A store that cannot be written still tells the truth: nobody is there, and there is no end.
+            // A store that cannot be written is still true: no process is alive, and there is no end.
             Err(error) if error.is_unwritable() => return observe(),
             Err(error) => return Err(failed(error)),
         }
     }
 }
 
-/// What is seen of a job that is over; nothing of any other, and what cannot be told now is told by waiting.
-fn over_now(ports: &Ports, id: &JobId) -> Option<Observed> {
+/// A job that has ended; none if it has not, or if that cannot be seen now. Then the wait reports it.
+fn ended_now(ports: &Ports, id: &JobId) -> Option<Observed> {
     let _ = reconcile::job(ports, id);
-    ports.store.observe(id).ok().flatten().and_then(over)
+    ports.store.observe(id).ok().flatten().and_then(ended)
 }
 
-fn over(seen: Observed) -> Option<Observed> {
+fn ended(seen: Observed) -> Option<Observed> {
     matches!(fold(&seen.facts, seen.locks).state, JobState::Ended { .. }).then_some(seen)
 }
 
-type Answer = Result<Observed, WaitError>;
+type WaitResult = Result<Observed, WaitError>;
 
-/// Somebody who waits for a job.
+/// A caller that waits for a job.
 #[derive(Debug)]
-struct Waiting {
-    /// Which of the waits it is.
+struct Waiter {
+    /// The number of its wait.
     wait: u64,
-    sender: Sender<(JobId, Answer)>,
+    sender: Sender<(JobId, WaitResult)>,
 }
 
-/// Who waits for which job, and how many waits there have been.
+/// The callers that wait, by job, and how many waits there have been.
 #[derive(Debug, Default)]
 struct Parked {
-    jobs: HashMap<JobId, Vec<Waiting>>,
+    jobs: HashMap<JobId, Vec<Waiter>>,
     waits: u64,
 }
 
 /// Waits with a deadline, and for several jobs at once.
 ///
-/// A sleep in the kernel cannot be cut short, so one thread a job sleeps there; everybody who waits for that job
-/// shares it, however often they give up and come back.
+/// A sleep in the kernel cannot be cut short, so one thread for each job sleeps there. All callers that wait for that
+/// job share the thread, however often they give up and come back.
 #[derive(Debug, Default)]
 pub struct Waits {
     parked: Arc<Mutex<Parked>>,
@@ -117,34 +118,34 @@ fn lock(parked: &Mutex<Parked>) -> MutexGuard<'_, Parked> {
     parked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// When a wait for several jobs is over.
+/// When a wait for several jobs returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// With the last of them.
+    /// When all have ended.
     All,
-    /// With the first of them.
+    /// When one has ended.
     Any,
 }
 
 impl Waits {
-    /// Waits for `ids`, but not longer than `within`, and calls `each` as they end. Tells whether the wait was over
-    /// before its deadline.
+    /// Waits for `ids`, but not longer than `within`, and calls `each` as they end. Returns whether the wait was
+    /// complete before its deadline.
     pub fn wait(
         &self,
         ports: &Arc<Ports>,
         ids: &[JobId],
         until: Until,
         within: Option<Duration>,
-        mut each: impl FnMut(&JobId, Answer),
+        mut each: impl FnMut(&JobId, WaitResult),
     ) -> bool {
         if let ([id], None) = (ids, within) {
-            each(id, until_over(ports, id));
+            each(id, until_ended(ports, id));
             return true;
         }
-        // Those that are over already are told first and in order, so that a wait without any time is a look.
-        let (mut left, mut asked) = (Vec::new(), BTreeSet::new());
-        for id in ids.iter().filter(|id| asked.insert(*id)) {
-            match over_now(ports, id) {
+        // Jobs that have ended already come first and in order, so a wait of zero time is a plain look.
+        let (mut left, mut known) = (Vec::new(), BTreeSet::new());
+        for id in ids.iter().filter(|id| known.insert(*id)) {
+            match ended_now(ports, id) {
                 None => left.push(id),
                 Some(seen) => {
                     each(id, Ok(seen));
@@ -161,7 +162,7 @@ impl Waits {
             parked.waits
         };
         for id in &left {
-            self.park(ports, id, Waiting { wait, sender: sender.clone() });
+            self.park(ports, id, Waiter { wait, sender: sender.clone() });
         }
         drop(sender);
         // A deadline beyond the end of the clock is none.
@@ -172,12 +173,12 @@ impl Waits {
                 None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(deadline) => receiver.recv_timeout(deadline.saturating_sub(ports.clock.awake())),
             };
-            let Ok((id, answer)) = next else {
+            let Ok((id, result)) = next else {
                 in_time = false;
                 break;
             };
             left.retain(|waited| **waited != id);
-            each(&id, answer);
+            each(&id, result);
             if until == Until::Any {
                 break;
             }
@@ -186,42 +187,42 @@ impl Waits {
         in_time
     }
 
-    /// Forgets a wait; the thread that sleeps for it stays for the next.
+    /// Forgets a wait. The thread that sleeps for it stays, for the next wait.
     fn leave(&self, wait: u64, ids: &[&JobId]) {
         let mut parked = lock(&self.parked);
         for id in ids {
-            if let Some(waiting) = parked.jobs.get_mut(*id) {
-                waiting.retain(|waiting| waiting.wait != wait);
+            if let Some(waiters) = parked.jobs.get_mut(*id) {
+                waiters.retain(|waiter| waiter.wait != wait);
             }
         }
     }
 
-    fn park(&self, ports: &Arc<Ports>, id: &JobId, waiting: Waiting) {
+    fn park(&self, ports: &Arc<Ports>, id: &JobId, waiter: Waiter) {
         let mut parked = lock(&self.parked);
         if let Some(sleeping) = parked.jobs.get_mut(id) {
-            sleeping.push(waiting);
+            sleeping.push(waiter);
             return;
         }
-        parked.jobs.insert(id.clone(), vec![waiting]);
+        parked.jobs.insert(id.clone(), vec![waiter]);
         drop(parked);
         let sleep = {
             let (ports, id, parked) = (Arc::clone(ports), id.clone(), Arc::clone(&self.parked));
             move || {
-                // Told even if the sleep itself fails, so that nobody waits for a thread that is gone.
-                let answer = catch_unwind(AssertUnwindSafe(|| until_over(&ports, &id)));
-                tell(&parked, &id, &answer.unwrap_or_else(|_| Err(cannot_wait(&id, "the wait failed"))));
+                // Even a panic is reported, so that no caller waits for a thread that has ended.
+                let result = catch_unwind(AssertUnwindSafe(|| until_ended(&ports, &id)));
+                report(&parked, &id, &result.unwrap_or_else(|_| Err(cannot_wait(&id, "the wait failed"))));
             }
         };
         if let Err(error) = std::thread::Builder::new().spawn(sleep) {
-            tell(&self.parked, id, &Err(cannot_wait(id, &error.to_string())));
+            report(&self.parked, id, &Err(cannot_wait(id, &error.to_string())));
         }
     }
 }
 
-fn tell(parked: &Mutex<Parked>, id: &JobId, answer: &Answer) {
-    let waiting = lock(parked).jobs.remove(id);
-    for waiting in waiting.into_iter().flatten() {
-        let _ = waiting.sender.send((id.clone(), answer.clone())); // They may have given up.
+fn report(parked: &Mutex<Parked>, id: &JobId, result: &WaitResult) {
+    let waiters = lock(parked).jobs.remove(id);
+    for waiter in waiters.into_iter().flatten() {
+        let _ = waiter.sender.send((id.clone(), result.clone())); // The caller may have given up.
     }
 }
 
@@ -273,7 +274,11 @@ mod tests {
             );
         }
         let parked = lock(&waits.parked);
-        assert_eq!((parked.jobs.len(), parked.jobs[&id].len()), (1, 0), "one thread, and nobody who gave up");
+        assert_eq!(
+            (parked.jobs.len(), parked.jobs[&id].len()),
+            (1, 0),
+            "one thread, and no caller that gave up"
+        );
         drop(parked);
         let end = Fact::End(Box::new(sample::end(3)));
         let _ = FactStore::publish(&store, &id, &end, Durability::Power).unwrap();
@@ -284,25 +289,25 @@ mod tests {
             std::slice::from_ref(&id),
             Until::Any,
             Some(Duration::from_secs(20)),
-            |id, answer| {
-                seen.push((id.clone(), answer.unwrap().facts.end));
+            |id, result| {
+                seen.push((id.clone(), result.unwrap().facts.end));
             }
         ));
         assert_eq!(seen, [(id, Read::Present(sample::end(3)))]);
     }
 
     #[test]
-    fn those_that_are_over_are_told_at_once_and_in_order() {
+    fn jobs_that_have_ended_are_reported_at_once_and_in_order() {
         let (store, ports) = world();
         let ids = [sample::id(2), sample::id(1), sample::id(2)];
         for id in &ids {
             store.put(id, Facts { end: Read::Present(sample::end(0)), ..Facts::default() });
         }
-        for (until, told) in [(Until::All, &ids[..2]), (Until::Any, &ids[..1])] {
+        for (until, reported) in [(Until::All, &ids[..2]), (Until::Any, &ids[..1])] {
             let mut seen = Vec::new();
             let no_time = Some(Duration::ZERO);
             assert!(Waits::default().wait(&ports, &ids, until, no_time, |id, _| seen.push(id.clone())));
-            assert_eq!(seen, told);
+            assert_eq!(seen, reported);
         }
     }
 
@@ -311,9 +316,9 @@ mod tests {
         let (store, ports) = world();
         let id = sample::id(1);
         begun(&store, &id);
-        let seen = until_over(&ports, &id).unwrap();
+        let seen = until_ended(&ports, &id).unwrap();
         assert!(seen.facts.end.present().is_some());
-        assert!(matches!(until_over(&ports, &sample::id(2)), Err(WaitError::Gone(_))));
+        assert!(matches!(until_ended(&ports, &sample::id(2)), Err(WaitError::Gone(_))));
     }
 
     #[test]
@@ -323,10 +328,10 @@ mod tests {
         begun(&store, &id);
         let facts = Facts { target: Read::Newer(2), ..store.facts(&id) };
         store.put(&id, facts);
-        assert!(matches!(until_over(&ports, &id), Err(WaitError::Elsewhere(_))));
+        assert!(matches!(until_ended(&ports, &id), Err(WaitError::Elsewhere(_))));
         store.put(&id, Facts::default());
         assert!(
-            matches!(until_over(&ports, &id), Err(WaitError::Gone(_))),
+            matches!(until_ended(&ports, &id), Err(WaitError::Gone(_))),
             "a folder without spec is no job"
         );
     }

@@ -150,7 +150,7 @@ impl LogWriter {
 
     /// Whether more was printed than is kept.
     fn is_over_cap(&self) -> bool {
-        self.tail.is_some() || self.output.gaps.iter().any(|gap| gap.why == GapReason::Cap)
+        self.tail.is_some() || self.output.gaps.iter().any(|gap| gap.reason == GapReason::Cap)
     }
 
     /// What was kept so far, and what was not.
@@ -175,7 +175,7 @@ impl LogWriter {
     fn make_room(&mut self, written: u64) {
         let Some(cap) = self.cap.filter(|_| self.tail.is_none()) else { return };
         let head = cap.head();
-        let cut = self.output.gaps.iter().find(|gap| gap.why == GapReason::Cap);
+        let cut = self.output.gaps.iter().find(|gap| gap.reason == GapReason::Cap);
         let hole_end = cut.map_or(head, |gap| gap.end);
         let Some(end) = cap.cut(hole_end, self.output.bytes) else { return };
         match files::punch(&self.file, hole_end..end) {

@@ -260,14 +260,14 @@ mod tests {
             disk.heal();
             let facts = store.session(&session).unwrap();
             assert_eq!(facts.waiting().count(), 0, "cut short after {n}");
-            let is_over = |turn: &TurnFacts| !turn.end.is_absent();
-            assert!(keep == 0 || facts.turns.iter().all(|(_, turn)| is_over(turn)), "cut short after {n}");
+            let has_ended = |turn: &TurnFacts| !turn.end.is_absent();
+            assert!(keep == 0 || facts.turns.iter().all(|(_, turn)| has_ended(turn)), "cut short after {n}");
             // The next turn is a new one, whatever is left of those before.
             let (next, begin) = (facts.last_turn() + 1, sample::turn_begin("s", TurnCause::Command));
             let begin = TurnFact::Begin(Box::new(begin));
             assert_eq!(store.publish_turn(&session, next, &begin, Durability::Power).unwrap(), Publish::New);
             let seen = store.session(&session).unwrap();
-            assert!(seen.turns.last().is_some_and(|(_, turn)| !is_over(turn)), "cut short after {n}");
+            assert!(seen.turns.last().is_some_and(|(_, turn)| !has_ended(turn)), "cut short after {n}");
             store.forget(&session, 1).unwrap();
             assert_eq!(store.session(&session).unwrap().last_turn(), next, "cut short after {n}");
         }

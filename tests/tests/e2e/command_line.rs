@@ -591,7 +591,7 @@ fn errors_say_what_failed_and_what_to_try() {
     tip: for shell syntax such as pipes or built-ins, use `--shell 'TEXT'`
     ");
     insta::assert_snapshot!(told(&args!["launch", "--key", "k", "--", "other"]), @r"
-    error: key `k` already names job `[-------id-----]`, which is another command, elsewhere, or another kind of job
+    error: key `k` already names job `[-------id-----]`, which has another command, directory, executor or kind
     tip: use another key, or see the job that has it: hearback show [-------id-----]
     ");
     let nameless = told(&args!["launch", "-e", "=1", "--", "x"]);

@@ -131,7 +131,7 @@ fn a_last_attempt_that_nobody_heard_of_again_is_a_dead_letter_without_a_monitor(
     let outbox = Outbox::with("attempts = 1", "", &["betray"]);
     let id = outbox.launch(&[], "exit-with", &["0"]);
     let job = outbox.until(&id, &["dead_letter"]);
-    assert_eq!(job["follow_up"]["error"], "its last attempt was never heard of again", "{job}");
+    assert_eq!(job["follow_up"]["error"], "its last attempt left no result", "{job}");
     assert_eq!(outbox.calls().len(), 1);
 }
 
@@ -691,7 +691,7 @@ fn a_log_that_cannot_be_read_keeps_nobody_from_hearing() {
     let data = &outbox.sent(&id, 1)["data"];
     assert_eq!(data["job"]["outcome"], json!({"kind": "exited", "code": 3}));
     let words = data["text"].as_str().unwrap();
-    assert!(words.contains("\nnote: what it printed cannot be read: "), "{words}");
+    assert!(words.contains("\nnote: its output cannot be read: "), "{words}");
     assert_eq!(outbox.receipt(&id)["how"], "delivered");
 }
 

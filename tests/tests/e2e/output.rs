@@ -93,7 +93,7 @@ fn a_flood_stays_within_its_cap_and_every_byte_is_accounted_for() {
     let printed = &job["output"];
     assert_eq!(number(&printed["bytes"]), flood, "{printed}");
     let gap = &printed["gaps"][0];
-    assert_eq!(gap["why"], "cap", "{printed}");
+    assert_eq!(gap["reason"], "cap", "{printed}");
     assert_eq!(number(&gap["end"]) - number(&gap["start"]), number(&printed["dropped"]), "{printed}");
     let kept = flood - number(&printed["dropped"]);
     assert!((6 * MIB..=8 * MIB).contains(&kept), "{kept} of 8 MiB are used");
@@ -166,7 +166,7 @@ fn scenario_71_a_job_that_prints_without_end_is_trimmed_or_ended_as_it_was_launc
     assert_eq!(job["outcome"]["kind"], "killed", "{job}");
     assert_eq!(job["outcome"]["by"], "output_limit", "{job}");
     assert!(
-        waited.stdout.starts_with("killed: by its output limit, it printed more than 1048576 bytes"),
+        waited.stdout.starts_with("killed: by its output limit, its output exceeded 1048576 bytes"),
         "{waited:?}"
     );
 

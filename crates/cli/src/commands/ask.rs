@@ -47,7 +47,7 @@ pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result
     unless_closed(printed).map_err(|error| error.about(id))?;
     if is_read {
         // The caller asked and waited, so a printed answer is read.
-        hearback.consume_answer(id)?;
+        hearback.mark_answer_read(id)?;
     }
     Ok(code(&job))
 }

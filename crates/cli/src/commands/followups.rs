@@ -84,10 +84,10 @@ fn close(
             Closed::Done => (true, done.to_owned()),
             // A repeat is harmless.
             Closed::Already(state) => (false, format!("nothing to do: {}", word(state))),
-            Closed::NotOver => (false, "the job has not ended".to_owned()),
+            Closed::NotEnded => (false, "the job has not ended".to_owned()),
             Closed::NoJob => return Err(FindError::NotFound(text.clone()).into()),
         };
-        if closed == Closed::NotOver {
+        if closed == Closed::NotEnded {
             code = NOTHING;
         }
         if output.is_json() {

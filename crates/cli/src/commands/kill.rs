@@ -48,13 +48,13 @@ fn tell(killed: &Killed, output: &Output) -> Result<(), CliError> {
         return output.object(&KillDocument {
             format: DOCUMENT_FORMAT,
             id: view.id.clone(),
-            already_ended: killed.was_over,
+            already_ended: killed.already_ended,
             outcome: view.outcome.clone(),
             survivors,
         });
     }
     let ending = view.outcome.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
-    let before = if killed.was_over { "had already ended: " } else { "" };
+    let before = if killed.already_ended { "had already ended: " } else { "" };
     output.line(&format!("{} {before}{}", view.id, clean_line(&ending)))?;
     for pid in survivors {
         output.warn(&format!("process {pid} of job `{}` could not be killed", view.id));

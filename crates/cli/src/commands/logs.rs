@@ -4,7 +4,7 @@ use hearback::core::message::{Cleaner, Excerpt, gap_text};
 use hearback::core::port::disk::ReadError;
 use hearback::core::{DOCUMENT_FORMAT, Gap, GapReason, OutputView};
 use hearback::documents::LogDocument;
-use hearback::{FindError, Hearback, Job, Printed};
+use hearback::{FindError, Hearback, Job, LogPiece};
 use hearback::{Log, Piece};
 use hearback::{Masker, Secrets};
 
@@ -82,7 +82,7 @@ fn settle(hearback: &Hearback, job: &Job, args: &LogsArgs) -> Result<(), CliErro
         None => hearback::current_session()?,
     };
     if !args.peek {
-        hearback.consume(job, reader.as_ref())?;
+        hearback.mark_read(job, reader.as_ref())?;
     }
     Ok(())
 }
@@ -116,8 +116,8 @@ fn follow(
     let mut printer = Printer::new(output, hearback.secrets(), args.raw);
     printer.emit(begin.instead.as_bytes())?;
     let job = hearback.follow(&job.view.id, begin.from, |printed| match printed {
-        Printed::Bytes { bytes, .. } => printer.print(bytes),
-        Printed::Gap(gap) => printer.gap(&gap),
+        LogPiece::Bytes { bytes, .. } => printer.print(bytes),
+        LogPiece::Gap(gap) => printer.gap(&gap),
     })?;
     printer.finish()?;
     if begin.requested == 0 {
@@ -137,14 +137,14 @@ fn follow_as_json(hearback: &Hearback, job: &Job, begin: &Begin, output: &Output
         output.object(&LogDocument { text, ..part(secrets, job, begin.requested, nothing) })?;
     }
     let job = hearback.follow(&job.view.id, begin.from, |printed| match printed {
-        Printed::Bytes { at, bytes } => {
+        LogPiece::Bytes { at, bytes } => {
             let start = at - half.len() as u64;
             let end = at + bytes.len() as u64;
             let mut read = Read { end, bytes: [&half[..], bytes].concat(), gaps: vec![] };
             half = drop_half(&mut read, secrets);
             if read.bytes.is_empty() { Ok(()) } else { tell(start, read) }
         }
-        Printed::Gap(gap) => {
+        LogPiece::Gap(gap) => {
             let (start, bytes) = (gap.start - half.len() as u64, std::mem::take(&mut half));
             tell(start, Read { end: gap.end, bytes, gaps: vec![gap] })
         }
@@ -164,7 +164,7 @@ fn print_excerpt(
     output: &Output,
 ) -> Result<u32, CliError> {
     let start = excerpt.head.len() as u64;
-    let gap = Gap { start, end: start + excerpt.omitted, why: GapReason::Cap };
+    let gap = Gap { start, end: start + excerpt.omitted, reason: GapReason::Cap };
     let end = gap.end + excerpt.tail.len() as u64;
     // Half a secret on either side of the gap is masked like a whole one.
     let cut = |found: Option<(usize, &str)>| {

@@ -79,7 +79,7 @@ fn request(
         within_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         ..hearback.stop_request(kind)
     };
-    Ok(hearback.ask_monitor(&request, ACCEPT_WITHIN)?)
+    Ok(hearback.request_stop(&request, ACCEPT_WITHIN)?)
 }
 
 fn report(kind: StopKind, response: &StopResponse, waited: bool, output: &Output) -> Result<u32, CliError> {

@@ -3,7 +3,7 @@
 use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::message::answer_text;
 use hearback::documents::ResultsDocument;
-use hearback::{Acknowledged, Asker, Hearback, Results};
+use hearback::{Acknowledged, Hearback, Results, ResultsQuery};
 
 use crate::args::ResultsArgs;
 use crate::error::CliError;
@@ -14,7 +14,7 @@ const NOTHING: u32 = 1;
 
 pub(crate) fn run(hearback: &Hearback, args: &ResultsArgs, output: &Output) -> Result<u32, CliError> {
     let parent = super::parent(args.session.as_ref())?;
-    let mut by = Asker { parent, reader: args.reader.clone(), jobs: Vec::new() };
+    let mut by = ResultsQuery { parent, reader: args.reader.clone(), jobs: Vec::new() };
     for text in &args.jobs {
         let id = hearback.find(text, &by.parent.clone().into())?;
         if !hearback.is_asked(&id)? {
@@ -65,7 +65,12 @@ fn print(hearback: &Hearback, results: &Results, output: &Output) -> Result<(), 
 }
 
 /// Acknowledges the answers after they were printed: if printing fails, they are printed again next time.
-fn acknowledge(hearback: &Hearback, by: &Asker, results: Results, output: &Output) -> Result<(), CliError> {
+fn acknowledge(
+    hearback: &Hearback,
+    by: &ResultsQuery,
+    results: Results,
+    output: &Output,
+) -> Result<(), CliError> {
     for job in &results.ended {
         let id = &job.view.id;
         match hearback.acknowledge(id, by.reader.as_ref())? {

@@ -60,7 +60,7 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
         });
         row("ran", format!("{}{used}", table::duration(ran)));
     }
-    if let Some(pid) = view.pid.filter(|_| !view.state.is_over()) {
+    if let Some(pid) = view.pid.filter(|_| !view.state.has_ended()) {
         row("process", pid.to_string());
         if let Some(place) = &view.bound_to {
             row("ends with", clean_line(place));
@@ -84,7 +84,7 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
     }
     let _ = writeln!(text, "{FAINT}{:>10}{FAINT:#}  {}", "output", table::output(&view.output, ""));
     push_log(&mut text, log, omitted);
-    let next = if view.state.is_over() { "logs" } else { "wait" };
+    let next = if view.state.has_ended() { "logs" } else { "wait" };
     let _ = writeln!(text, "{FAINT}next: hearback {next} {}{FAINT:#}", view.id.short());
     text
 }

@@ -34,7 +34,7 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
             codes.insert(id.clone(), code(&job));
             tell(&job, ids.len() > 1, output)?;
             // Only what was written counts as read.
-            Ok(hearback.consume(&job, reader.as_ref())?)
+            Ok(hearback.mark_read(&job, reader.as_ref())?)
         });
         failure = printed.err().or(failure.take());
     });
@@ -59,7 +59,7 @@ pub(crate) fn one(hearback: &Hearback, id: &JobId, quiet: bool, output: &Output)
         }
     }
     // The caller launched the job and waited for it, so the caller is its owner.
-    hearback.consume(&job, job.view.session.as_ref())?;
+    hearback.mark_read(&job, job.view.session.as_ref())?;
     Ok(code(&job))
 }
 

@@ -178,7 +178,7 @@ fn answers(report: &BoundedRunReport, requests: usize) -> Result<String, String>
     let unknown = Reply::SinkReply(SinkReply::Unknown);
     let known = |line: &&[u8]| Reply::parse(line).is_some_and(|reply| reply != unknown);
     match replies.iter().find(|line| !known(line)) {
-        Some(line) => Err(format!("it gave an answer that is not known: {}", shown(line))),
+        Some(line) => Err(format!("it gave an unknown answer: {}", shown(line))),
         None => Ok(format!("it answered {}", shown(&replies.join(&b' ')))),
     }
 }

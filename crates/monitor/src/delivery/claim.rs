@@ -24,8 +24,8 @@ const LEASE_SLACK: Duration = Duration::from_secs(30);
 pub(super) enum LeaseRule {
     /// Without a lease there is no attempt: another process may make it at the same time.
     Required,
-    /// On a disk that takes nothing, the first attempt goes ahead under its lock alone. Only for the process that sees
-    /// the delivery through: any other would send it again and again.
+    /// On a full disk, the first attempt is made under its lock alone. Only for the process that holds
+    /// [`JobLock::Deliverer`]: any other would send it again and again.
     MayBeMissing,
 }
 
@@ -44,13 +44,13 @@ pub(super) struct LeasedFollowUp<'a> {
     pub(super) claim: Claim,
     pub(super) rule: LeaseRule,
     chance: u64,
-    /// The folder stays where it is while we work in it.
+    /// Keeps the folder where it is while this process works in it.
     _keeper: Option<Lock>,
     _lease: Lock,
 }
 
 impl<'a> LeasedFollowUp<'a> {
-    /// Takes the lease of an attempt at a sink that may take `within`; nothing when another process was quicker.
+    /// Takes the lease of an attempt at a sink that may take `within`; none if another process was quicker.
     pub(super) fn claim(
         deliverer: &'a Deliverer<'a>,
         seen: &Observed,
@@ -113,7 +113,7 @@ impl Item for LeasedFollowUp<'_> {
     }
 
     fn without_turn(&self) -> Option<Response> {
-        // The lease is taken, so it has to say that this was no attempt.
+        // The lease is taken, so its result has to say that this was no attempt.
         Some(Response::Replied(SinkReply::Busy))
     }
 

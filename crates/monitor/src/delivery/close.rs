@@ -1,4 +1,4 @@
-//! Closing a delivery by hand, or because its owner has seen the end, and starting one afresh.
+//! Closing a delivery by hand, or because its owner has seen the end; and retrying a dead letter.
 
 use hearback_core::port::disk::Publish;
 use hearback_core::port::record::StoreError;
@@ -6,15 +6,15 @@ use hearback_core::{Fact, FollowUpState, JobId, JobState, Lease, Observed, Recei
 
 use crate::{Ports, reconcile};
 
-/// What became of a wish to close a delivery, or to start it afresh.
+/// The result of closing a delivery, or of retrying it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
     /// It was done.
     Done,
-    /// It was in this state, in which there is nothing to do.
+    /// Nothing was to do: it was already in this state.
     Already(FollowUpState),
-    /// The job is not over.
-    NotOver,
+    /// The job has not ended.
+    NotEnded,
     /// There is no such job, or none that may be changed.
     NoJob,
 }
@@ -56,7 +56,7 @@ fn change(
             return Ok(Closed::NoJob);
         }
         if !matches!(folded.state, JobState::Ended { .. }) {
-            return Ok(Closed::NotOver);
+            return Ok(Closed::NotEnded);
         }
         let state = folded.follow_up.state;
         if !applies(state) {
@@ -64,16 +64,16 @@ fn change(
         }
         match ports.publish(&seen, &fact(&seen)) {
             Ok(Publish::New) => {
-                // Best effort: whatever is left undone, every later command does.
+                // Best effort: every later command completes what is left undone.
                 let _ = reconcile::job(ports, id);
                 return Ok(Closed::Done);
             }
             Ok(Publish::Exists) => {}
-            // Somebody was quicker, and has even moved it out of the way.
+            // Another process was quicker, and has already moved the job to history.
             Err(error) if error.is_gone() && !is_here(ports, &seen)? => continue,
             Err(error) => return Err(error),
         }
-        // Somebody was quicker; what they did is seen at the next look. A receipt that cannot be read is none.
+        // Another process was quicker: look again. A receipt that cannot be read would show nothing new.
         if !seen.facts.receipt.is_absent() {
             return Ok(Closed::Already(state));
         }

@@ -1,4 +1,4 @@
-//! Putting a follow-up into words: the same for a sink and for an owner who fetches it.
+//! Composing a follow-up: the same for a sink and for an owner that fetches it.
 
 use hearback_core::message::{Excerpt, clean_line};
 use hearback_core::port::sink::Delivery;
@@ -7,7 +7,7 @@ use hearback_core::{Facts, JobView, NoticeBytes, Observed, Stamp};
 use super::due::{Retry, age_of_end};
 use crate::{Ports, answer};
 
-/// Composes the follow-up of a job as it stands now; nothing when there is no job.
+/// Composes the follow-up of a job as it is now; none if there is no job.
 pub fn compose(ports: &Ports, seen: &Observed, retry: &Retry, notice: NoticeBytes) -> Option<Delivery> {
     let log = ports.processes.path_text(&ports.store.log_path(&seen.id));
     let mut job = JobView::new(seen, &ports.here, log)?;
@@ -19,13 +19,12 @@ pub fn compose(ports: &Ports, seen: &Observed, retry: &Retry, notice: NoticeByte
     Some(Delivery::new(job, &output, seen.attempts().max(1), late, depth))
 }
 
-/// Cuts a job's output to a budget. Output that cannot be read does not keep the owner from hearing how the job ended:
-/// a note says so.
+/// Cuts a job's output to a budget. If the output cannot be read, a note says so, and the follow-up is still sent.
 fn excerpt(ports: &Ports, seen: &Observed, budget: NoticeBytes, job: &mut JobView) -> Excerpt {
     match ports.store.excerpt(seen, budget.head(), budget.tail()) {
         Ok(excerpt) => budget.cut(excerpt),
         Err(error) => {
-            job.notes.push(format!("what it printed cannot be read: {}", clean_line(&error.to_string())));
+            job.notes.push(format!("its output cannot be read: {}", clean_line(&error.to_string())));
             Excerpt { head: Vec::new(), tail: Vec::new(), omitted: job.output.bytes }
         }
     }

@@ -8,15 +8,15 @@ use hearback_core::{Facts, FollowUpState, Here, JobState, Lease, LockState, Obse
 /// How often and for how long a delivery is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// So many attempts, then somebody has to act.
+    /// After so many attempts, a person has to act.
     pub attempts_max: u32,
     /// The pause after the first failed attempt; it doubles with each.
     pub first: Duration,
-    /// The longest pause.
+    /// The longest pause between attempts.
     pub most: Duration,
-    /// An end that is told later than this is marked late.
+    /// A follow-up that is delivered later than this is marked as late.
     pub late_after: Duration,
-    /// What nobody took for so long is not offered any more.
+    /// A delivery that no sink took for so long expires.
     pub expire_after: Duration,
 }
 
@@ -33,8 +33,8 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// How long to wait after so many attempts; a quarter more or less, so that those who failed together do not come
-    /// back together.
+    /// How long to wait after so many attempts, plus or minus a quarter, so that deliveries that failed at the same
+    /// time are not retried at the same time.
     pub fn pause(&self, attempts_used: u32, chance: u64) -> Duration {
         let doubled = self.first.saturating_mul(2_u32.saturating_pow(attempts_used.saturating_sub(1)));
         let percent = 75 + u32::try_from(chance % 51).unwrap_or(0);
@@ -51,7 +51,7 @@ pub enum Due {
     In(Duration),
     /// Try now.
     Now(Claim),
-    /// The last attempt that there may be left no result.
+    /// The last allowed attempt left no result.
     GiveUp {
         /// Its number.
         n: u32,
@@ -99,7 +99,7 @@ pub fn due(seen: &Observed, here: &Here, last_lease: LockState, now: &Stamp, ret
         };
     };
     let n = *n;
-    // A lease that cannot be read was an attempt all the same; how many there were before it is told by its number.
+    // A lease that cannot be read was an attempt, too. Its number tells how many came before it.
     let unknown = Lease { attempts_used: n, next_ms: 0, sink: 0, deadline_ms: 0, ..Lease::at(now.clone()) };
     let lease = lease.present().unwrap_or(&unknown);
     let result = facts.results.iter().find(|(number, _)| *number == n).map(|(_, result)| result);
@@ -121,7 +121,7 @@ pub fn due(seen: &Observed, here: &Here, last_lease: LockState, now: &Stamp, ret
         }
         Some(_) | None => (left(&lease.at, lease.next_ms, now), lease.attempts_used, lease.sink),
     };
-    // What has its result cannot get another: if fewer attempts are allowed by now, the next one is the last.
+    // An attempt has one result. If the limit was lowered after it, one more attempt is made, and it is the last.
     if attempts_used >= retry.attempts_max && result.is_none() {
         return Due::GiveUp { n };
     }
@@ -133,10 +133,10 @@ pub fn message_due(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> Due {
     next_message(facts, now, retry).map_or(Due::Never, |(_, due)| due)
 }
 
-/// The message that is next, by its number, and what is to be done about it. The first that waits is the one: order is
-/// kept, whatever that costs those behind it.
+/// The number of the next message, and what is to be done about it. It is the first that waits: order is kept, even if
+/// the messages behind it have to wait.
 pub(super) fn next_message(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> Option<(u32, Due)> {
-    // One that cannot be read costs itself alone; one of a newer format waits for a newer build, with those behind it.
+    // A message that cannot be read is skipped. One of a newer format waits for a newer build, and so do those behind.
     let mut waiting = facts.waiting().filter(|(_, message)| !matches!(message.message, Read::Unreadable(_)));
     let (n, first) = waiting.next()?;
     let message = first.message.present()?;
@@ -144,7 +144,7 @@ pub(super) fn next_message(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> 
         return Some((n, Due::Expired));
     }
     let pause = first.last_result().map_or(Duration::ZERO, |last| left(&last.at, last.next_ms, now));
-    // A result that cannot be read was an attempt all the same.
+    // A result that cannot be read was an attempt, too.
     let spent = first.results.iter().filter(|(_, result)| result.present().is_none_or(|it| it.spent)).count();
     let attempts_used = u32::try_from(spent).unwrap_or(u32::MAX).saturating_add(1);
     let last = first.results.iter().map(|(attempt, _)| *attempt).max().unwrap_or(0);
@@ -160,7 +160,7 @@ fn left(from: &Stamp, millis: u64, now: &Stamp) -> Duration {
     Duration::from_millis(millis.saturating_sub(from.age_ms(now)))
 }
 
-/// How long ago a job ended, where that is known on a clock that nobody sets.
+/// How long ago a job ended, by a clock that cannot be set.
 pub(super) fn age_of_end(facts: &Facts, now: &Stamp) -> Option<Duration> {
     let at = facts.end.present()?.at.as_ref()?;
     Some(Duration::from_millis(at.age_ms(now)))
@@ -215,9 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn the_first_attempt_is_due_at_once_and_only_for_those_who_are_owed_one() {
+    fn the_first_attempt_is_due_at_once_and_only_where_a_follow_up_is_pending() {
         assert_eq!(at(&ended(), FREE, 0), now(1, 1, 0));
-        assert_eq!(at(&ended(), HELD, 0), Due::In(UNRECORDED), "somebody is at it, without a record");
+        assert_eq!(at(&ended(), HELD, 0), Due::In(UNRECORDED), "another process makes it, without a record");
         let mut pulled = ended();
         if let Read::Present(spec) = &mut pulled.spec {
             spec.sinks.clear();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_at_it_is_left_alone_until_its_deadline_or_its_death() {
+    fn a_process_that_makes_an_attempt_is_left_alone_until_its_deadline_or_its_death() {
         let facts = leased(1, 1, None);
         assert_eq!(at(&facts, HELD, 10), Due::In(Duration::from_secs(50)));
         assert_eq!(at(&facts, HELD, 61), now(2, 2, 0), "it had its time");

@@ -18,11 +18,11 @@ pub(super) trait Item {
     /// What that turn is for.
     fn cause(&self) -> TurnCause;
 
-    /// Puts it into words.
+    /// Composes what is sent.
     fn compose(&self) -> Result<SinkPayload, StoreError>;
 
-    /// What to take for the answer when this process begins no further turn, because it is about to end; nothing when
-    /// no attempt was made.
+    /// The response to assume if this process begins no further turn, because it is about to end; none if that is no
+    /// attempt.
     fn without_turn(&self) -> Option<Response>;
 
     /// Whether it is handed over although the begin of its turn cannot be recorded.
@@ -49,7 +49,7 @@ pub(super) trait Item {
 pub(super) enum ReceiptOrder {
     /// Before the end of the turn is.
     BeforeTurnEnds,
-    /// After the turn, and after its lock was let go.
+    /// After the turn, when its lock is released.
     AfterTurn,
 }
 
@@ -74,9 +74,9 @@ pub(super) struct Attempts<'a> {
 }
 
 impl Attempts<'_> {
-    /// Makes the attempt; nothing when it is left to another process, or to a later one.
+    /// Makes the attempt; none if it is left to another process.
     ///
-    /// `turn_lock` is the lock of the session's turn, if it is to be let go once the turn has ended.
+    /// `turn_lock` is the lock of the session's turn, if it has to be released when the turn has ended.
     pub(super) fn make(
         &self,
         item: &dyn Item,
@@ -167,8 +167,8 @@ fn is_acknowledged_in_turn(item: &dyn Item, route: &Route<'_>) -> bool {
     item.receipt_order() == ReceiptOrder::BeforeTurnEnds && route.needs_turn(item)
 }
 
-/// Ends the turn of an attempt, and says what it came to. That is recorded even if the end of the turn cannot be: the
-/// next turn of the session closes this one.
+/// Ends the turn of an attempt, and returns the response. If the end of the turn cannot be recorded, the attempt still
+/// is: the next turn of the session closes this one.
 fn end_turn(turn: OpenTurn<'_>, response: Response) -> Response {
     let how = response.error().map_or(TurnHow::Done, |error| TurnHow::Failed { error });
     match turn.end(how) {

@@ -1,4 +1,4 @@
-//! Driving the messages of a session: in order, one turn each, tried again, and given up where a person can see it.
+//! Delivering the messages of a session: in order, one turn each, with retries and dead letters.
 
 use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::{SinkReply, Sinks};
@@ -18,13 +18,13 @@ pub struct Inbox<'a> {
     pub turns: Turns<'a>,
     /// Where messages go.
     pub sinks: &'a dyn Sinks,
-    /// How often.
+    /// How often and for how long.
     pub retry: Retry,
 }
 
 impl Inbox<'_> {
-    /// Hands over everything that is due, in order, and tells what is next: [`Due::Now`] when this process takes no
-    /// further turn. The caller holds the session's lock.
+    /// Hands over everything that is due, in order, and returns what is next: [`Due::Now`] if this process takes no
+    /// further turn. The caller holds the session's turn lock.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl Inbox<'_> {
         loop {
             let facts = ports.sessions.session(session)?;
             // An attempt whose process died has its number; the next one takes another.
-            if self.turns.close_forsaken(session, &facts)? {
+            if self.turns.close_cut_short(session, &facts)? {
                 continue;
             }
             let next = next_message(&facts, &ports.clock.stamp(), &self.retry);
@@ -62,9 +62,9 @@ impl Inbox<'_> {
         Attempts { turns: self.turns, retry: self.retry }
     }
 
-    /// Lets a session go on whose last turn was cut short, if it still is to, and tells whether it did. What was cut
-    /// short over a follow-up or a message needs no help: those come again by themselves. The caller holds the
-    /// session's lock.
+    /// Continues a session whose last turn was interrupted, unless that is no longer wanted; returns whether it did. A
+    /// turn for a follow-up or a message is not continued: these are delivered again anyway. The caller holds the
+    /// session's turn lock.
     ///
     /// # Errors
     ///
@@ -72,16 +72,16 @@ impl Inbox<'_> {
     pub fn resume(&self, session: &Session, default_sink: Option<&str>) -> Result<bool, StoreError> {
         let ports = self.turns.ports;
         let facts = ports.sessions.session(session)?;
-        if self.turns.close_forsaken(session, &facts)? {
+        if self.turns.close_cut_short(session, &facts)? {
             return self.resume(session, default_sink);
         }
         let state = fold_session(&facts, LockState::Free);
         let Some(interrupted) = state.interrupted else { return Ok(false) };
-        let by_itself =
+        let comes_again =
             |cause: &TurnCause| matches!(cause, TurnCause::FollowUp { .. } | TurnCause::Message { .. });
         let begin = interrupted.begin;
         let next = message_due(&facts, &ports.clock.stamp(), &self.retry);
-        if begin.is_some_and(|begin| by_itself(&begin.cause)) || next != Due::Never {
+        if begin.is_some_and(|begin| comes_again(&begin.cause)) || next != Due::Never {
             return Ok(false);
         }
         let name = begin.and_then(|begin| begin.sink.as_deref()).or(default_sink);
@@ -96,7 +96,7 @@ impl Inbox<'_> {
             cwd: begin.and_then(|begin| begin.cwd.clone()),
             ..Beginning::new(TurnCause::Resume { turn: interrupted.turn })
         };
-        // Decided by the same function that decides about the note: what is too old, or suspended, is left alone.
+        // The function that decides about the note decides this, too: what is too old, or suspended, is left alone.
         let is_wanted = {
             let (now, unknown) = (ports.clock.stamp(), hearback_core::note::Silence::default());
             hearback_core::note::decide(&state, beginning.history, unknown, &now, self.turns.window).is_some()
@@ -107,14 +107,14 @@ impl Inbox<'_> {
         let cwd = beginning.cwd.clone();
         let Some(turn) = self.turns.begin(session, beginning)? else { return Ok(false) };
         let Some(note) = turn.note().cloned() else {
-            turn.end(TurnHow::Failed { error: "there was nothing to go on from".into() })?;
+            turn.end(TurnHow::Failed { error: "there was nothing to continue".into() })?;
             return Ok(false);
         };
-        let letter = MessagePayload { cwd, ..MessagePayload::resume(session, interrupted.turn, note) };
-        let how = match self.attempts().send(&*sink, &letter.into(), Some(&turn)) {
+        let payload = MessagePayload { cwd, ..MessagePayload::resume(session, interrupted.turn, note) };
+        let how = match self.attempts().send(&*sink, &payload.into(), Some(&turn)) {
             Response::Replied(SinkReply::Delivered) => TurnHow::Done,
             Response::Failed(error) => TurnHow::Failed { error },
-            _ => TurnHow::Failed { error: "the agent did not take it up".into() },
+            _ => TurnHow::Failed { error: "the agent did not take it".into() },
         };
         turn.end(how)?;
         Ok(true)
@@ -185,12 +185,12 @@ mod tests {
         }
     }
 
-    fn letters(sink: &FakeSink) -> Vec<(String, u32, bool)> {
-        let letter = |payload| match payload {
-            SinkPayload::Message(letter) => Some((letter.message?, letter.attempt, letter.note.is_some())),
+    fn messages(sink: &FakeSink) -> Vec<(String, u32, bool)> {
+        let message = |payload| match payload {
+            SinkPayload::Message(sent) => Some((sent.message?, sent.attempt, sent.note.is_some())),
             _ => None,
         };
-        sink.payloads().into_iter().filter_map(letter).collect()
+        sink.payloads().into_iter().filter_map(message).collect()
     }
 
     #[test]
@@ -199,10 +199,10 @@ mod tests {
         let sink = FakeSink::default();
         assert_eq!(world.hand_over(&sink), Due::Never);
         let expected = ["one", "two", "three"].map(|text| (text.to_owned(), 1, false));
-        assert_eq!(letters(&sink), expected);
+        assert_eq!(messages(&sink), expected);
         assert_eq!(world.facts().last_turn(), 3);
         assert_eq!(world.hand_over(&sink), Due::Never);
-        assert_eq!(letters(&sink).len(), 3, "none comes again");
+        assert_eq!(messages(&sink).len(), 3, "none comes again");
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         }
         let (one, two) = (("one".to_owned(), 1, false), ("two".to_owned(), 1, false));
         let again = |attempt| ("one".to_owned(), attempt, false);
-        assert_eq!(letters(&sink), [one, again(2), again(3), two]);
+        assert_eq!(messages(&sink), [one, again(2), again(3), two]);
         assert!(world.facts().messages[0].1.is_dead_letter());
     }
 
@@ -243,7 +243,7 @@ mod tests {
         let inbox = world.inbox(&sink);
         let again = Inbox { turns: Turns { active_turns: &active_turns, ..inbox.turns }, ..inbox };
         assert_eq!(again.hand_over(&world.session).unwrap(), Due::Never);
-        assert_eq!(letters(&sink), [("one".to_owned(), 3, true)]);
+        assert_eq!(messages(&sink), [("one".to_owned(), 3, true)]);
         assert_eq!(world.receipt(1), Some(MessageHow::Delivered));
     }
 

@@ -7,7 +7,7 @@ use hearback_core::session::Interruption;
 
 use super::due::Retry;
 
-/// What a hand-over to a sink came to.
+/// The response to a hand-over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Response {
     /// The sink answered.
@@ -19,7 +19,7 @@ pub enum Response {
 }
 
 impl Response {
-    /// Why it was not delivered, in words; nothing when it was.
+    /// Why it was not delivered; none if it was.
     pub fn error(&self) -> Option<String> {
         let text = match self {
             Self::Replied(SinkReply::Delivered) => return None,
@@ -27,8 +27,8 @@ impl Response {
             Self::Replied(SinkReply::RetryAfter { .. }) => "the sink asked for another time",
             Self::Replied(SinkReply::Gone { reason }) if reason.is_empty() => "the session is gone",
             Self::Replied(SinkReply::Gone { reason }) => reason,
-            // Also what a later protocol may say.
-            Self::Replied(_) => "the sink gave an answer that is not known",
+            // A later protocol may have more answers.
+            Self::Replied(_) => "the sink gave an unknown answer",
             Self::Failed(error) => error,
             Self::Interrupted(reason) => return Some(format!("interrupted: {reason}")),
         };
@@ -57,14 +57,14 @@ pub enum Verdict {
     /// The session is busy. No attempt is spent, and the pause grows with each such answer, because each leaves a
     /// record.
     Busy {
-        /// In words.
+        /// Why.
         error: String,
         /// When to come back.
         pause: Duration,
     },
-    /// The turn was interrupted. It goes on as its own next attempt, and this one was none.
+    /// The turn was interrupted. It continues as its own next attempt, and no attempt is spent.
     Interrupted {
-        /// In words.
+        /// Why.
         error: String,
         /// When to come back.
         pause: Duration,
@@ -91,7 +91,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// When the next attempt is due; nothing when there is none.
+    /// When the next attempt is due; none if there is no next one.
     pub fn next(&self) -> Option<Duration> {
         match self {
             Self::Delivered | Self::GiveUp { .. } => None,
@@ -102,7 +102,7 @@ impl Verdict {
         }
     }
 
-    /// Why it was not delivered; nothing when it was.
+    /// Why it was not delivered; none if it was.
     pub fn error(&self) -> Option<&str> {
         match self {
             Self::Delivered => None,
@@ -161,7 +161,7 @@ mod tests {
         let gone = |reason: &str| reply(Gone { reason: reason.into() });
         let failed = || Response::Failed("no luck".into());
         let (busy, later) = ("the session is busy", "the sink asked for another time");
-        let unknown = "the sink gave an answer that is not known";
+        let unknown = "the sink gave an unknown answer";
         let (error, first, third) = (String::from, history(1, 0, false), history(3, 0, false));
         let last = history(8, 0, false);
         let retry = |text, seconds| Verdict::Retry { error: error(text), pause: secs(seconds) };

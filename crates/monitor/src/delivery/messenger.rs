@@ -1,4 +1,4 @@
-//! Seeing the messages of a session through: handed over when it is free, and tried again where no monitor runs.
+//! Delivering the messages of a session until none waits, in a process of its own while no monitor runs.
 
 use std::time::Duration;
 
@@ -16,25 +16,25 @@ const AFTER_AN_ERROR: Duration = Duration::from_secs(2);
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
 impl Inbox<'_> {
-    /// Sees the messages of a session through, asleep between attempts, unless another process does. Returns early
-    /// when a monitor runs, which does it from then on.
+    /// Delivers the messages of a session until none waits, and sleeps between attempts. Returns early if another
+    /// process does this, or if a monitor runs, which does it from then on.
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written.
-    pub fn see_through(&self, session: &Session) -> Result<(), StoreError> {
+    pub fn deliver_until_empty(&self, session: &Session) -> Result<(), StoreError> {
         let ports = self.turns.ports;
         loop {
             let (lock, mode) = (SessionLock::Messenger, LockMode::Exclusive);
             let Some(mine) = ports.sessions.lock_session(session, lock, mode, Wait::Try)? else {
-                return Ok(()); // The process that has it looks again after letting go of it.
+                return Ok(()); // The process that holds the lock looks again after it has released it.
             };
             let mut errors = 0;
             loop {
                 let pause = match self.hand_over_when_free(session, Wait::Block) {
                     Ok(None) => break,
                     Ok(Some(pause)) => pause,
-                    // A full disk, for instance. What was sent is not left lying for that.
+                    // For instance a full disk. The messages still have to be delivered.
                     Err(_) => {
                         errors += 1;
                         AFTER_AN_ERROR * errors
@@ -43,7 +43,7 @@ impl Inbox<'_> {
                 if ports.is_monitored() {
                     return Ok(());
                 }
-                // Not longer: what keeps the others waiting may be dropped meanwhile.
+                // Not longer: the message in front, which the others wait for, may be dropped meanwhile.
                 std::thread::sleep(pause.min(LOOK_AT_LEAST_EVERY));
             }
             drop(mine);
@@ -54,7 +54,7 @@ impl Inbox<'_> {
         }
     }
 
-    /// Hands over what is due for a session, once it is not in a turn; tells when to come back, if ever.
+    /// Hands over what is due for a session when it is not in a turn; returns when to come back, if ever.
     ///
     /// # Errors
     ///
@@ -81,8 +81,8 @@ mod tests {
     use crate::delivery::Retry;
     use crate::session::{ActiveTurns, Turns};
 
-    /// Sees the messages of session `s` through to this sink, in this store; tells how many the sink was given.
-    fn see_through(store: &FakeStore, sink: &FakeSink) -> usize {
+    /// Delivers the messages of session `s` in this store to this sink; returns how many the sink got.
+    fn deliver_until_empty(store: &FakeStore, sink: &FakeSink) -> usize {
         let ports = Ports::new(
             store.clone(),
             FakeProcesses::default(),
@@ -93,7 +93,7 @@ mod tests {
             (Duration::ZERO, Durability::Process, &ActiveTurns::default());
         let turns = Turns { ports: &ports, active_turns, window, durability };
         let inbox = Inbox { turns, sinks: sink, retry: Retry::default() };
-        inbox.see_through(&Session::parse("s").unwrap()).unwrap();
+        inbox.deliver_until_empty(&Session::parse("s").unwrap()).unwrap();
         sink.payloads().len()
     }
 
@@ -109,10 +109,10 @@ mod tests {
         let (store, session) = (store(), Session::parse("s").unwrap());
         let lock = || store.lock_session(&session, SessionLock::Messenger, LockMode::Exclusive, Wait::Try);
         let other = lock().unwrap();
-        assert_eq!(see_through(&store, &FakeSink::default()), 0);
+        assert_eq!(deliver_until_empty(&store, &FakeSink::default()), 0);
         drop(other);
-        assert_eq!(see_through(&store, &FakeSink::default()), 2);
-        assert_eq!(see_through(&store, &FakeSink::default()), 0, "nothing waits any more");
+        assert_eq!(deliver_until_empty(&store, &FakeSink::default()), 2);
+        assert_eq!(deliver_until_empty(&store, &FakeSink::default()), 0, "nothing waits any more");
     }
 
     #[test]
@@ -120,6 +120,6 @@ mod tests {
         let store = store();
         let _monitor = store.lock_monitor(LockMode::Exclusive, Wait::Try).unwrap();
         let later = FakeSink::answering([SinkReply::RetryAfter { millis: 3_600_000 }]);
-        assert_eq!(see_through(&store, &later), 1);
+        assert_eq!(deliver_until_empty(&store, &later), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Recording what an attempt came to: a receipt that closes the delivery, or the result of this attempt.
+//! Recording an attempt: a receipt that closes the delivery, or the result of this attempt.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn receipt(ports: &Ports, seen: &Observed, how: ReceiptHow, within: Duration) ->
     loop {
         match ports.publish(seen, &receipt) {
             Ok(_) => return Ok(()),
-            // What was delivered must not be sent again for want of a few bytes: a person may make room.
+            // What was delivered must not be sent again because of a full disk: a person may make room.
             Err(error) if error.is_unwritable() && ports.clock.awake() < until => {
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(RECEIPT_PAUSE_MOST);
@@ -61,7 +61,7 @@ pub(super) fn lease_result(item: &LeasedFollowUp<'_>, verdict: &Verdict) -> Resu
     publish_result(item.deliverer.ports, &item.seen, item.claim.n, result)
 }
 
-/// The last attempt that there may be left no result.
+/// The last allowed attempt left no result.
 pub(super) fn gave_up(ports: &Ports, seen: &Observed, n: u32, error: &str) -> Result<(), StoreError> {
     let result = LeaseResult { gave_up: true, error: Some(error.to_owned()), ..blank_result(ports) };
     publish_result(ports, seen, n, result)
@@ -113,7 +113,7 @@ pub(super) fn message_result(item: &FirstMessage<'_>, verdict: &Verdict) -> Resu
     turns.ports.sessions.publish_message(item.session, item.n, &result, turns.durability).map(drop)
 }
 
-/// Good enough to keep a crowd apart: processes that ask at the same moment of the same clock differ in their number.
+/// A number that spreads pauses: processes that call this at the same moment have different pids.
 pub(super) fn chance(ports: &Ports, n: u32) -> u64 {
     let now = ports.clock.stamp().since_boot_ms;
     (now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) ^ u64::from(n) ^ u64::from(std::process::id())

@@ -17,8 +17,8 @@ use crate::kill;
 use crate::session::{ActiveTurn, interrupt};
 use crate::wait::Waits;
 
-/// How long the turn that asked for this end has, so that its agent hears the answer.
-const ASKER_WITHIN: Duration = Duration::from_secs(1);
+/// How long the turn that requested this end has, so that its agent gets the answer.
+const REQUESTER_WITHIN: Duration = Duration::from_secs(1);
 /// How long turns that were interrupted may take to notice.
 const INTERRUPTED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -34,8 +34,8 @@ pub(super) struct Drain<'a> {
 }
 
 impl Drain<'_> {
-    /// Marks the turns that are under way, tells where they are shown, waits for them, and interrupts those that are
-    /// left.
+    /// Marks the current turns, notifies the places where they are shown, waits for them, and interrupts those that
+    /// are left.
     pub(super) fn run(&self) {
         let turns = self.monitor.active_turns.stop();
         let plan = plan(self.number.unwrap_or(0), self.request, &turns);
@@ -63,8 +63,8 @@ impl Drain<'_> {
 
     fn mark(&self, marks: &[(ActiveTurn, bool)]) {
         let ports = &self.monitor.ports;
-        for (turn, asked) in marks {
-            let mark = TurnFact::resumable(ports.clock.stamp(), self.reason(), *asked);
+        for (turn, requested) in marks {
+            let mark = TurnFact::resumable(ports.clock.stamp(), self.reason(), *requested);
             let durability = self.monitor.policy.durability;
             self.check("a mark", ports.sessions.publish_turn(&turn.session, turn.turn, &mark, durability));
         }
@@ -83,23 +83,23 @@ impl Drain<'_> {
         }
     }
 
-    /// Waits for turns to end; tells which are left of all.
+    /// Waits for turns to end; returns all that are left.
     fn await_turns(&self, awaited: &[ActiveTurn]) -> Vec<ActiveTurn> {
         let turns = &self.monitor.active_turns;
         let left = turns.wait(self.limit(), |turn| awaited.contains(turn));
         if left.iter().all(|turn| awaited.contains(turn)) {
             return left;
         }
-        turns.wait(Some(ASKER_WITHIN), |turn| !awaited.contains(turn))
+        turns.wait(Some(REQUESTER_WITHIN), |turn| !awaited.contains(turn))
     }
 
-    /// How long turns have; nothing for as long as they take.
+    /// How long turns have; none without a limit.
     fn limit(&self) -> Option<Duration> {
-        let asked = self.request.within_ms.map(Duration::from_millis);
+        let requested = self.request.within_ms.map(Duration::from_millis);
         match self.request.kind {
-            StopKind::Drain => asked,
+            StopKind::Drain => requested,
             StopKind::Restart | StopKind::Stop | StopKind::Unknown => {
-                Some(asked.unwrap_or(self.monitor.policy.drain_timeout))
+                Some(requested.unwrap_or(self.monitor.policy.drain_timeout))
             }
         }
     }
@@ -117,7 +117,7 @@ impl Drain<'_> {
         turns.wait_for_records(INTERRUPTED_WITHIN);
     }
 
-    /// Jobs that were launched as the host's own end with it, and their owners hear of that as of any end.
+    /// Kills the jobs that are bound to the host. Their owners are notified as of any end.
     fn end_bound_jobs(&self) {
         let monitor = self.monitor;
         let Ok(mut open) = OpenJobs::look(&monitor.ports) else { return };
@@ -148,8 +148,8 @@ fn count<T>(items: &[T]) -> u32 {
     u32::try_from(items.len()).unwrap_or(u32::MAX)
 }
 
-/// Does the same for each item, all at the same time, and returns when it is done for all. Where there are no more
-/// threads to be had, one after the other.
+/// Does the same for each item, all at the same time, and returns when all are done. If no more threads can be
+/// started, it does them one after the other.
 fn all_at_once<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     let work = &work;
     std::thread::scope(|scope| {
@@ -170,7 +170,7 @@ mod tests {
     use hearback_core::session::TurnCause;
 
     fn drain(world: &World, kind: StopKind) {
-        world.ask(kind);
+        world.request(kind);
         let request = &StopRequest::new(kind, world.monitor.ports.clock.stamp());
         Drain { monitor: &world.monitor, number: Some(1), request, succeed: true }.run();
     }

@@ -1,5 +1,5 @@
-//! Which turns are marked and awaited, and which places are told, when a host is to end: a pure function of the turns
-//! that it runs.
+//! Which turns are marked and awaited, and which places are notified, when a host is to end: a pure function of the
+//! turns that it runs.
 
 use hearback_core::{Notice, RequestedBy, Session, StopRequest};
 
@@ -8,17 +8,17 @@ use crate::session::ActiveTurn;
 /// What is to be done with the turns of a host that is to end. Marks come first, before the wait.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DrainPlan {
-    /// Turns that are to be continued unless they end well, each with whether it asked for this itself.
+    /// Turns that are continued later unless they end well, each with whether it requested this end itself.
     pub marks: Vec<(ActiveTurn, bool)>,
     /// One for each destination.
     pub notices: Vec<Notice>,
-    /// Turns that are waited for. The turn that asked is not: it would wait for itself.
+    /// Turns that are waited for. The turn that requested this is not among them: it would wait for itself.
     pub awaited: Vec<ActiveTurn>,
 }
 
 /// Decides.
 pub fn plan(n: u32, request: &StopRequest, turns: &[ActiveTurn]) -> DrainPlan {
-    let asked = |turn: &ActiveTurn| {
+    let requested = |turn: &ActiveTurn| {
         let by = RequestedBy { session: turn.session.clone(), turn: turn.turn };
         request.by.as_ref() == Some(&by)
     };
@@ -31,9 +31,9 @@ pub fn plan(n: u32, request: &StopRequest, turns: &[ActiveTurn]) -> DrainPlan {
     }
     let notice = |(place, sessions): (&str, Vec<Session>)| Notice::new(n, request.kind, place, sessions);
     DrainPlan {
-        marks: turns.iter().map(|turn| (turn.clone(), asked(turn))).collect(),
+        marks: turns.iter().map(|turn| (turn.clone(), requested(turn))).collect(),
         notices: destinations.into_iter().map(notice).collect(),
-        awaited: turns.iter().filter(|turn| !asked(turn)).cloned().collect(),
+        awaited: turns.iter().filter(|turn| !requested(turn)).cloned().collect(),
     }
 }
 
@@ -53,24 +53,24 @@ mod tests {
     }
 
     #[test]
-    fn scenario_95_each_destination_is_told_once() {
+    fn scenario_95_each_destination_is_notified_once() {
         let turns =
             [turn("a", "chat"), turn("b", "chat"), turn("c", "chat/thread-1"), turn("d", "chat/thread-2")];
         let plan = plan(1, &restart(), &turns);
-        let told: Vec<_> =
+        let notified: Vec<_> =
             plan.notices.iter().map(|notice| (notice.destination.as_str(), notice.sessions.len())).collect();
-        assert_eq!(told, [("chat", 2), ("chat/thread-1", 1), ("chat/thread-2", 1)]);
-        assert_eq!(super::plan(1, &restart(), &[]).notices, [], "no turn is under way, so no place is told");
+        assert_eq!(notified, [("chat", 2), ("chat/thread-1", 1), ("chat/thread-2", 1)]);
+        assert_eq!(super::plan(1, &restart(), &[]).notices, [], "without a turn, no place is notified");
     }
 
     #[test]
-    fn scenario_92_whoever_asks_is_marked_and_not_waited_for() {
-        let asking = turn("a", "a");
-        let by = RequestedBy { session: asking.session.clone(), turn: 3 };
+    fn scenario_92_the_turn_that_requests_a_stop_is_marked_and_not_waited_for() {
+        let requesting = turn("a", "a");
+        let by = RequestedBy { session: requesting.session.clone(), turn: 3 };
         let request = StopRequest { by: Some(by), ..restart() };
-        let plan = plan(1, &request, &[asking.clone(), turn("b", "b")]);
+        let plan = plan(1, &request, &[requesting.clone(), turn("b", "b")]);
         assert_eq!(plan.awaited, [turn("b", "b")]);
-        assert_eq!(plan.marks, [(asking, true), (turn("b", "b"), false)]);
+        assert_eq!(plan.marks, [(requesting, true), (turn("b", "b"), false)]);
         // An earlier turn of the same session has ended.
         let by = Some(RequestedBy { session: Session::parse("a").unwrap(), turn: 2 });
         let stale = StopRequest { by, ..restart() };

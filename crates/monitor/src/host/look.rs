@@ -13,7 +13,7 @@ use super::run::Loop;
 use super::work::{JobWork, SessionWork, of_job, of_session};
 use crate::delivery::{Turn, message_due};
 use crate::prune;
-use crate::wait::until_over;
+use crate::wait::until_ended;
 
 /// A monitor looks at everything at least this often, whatever it heard.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
@@ -99,7 +99,7 @@ impl Loop {
 
     /// A monitor that does not stay leaves further attempts to a process of their own. Best effort.
     fn leave_retries_of(&self, job: &OpenJob) {
-        if self.monitor.deliverer().is_forsaken(&job.seen).unwrap_or(false) {
+        if self.monitor.deliverer().needs_deliverer(&job.seen).unwrap_or(false) {
             let _ = self.monitor.relaunch.start_deliverer(job.id());
         }
     }
@@ -110,7 +110,7 @@ impl Loop {
         }
         let id = id.clone();
         self.workers
-            .spawn(Task::AwaitJob(id.clone()), move |monitor| until_over(&monitor.ports, &id).map(drop));
+            .spawn(Task::AwaitJob(id.clone()), move |monitor| until_ended(&monitor.ports, &id).map(drop));
     }
 
     /// The process that makes this attempt leaves the next one to the monitor, and may end at any moment.

@@ -18,7 +18,7 @@ use crate::delivery::{Deliverer, Inbox, Retry};
 use crate::prune::Retention;
 use crate::session::{ActiveTurns, Turns};
 
-/// How to look after a store.
+/// How to run a monitor.
 #[derive(Debug, Clone, Default)]
 pub struct MonitorOptions {
     /// Do what is due now, and return.
@@ -37,11 +37,11 @@ pub struct MonitorOptions {
 pub enum MonitorEnd {
     /// Everything that was due is done.
     Done,
-    /// It was asked to end.
+    /// It was requested to end.
     Stopped(StopKind),
 }
 
-/// What a monitor goes by.
+/// The settings of a monitor.
 #[derive(Debug, Clone)]
 pub struct MonitorPolicy {
     /// What has to survive a power cut.
@@ -52,7 +52,7 @@ pub struct MonitorPolicy {
     pub retry: Retry,
     /// How much of a job's output is sent along.
     pub notice: NoticeBytes,
-    /// How old an interruption may be for a turn to go on from it; zero means however old.
+    /// How old an interruption may be for a turn to continue from it; zero means any age.
     pub resume_window: Duration,
     /// How long a drain waits for turns to end, unless the request says otherwise.
     pub drain_timeout: Duration,
@@ -64,9 +64,9 @@ pub struct MonitorPolicy {
     pub version: String,
 }
 
-/// Looks after a whole store: finds ends whose supervisor died, delivers, retries, hands messages over and prunes.
+/// Serves a whole store: finds ends whose supervisor died, delivers, retries, hands messages over and prunes.
 pub struct Monitor {
-    /// The world.
+    /// The ports.
     pub ports: Arc<Ports>,
     /// How it hears of changes in the store.
     pub watch: Arc<dyn StoreWatch>,
@@ -78,13 +78,13 @@ pub struct Monitor {
     pub sinks: Arc<dyn Sinks>,
     /// The turns of this process.
     pub active_turns: Arc<ActiveTurns>,
-    /// What it goes by.
+    /// Its settings.
     pub policy: MonitorPolicy,
 }
 
 impl Monitor {
-    /// Runs until everything that was due is done, if that is all that was asked for, or until this monitor is asked
-    /// to end. Any number may run at once; one of them is the host, which takes requests.
+    /// Runs until it is requested to end; with [`MonitorOptions::once`], until everything that was due is done.
+    /// Any number may run at once; one of them is the host, which takes requests.
     ///
     /// # Errors
     ///

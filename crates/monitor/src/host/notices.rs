@@ -49,11 +49,11 @@ impl Notices {
             };
             self.open.remove(&destination);
             if let Err(error) = answer {
-                monitor.note(&format!("{destination} could not be told: {error}"));
+                monitor.note(&format!("{destination} could not be notified: {error}"));
             }
         }
         for destination in self.open {
-            monitor.note(&format!("{destination} could not be told: no answer in time"));
+            monitor.note(&format!("{destination} could not be notified: no answer in time"));
         }
     }
 }

@@ -70,5 +70,5 @@ fn look(ports: &Ports, id: &JobId) -> Result<Looked, StoreError> {
         seen.locks.alive = LockState::Held;
     }
     let Some(view) = JobView::new(&seen, &ports.here, "".into()) else { return Ok(Looked::Blank) };
-    Ok(Looked::Job(Box::new(OpenJob { seen, has_ended: view.state.is_over() })))
+    Ok(Looked::Job(Box::new(OpenJob { seen, has_ended: view.state.has_ended() })))
 }

@@ -1,4 +1,4 @@
-//! What other processes know of a monitor, and how they ask it to end.
+//! What other processes know of a monitor, and how they request it to end.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct SeenMonitor {
     pub lock: LockState,
 }
 
-/// What became of a request to a monitor to end.
+/// The response to a request to a monitor to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopResponse {
     /// It took the request, and waits for so many turns.
@@ -38,14 +38,14 @@ pub enum StopResponse {
     NoMonitor,
     /// One is under way.
     UnderWay(StopKind),
-    /// It is an old one that came again, and has been done.
+    /// The same request came before, and has been carried out.
     Redelivered,
 }
 
 /// Speaks to the monitor of a store.
 #[derive(Clone, Copy)]
 pub struct HostRequests<'a> {
-    /// The world.
+    /// The ports.
     pub ports: &'a Ports,
     /// How it hears of answers.
     pub watch: &'a dyn StoreWatch,
@@ -74,12 +74,12 @@ impl HostRequests<'_> {
         Ok(self.ports.sessions.host()?.begins.last().map_or(0, |(n, _)| *n))
     }
 
-    /// Asks the monitor to end, and waits until it has taken the request, but not longer than `within`.
+    /// Requests the monitor to end, and waits until it has taken the request, but not longer than `within`.
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written.
-    pub fn ask(&self, request: &StopRequest, within: Duration) -> Result<StopResponse, StoreError> {
+    pub fn request_stop(&self, request: &StopRequest, within: Duration) -> Result<StopResponse, StoreError> {
         match self.publish(request)? {
             ControlFlow::Continue(n) => self.await_answer(n, within),
             ControlFlow::Break(response) => Ok(response),
@@ -91,7 +91,7 @@ impl HostRequests<'_> {
             let facts = self.ports.sessions.host()?;
             let now = self.ports.clock.stamp();
             let n = match facts.judge(self.ports.host_lock()?, request.sequence, &now) {
-                Verdict::Ask(n) => n,
+                Verdict::Publish(n) => n,
                 Verdict::NoHost => return Ok(ControlFlow::Break(StopResponse::NoMonitor)),
                 Verdict::UnderWay(kind) => return Ok(ControlFlow::Break(StopResponse::UnderWay(kind))),
                 Verdict::Redelivered => return Ok(ControlFlow::Break(StopResponse::Redelivered)),
@@ -100,7 +100,7 @@ impl HostRequests<'_> {
             if self.ports.sessions.publish_host(n, &fact, self.durability)? == Publish::New {
                 return Ok(ControlFlow::Continue(n));
             }
-            // Another process has asked at the same moment, and is judged first.
+            // Another process published a request at the same moment. It is judged first.
         }
     }
 
@@ -112,7 +112,7 @@ impl HostRequests<'_> {
             if let Some(taken) = ours.and_then(|facts| facts.taken.present()) {
                 return Ok(Some(StopResponse::Taken { awaited: taken.awaited }));
             }
-            // Another monitor has closed it: the one that was asked has ended.
+            // Another monitor has closed it: the one that got the request has ended.
             let is_closed = ours.is_none_or(|facts| !facts.done.is_absent());
             Ok((is_closed || lock == LockState::Free).then_some(StopResponse::Gone))
         })?;
@@ -168,19 +168,19 @@ mod tests {
     }
 
     #[test]
-    fn only_a_monitor_that_is_there_is_asked_and_only_once() {
+    fn only_a_running_monitor_gets_a_request_and_only_one() {
         let world = World::new();
         let requests = requests(&world);
         let request = StopRequest::new(StopKind::Stop, world.monitor.ports.clock.stamp());
-        let ask = || requests.ask(&request, Duration::ZERO).unwrap();
-        assert_eq!(ask(), StopResponse::NoMonitor);
+        let stop = || requests.request_stop(&request, Duration::ZERO).unwrap();
+        assert_eq!(stop(), StopResponse::NoMonitor);
         let mut host = world.host();
         assert_eq!(requests.seen().unwrap().lock, LockState::Held);
-        assert_eq!(ask(), StopResponse::Unanswered);
-        assert_eq!(ask(), StopResponse::UnderWay(StopKind::Stop));
+        assert_eq!(stop(), StopResponse::Unanswered);
+        assert_eq!(stop(), StopResponse::UnderWay(StopKind::Stop));
         host.round().unwrap();
         drop(host);
-        assert_eq!(ask(), StopResponse::NoMonitor);
+        assert_eq!(stop(), StopResponse::NoMonitor);
     }
 
     #[test]
@@ -188,18 +188,14 @@ mod tests {
         let world = World::new();
         let requests = requests(&world);
         drop(world.host());
-        world.ask(StopKind::Restart);
+        world.request(StopKind::Restart);
         world.clock.advance(Duration::from_secs(1));
         assert!(!requests.await_host_after(1, Duration::ZERO).unwrap());
         let mut host = world.host();
         assert!(requests.await_host_after(1, Duration::ZERO).unwrap());
         assert_eq!(requests.number().unwrap(), 2);
         let done = requests.seen().unwrap().facts.requests[0].1.done.clone();
-        assert_eq!(
-            done.present().map(|done| done.interrupted),
-            Some(None),
-            "no monitor did what it asks for"
-        );
+        assert_eq!(done.present().map(|done| done.interrupted), Some(None), "no monitor carried it out");
         assert!(matches!(host.round().unwrap(), crate::host::run::Round::LookAgainIn(_)));
     }
 }

@@ -186,7 +186,7 @@ mod tests {
         let world = World::new();
         world.ended(1, "s");
         let mut host = world.host();
-        world.ask(StopKind::Drain);
+        world.request(StopKind::Drain);
         assert_eq!(host.round().unwrap(), Round::End(MonitorEnd::Stopped(StopKind::Drain)));
         assert_eq!(world.delivered(), []);
         let facts = world.store.host().unwrap();
@@ -197,7 +197,7 @@ mod tests {
     fn a_monitor_that_is_not_the_host_takes_no_requests() {
         let world = World::new();
         let id = world.ended(1, "s");
-        world.ask(StopKind::Stop);
+        world.request(StopKind::Stop);
         let mut monitor = world.stays();
         assert!(matches!(monitor.round().unwrap(), Round::LookAgainIn(_)));
         assert_eq!(monitor.hear(LONG), None);

@@ -1,4 +1,4 @@
-//! How a monitor comes to end: a request that is recorded, or a signal.
+//! How a monitor ends: by a recorded request, or by a signal.
 
 use hearback_core::port::record::StoreError;
 use hearback_core::{HostFact, LockState, Read, StopKind, StopRequest, Verdict};
@@ -8,7 +8,7 @@ use super::monitor::MonitorEnd;
 use super::run::Loop;
 
 impl Loop {
-    /// Does what the host was asked to, if it was; tells what that was when it is done.
+    /// Obeys the open request to the host, if there is one; returns its kind when that is done.
     pub(super) fn obey(&self) -> Result<Option<StopKind>, StoreError> {
         if self.host.is_none() {
             return Ok(None);
@@ -17,7 +17,7 @@ impl Loop {
         let Some((n, open)) = facts.open_request() else { return Ok(None) };
         let request = match &open.request {
             Read::Present(request) => request.clone(),
-            // It cannot be read, and is a request all the same; the kind that promises least is assumed.
+            // A request that cannot be read is still a request. The kind that promises least is assumed.
             _ => self.stop_request(),
         };
         self.drain(Some(n), &request);
@@ -36,7 +36,7 @@ impl Loop {
 
     fn record_own_request(&self) -> Result<(), StoreError> {
         let (sessions, request) = (&self.monitor.ports.sessions, self.stop_request());
-        let Verdict::Ask(n) = sessions.host()?.judge(LockState::Held, None, &request.at) else {
+        let Verdict::Publish(n) = sessions.host()?.judge(LockState::Held, None, &request.at) else {
             return Ok(());
         };
         let fact = HostFact::Request(request);

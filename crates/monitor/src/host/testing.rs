@@ -81,8 +81,8 @@ impl World {
         id
     }
 
-    /// Asks the host to end.
-    pub(super) fn ask(&self, kind: StopKind) {
+    /// Requests the host to end.
+    pub(super) fn request(&self, kind: StopKind) {
         let request = HostFact::Request(StopRequest::new(kind, self.monitor.ports.clock.stamp()));
         let _ = self.store.publish_host(1, &request, Durability::Process).unwrap();
     }

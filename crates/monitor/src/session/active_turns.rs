@@ -8,17 +8,17 @@ use hearback_core::{JobId, Session};
 /// A turn that this process runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActiveTurn {
-    /// Whose.
+    /// Its session.
     pub session: Session,
-    /// Which.
+    /// Its number.
     pub turn: u32,
-    /// By which its processes are known.
+    /// The mark that its processes carry.
     pub mark: JobId,
     /// Where the host shows what the agent says; by default every session is a place of its own.
     pub destination: String,
 }
 
-/// The turns that this process runs, and whether it takes any more. Whoever drains it waits here.
+/// The turns that this process runs, and whether it takes any more. A drain waits here.
 #[derive(Debug, Default)]
 pub struct ActiveTurns {
     state: Mutex<State>,
@@ -28,12 +28,12 @@ pub struct ActiveTurns {
 #[derive(Debug, Default)]
 struct State {
     turns: Vec<ActiveTurn>,
-    /// How many are still recording what came of their turn.
+    /// How many threads are still recording the result of a turn.
     recording: usize,
     stopping: bool,
 }
 
-/// Held by whoever has to record what came of a turn, from before it begins.
+/// Held by a thread that records the result of a turn, from before the turn begins.
 #[derive(Debug)]
 pub struct Recording<'a>(&'a ActiveTurns);
 
@@ -45,19 +45,19 @@ impl Drop for Recording<'_> {
 }
 
 impl ActiveTurns {
-    /// Says that something of a turn is to be recorded after it, which whoever stops this process waits for.
+    /// Notes that the result of a turn has to be recorded after it. A drain waits for that record.
     pub(crate) fn recording(&self) -> Recording<'_> {
         self.state().recording += 1;
         Recording(self)
     }
 
-    /// Sleeps until everything is recorded that is to be, but not longer than `within`.
+    /// Sleeps until all results of turns are recorded, but not longer than `within`.
     pub fn wait_for_records(&self, within: Duration) {
         let is_open = |state: &mut State| state.recording > 0;
         drop(self.changed.wait_timeout_while(self.state(), within, is_open));
     }
 
-    /// Takes note of a turn that is about to begin; tells whether it may.
+    /// Adds a turn that is about to begin; returns whether it may begin.
     pub(super) fn begin(&self, turn: ActiveTurn) -> bool {
         let mut state = self.state();
         if !state.stopping {
@@ -71,12 +71,12 @@ impl ActiveTurns {
         self.changed.notify_all();
     }
 
-    /// Lets turns begin, as from the start.
+    /// Allows turns to begin.
     pub fn start(&self) {
         self.state().stopping = false;
     }
 
-    /// Lets no further turn begin, and tells which are under way.
+    /// Allows no further turn to begin, and returns those in progress.
     pub fn stop(&self) -> Vec<ActiveTurn> {
         let mut state = self.state();
         state.stopping = true;
@@ -88,8 +88,8 @@ impl ActiveTurns {
         self.state().stopping
     }
 
-    /// Sleeps until none of those is left that `awaited` says yes to, or `within` has passed; tells who is left of all.
-    /// Without a limit it takes as long as it takes.
+    /// Sleeps until no turn is left for which `awaited` is true, or `within` has passed. Returns all turns that are
+    /// left. Without `within` there is no limit.
     pub fn wait(&self, within: Option<Duration>, awaited: impl Fn(&ActiveTurn) -> bool) -> Vec<ActiveTurn> {
         let is_waiting = |state: &mut State| state.turns.iter().any(&awaited);
         let state = self.state();
@@ -103,7 +103,7 @@ impl ActiveTurns {
         state.turns.clone()
     }
 
-    /// A thread that panicked with it left a list that is whole.
+    /// A thread that panicked while it held the lock has not damaged the list.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,38 +1,38 @@
-//! What becomes of a message that comes in now: a pure function of who is busy and of what the host is about to do.
+//! What to do with a message that arrives now: a pure function of the session's state and the host's.
 
-use hearback_core::{Busy, StopKind};
+use hearback_core::{Busy, LockState, StopKind};
 
-/// What becomes of a message.
+/// What to do with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// It is put behind all others.
+    /// It is queued behind all others.
     Queue,
-    /// It is put behind all others, and the turn that is under way is cut short for it.
+    /// It is queued behind all others, and the current turn is interrupted for it.
     Interrupt,
-    /// It is not taken.
+    /// It is refused.
     Refuse(Refusal),
 }
 
-/// Why a message is not taken.
+/// Why a message is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The host takes nothing new.
+    /// The host is about to end, and takes no message.
     #[error("hearback is about to {0}, and takes nothing new for now")]
     TakesNothingNew(StopKind),
-    /// The session is in its last turn.
+    /// The host is about to end, and the session is in a turn.
     #[error("hearback is about to {0}: the session is in a turn, and no further turn is taken")]
     NoFurtherTurn(StopKind),
 }
 
-/// Decides. `stopping` is what the host is about to do, `in_turn` whether the session is busy.
-pub fn admit(stopping: Option<StopKind>, busy: Busy, in_turn: bool) -> Admission {
-    match (stopping, busy, in_turn) {
-        (None, Busy::Interrupt, true) => Admission::Interrupt,
+/// Decides. `stopping` is what the host is about to do, `turn` the lock of the session's turn: held while it is in one.
+pub fn admit(stopping: Option<StopKind>, busy: Busy, turn: LockState) -> Admission {
+    match (stopping, busy, turn) {
+        (None, Busy::Interrupt, LockState::Held) => Admission::Interrupt,
         (None, ..) => Admission::Queue,
-        // It is there afterwards, and so is the message.
-        (Some(StopKind::Restart), Busy::Queue, true) => Admission::Queue,
-        (Some(kind), _, true) => Admission::Refuse(Refusal::NoFurtherTurn(kind)),
-        (Some(kind), _, false) => Admission::Refuse(Refusal::TakesNothingNew(kind)),
+        // The session continues after the restart, and the message waits for it.
+        (Some(StopKind::Restart), Busy::Queue, LockState::Held) => Admission::Queue,
+        (Some(kind), _, LockState::Held) => Admission::Refuse(Refusal::NoFurtherTurn(kind)),
+        (Some(kind), _, LockState::Free) => Admission::Refuse(Refusal::TakesNothingNew(kind)),
     }
 }
 
@@ -41,24 +41,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn before_a_restart_the_busy_are_queued_for_and_everybody_else_is_refused() {
+    fn before_a_restart_a_message_waits_for_a_busy_session_and_is_refused_otherwise() {
         let restart = Some(StopKind::Restart);
-        assert_eq!(admit(restart, Busy::Queue, true), Admission::Queue);
-        assert!(matches!(admit(restart, Busy::Queue, false), Admission::Refuse(Refusal::TakesNothingNew(_))));
+        assert_eq!(admit(restart, Busy::Queue, LockState::Held), Admission::Queue);
         assert!(matches!(
-            admit(restart, Busy::Interrupt, true),
+            admit(restart, Busy::Queue, LockState::Free),
+            Admission::Refuse(Refusal::TakesNothingNew(_))
+        ));
+        assert!(matches!(
+            admit(restart, Busy::Interrupt, LockState::Held),
             Admission::Refuse(Refusal::NoFurtherTurn(_))
         ));
         for kind in [StopKind::Stop, StopKind::Drain] {
-            let refused = admit(Some(kind), Busy::Queue, true);
+            let refused = admit(Some(kind), Busy::Queue, LockState::Held);
             assert!(matches!(refused, Admission::Refuse(Refusal::NoFurtherTurn(_))), "{kind}");
         }
     }
 
     #[test]
     fn otherwise_a_message_waits_or_interrupts() {
-        assert_eq!(admit(None, Busy::Queue, true), Admission::Queue);
-        assert_eq!(admit(None, Busy::Interrupt, true), Admission::Interrupt);
-        assert_eq!(admit(None, Busy::Interrupt, false), Admission::Queue);
+        assert_eq!(admit(None, Busy::Queue, LockState::Held), Admission::Queue);
+        assert_eq!(admit(None, Busy::Interrupt, LockState::Held), Admission::Interrupt);
+        assert_eq!(admit(None, Busy::Interrupt, LockState::Free), Admission::Queue);
     }
 }

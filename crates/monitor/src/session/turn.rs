@@ -15,27 +15,27 @@ use hearback_core::{Durability, Extra, FORMAT, JobId, LockState, OsText, Session
 use super::active_turns::{ActiveTurn, ActiveTurns};
 use crate::Ports;
 
-/// So many turns are remembered: more than it takes to see that a session is interrupted again and again.
+/// How many turns are kept: enough to see that a session is interrupted again and again.
 const TURNS_KEPT: usize = 8;
-/// How long what is left of a turn may take to die.
-const FORCE_WITHIN: Duration = Duration::from_secs(2);
-/// Between asking an agent to end and forcing it.
+/// How long the processes of a turn may take to die after a kill.
+const KILL_WITHIN: Duration = Duration::from_secs(2);
+/// The time between terminating an agent and killing it.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Begins turns. Whoever does so holds the session's lock.
+/// Begins turns. The process that begins one holds the session's turn lock.
 #[derive(Debug, Clone, Copy)]
 pub struct Turns<'a> {
-    /// The world.
+    /// The ports.
     pub ports: &'a Ports,
     /// The turns of this process.
     pub active_turns: &'a ActiveTurns,
-    /// How old an interruption may be for a turn to go on from it; zero means however old.
+    /// How old an interruption may be for a turn to continue from it; zero means any age.
     pub window: Duration,
     /// What has to survive a power cut.
     pub durability: Durability,
 }
 
-/// What a turn is to be.
+/// What is known about a turn before it begins.
 #[derive(Debug, Clone)]
 pub struct Beginning {
     /// What it is for.
@@ -46,30 +46,30 @@ pub struct Beginning {
     pub destination: Option<String>,
     /// Where the agent runs.
     pub cwd: Option<OsText>,
-    /// What the host says the conversation ends with.
+    /// How the conversation ends, according to the host.
     pub history: HistoryEnd,
 }
 
 impl Beginning {
-    /// A turn of which nothing is known but what it is for.
+    /// A turn of which only the cause is known.
     pub fn new(cause: TurnCause) -> Self {
         Self { cause, sink: None, destination: None, cwd: None, history: HistoryEnd::Unknown }
     }
 }
 
 impl<'a> Turns<'a> {
-    /// Begins a turn; nothing when this process takes no further one. The caller holds the session's lock.
+    /// Begins a turn; none if this process takes no further turn. The caller holds the session's turn lock.
     ///
-    /// A turn before it that has no end was cut short by a death: what is left of it is ended first, so that two turns
-    /// never overlap.
+    /// If the turn before it has no end, it was cut short by a death. What is left of it is killed first, so that two
+    /// turns never overlap.
     ///
     /// # Errors
     ///
-    /// When the records cannot be read or written, or what is left of the turn before would not end.
+    /// When the records cannot be read or written, or processes of the turn before survive.
     pub fn begin(&self, session: &Session, what: Beginning) -> Result<Option<OpenTurn<'a>>, StoreError> {
         let sessions = &self.ports.sessions;
         let mut facts = sessions.session(session)?;
-        if self.close_forsaken(session, &facts)? {
+        if self.close_cut_short(session, &facts)? {
             facts = sessions.session(session)?;
         }
         let now = self.ports.clock.stamp();
@@ -94,7 +94,7 @@ impl<'a> Turns<'a> {
         loop {
             let destination = destination.clone().unwrap_or_else(|| session.to_string());
             let active = ActiveTurn { session: session.clone(), turn, mark: mark.clone(), destination };
-            // Noted before it is recorded: whoever stops this process marks every turn that it knows of.
+            // Before it is recorded: a drain of this process marks every turn in this list.
             if !self.active_turns.begin(active) {
                 return Ok(None);
             }
@@ -107,35 +107,35 @@ impl<'a> Turns<'a> {
             };
             match sessions.publish_turn(session, turn, &begin, self.durability)? {
                 Publish::New => return Ok(Some(open)),
-                // What is left of one that was being forgotten.
+                // A leftover of a turn whose records were being removed.
                 Publish::Exists => turn += 1,
             }
         }
     }
 
-    /// Ends what a turn without an end left behind, and records what became of it; tells whether there was one. The
-    /// caller holds the session's lock.
+    /// Closes a turn that was cut short by a death: kills its processes, and records its end. Returns whether there was
+    /// one. The caller holds the session's turn lock.
     ///
     /// # Errors
     ///
-    /// When the records cannot be written, or what is left would not end.
-    pub fn close_forsaken(&self, session: &Session, facts: &SessionFacts) -> Result<bool, StoreError> {
-        let Some((turn, forsaken)) = facts.turns.last().filter(|(_, turn)| turn.end.is_absent()) else {
+    /// When the records cannot be written, or processes of the turn survive.
+    pub fn close_cut_short(&self, session: &Session, facts: &SessionFacts) -> Result<bool, StoreError> {
+        let Some((turn, cut_short)) = facts.turns.last().filter(|(_, turn)| turn.end.is_absent()) else {
             return Ok(false);
         };
-        let begin = forsaken.begin.present();
+        let begin = cut_short.begin.present();
         if let Some(begin) = begin {
-            let report = self.ports.processes.sweep_marked(&begin.mark, Duration::ZERO, FORCE_WITHIN)?;
+            let report = self.ports.processes.sweep_marked(&begin.mark, Duration::ZERO, KILL_WITHIN)?;
             if !report.survivors.is_empty() {
                 let pids: Vec<_> = report.survivors.iter().map(|who| who.pid.to_string()).collect();
-                let why = format!("the turn before would not end: process {}", pids.join(", "));
+                let why = format!("the turn before has processes that survived: {}", pids.join(", "));
                 return Err(std::io::Error::other(why).into());
             }
         }
         let how = match begin.map(|begin| &begin.cause) {
-            // Its agent had taken the message: only the last word is missing.
+            // Its agent had taken the message: only the end of the turn is missing.
             Some(TurnCause::Message { n, .. }) if is_delivered(facts, *n) => TurnHow::Done,
-            _ => TurnHow::Interrupted { reason: forsaken.reason() },
+            _ => TurnHow::Interrupted { reason: cut_short.reason() },
         };
         self.conclude(session, *turn, begin.map(|begin| &begin.cause), &how)?;
         Ok(true)
@@ -149,7 +149,8 @@ impl<'a> Turns<'a> {
         how: &TurnHow,
     ) -> Result<(), StoreError> {
         let now = || self.ports.clock.stamp();
-        // A message whose turn was cut short comes again, at once and for nothing; unless another was to be first.
+        // A message whose turn was cut short is delivered again at once, and no attempt is spent. If the turn was cut
+        // short for another message, that one overtakes it.
         if let (Some(TurnCause::Message { n, attempt }), TurnHow::Interrupted { reason }) = (cause, how) {
             let fact = match reason {
                 Interruption::Message => MessageFact::receipt(now(), MessageHow::Overtaken),
@@ -162,8 +163,8 @@ impl<'a> Turns<'a> {
         Ok(())
     }
 
-    /// Cuts the turn short that a session is in, whoever runs it, for the message of this number; tells whether there
-    /// was one. The turn of that message itself is left alone, and so is that of a later one.
+    /// Interrupts the turn of a session for the message of this number, whichever process runs it. Returns whether
+    /// there was one. A turn of that message itself, or of a later one, is left alone.
     ///
     /// # Errors
     ///
@@ -180,7 +181,7 @@ impl<'a> Turns<'a> {
         Ok(true)
     }
 
-    /// Whether somebody is in a turn of a session.
+    /// Whether a session is in a turn.
     ///
     /// # Errors
     ///
@@ -198,7 +199,7 @@ fn is_delivered(facts: &SessionFacts, n: u32) -> bool {
     receipt.is_some_and(|receipt| receipt.how == MessageHow::Delivered)
 }
 
-/// A turn that is under way.
+/// A turn that is in progress.
 #[derive(Debug)]
 pub struct OpenTurn<'a> {
     turns: Turns<'a>,
@@ -214,21 +215,21 @@ impl OpenTurn<'_> {
         self.turn
     }
 
-    /// By which every process of its agent is to be known.
+    /// The mark that every process of its agent carries.
     pub fn mark(&self) -> &JobId {
         &self.mark
     }
 
-    /// What its agent is to be told first.
+    /// What its agent hears first, if the turn before was cut short.
     pub fn note(&self) -> Option<&Note> {
         self.note.as_ref()
     }
 
-    /// Ends it, and tells how: a turn that was being cut short and did not end well was cut short.
+    /// Ends the turn, and returns how. A turn that failed after a request to interrupt it was interrupted.
     ///
     /// # Errors
     ///
-    /// When that cannot be recorded.
+    /// When the end cannot be recorded.
     pub fn end(self, how: TurnHow) -> Result<TurnHow, StoreError> {
         let facts = self.turns.ports.sessions.session(&self.session)?;
         let ours = facts.turns.iter().find(|(n, _)| *n == self.turn).map(|(_, turn)| turn);
@@ -239,7 +240,7 @@ impl OpenTurn<'_> {
         };
         let cause = ours.and_then(|turn| turn.begin.present()).map(|begin| &begin.cause);
         self.turns.conclude(&self.session, self.turn, cause, &how)?;
-        // Best effort: the next turn does it as well.
+        // Best effort: the next turn tries again.
         let _ = self.turns.ports.sessions.forget(&self.session, TURNS_KEPT);
         Ok(how)
     }
@@ -251,13 +252,13 @@ impl Drop for OpenTurn<'_> {
     }
 }
 
-/// Cuts a turn short: says so, then asks its agent to end, and forces it if it does not.
+/// Interrupts a turn: records the interruption, terminates the agent, and kills it after the grace.
 ///
-/// Whoever runs the turn records its end. Nobody else is signalled than who carries the mark of that turn.
+/// The process that runs the turn records its end. Only processes that carry the mark of the turn are signalled.
 ///
 /// # Errors
 ///
-/// When it cannot be recorded, or the processes cannot be seen.
+/// When the interruption cannot be recorded, or the processes cannot be seen.
 pub fn interrupt(
     ports: &Ports,
     session: &Session,
@@ -268,134 +269,9 @@ pub fn interrupt(
 ) -> Result<(), StoreError> {
     let fact = TurnFact::interrupt(ports.clock.stamp(), reason);
     let _ = ports.sessions.publish_turn(session, turn, &fact, durability)?;
-    ports.processes.sweep_marked(mark, GRACE, FORCE_WITHIN)?;
+    ports.processes.sweep_marked(mark, GRACE, KILL_WITHIN)?;
     Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore};
-
-    struct World {
-        processes: FakeProcesses,
-        ports: Ports,
-        active_turns: ActiveTurns,
-        session: Session,
-    }
-
-    impl World {
-        fn new() -> Self {
-            let processes = FakeProcesses::default();
-            let ports = Ports::new(
-                FakeStore::default(),
-                processes.clone(),
-                FakeClock::default(),
-                FakeExecutor::default(),
-            );
-            Self {
-                processes,
-                ports,
-                active_turns: ActiveTurns::default(),
-                session: Session::parse("s").unwrap(),
-            }
-        }
-
-        fn turns(&self) -> Turns<'_> {
-            let durability = Durability::default();
-            Turns {
-                ports: &self.ports,
-                active_turns: &self.active_turns,
-                window: Duration::from_secs(60),
-                durability,
-            }
-        }
-
-        fn begin(&self) -> Option<OpenTurn<'_>> {
-            self.turns().begin(&self.session, Beginning::new(TurnCause::Command)).unwrap()
-        }
-
-        fn facts(&self) -> SessionFacts {
-            self.ports.sessions.session(&self.session).unwrap()
-        }
-    }
-
-    #[test]
-    fn a_turn_has_a_begin_before_and_an_end_after() {
-        let world = World::new();
-        let turn = world.begin().unwrap();
-        assert_eq!((turn.number(), turn.note()), (1, None));
-        assert!(world.facts().turns[0].1.end.is_absent());
-        assert_eq!(turn.end(TurnHow::Done).unwrap(), TurnHow::Done);
-        assert!(world.facts().turns[0].1.end.present().is_some());
-        assert!(world.processes.sweeps().is_empty());
-    }
-
-    #[test]
-    fn what_a_dead_holder_left_is_swept_before_the_next_turn_begins_with_a_note() {
-        let world = World::new();
-        let dead = world.begin().unwrap();
-        let mark = dead.mark().clone();
-        drop(dead);
-        let next = world.begin().unwrap();
-        assert_eq!(world.processes.sweeps(), [mark]);
-        assert_eq!(next.number(), 2);
-        let note = next.note().unwrap();
-        assert_eq!((note.turn, note.reason), (Some(1), Some(Interruption::Crash)));
-        assert_eq!(next.end(TurnHow::Done).unwrap(), TurnHow::Done);
-        let third = world.begin().unwrap();
-        assert_eq!(third.note(), None, "a good turn clears it");
-        drop(third.end(TurnHow::Done));
-    }
-
-    #[test]
-    fn only_what_did_not_end_well_was_cut_short() {
-        let world = World::new();
-        for (how, expected) in [
-            (TurnHow::Done, TurnHow::Done),
-            (TurnHow::Failed { error: "x".into() }, TurnHow::Interrupted { reason: Interruption::Restart }),
-        ] {
-            let turn = world.begin().unwrap();
-            let reason = Interruption::Restart;
-            interrupt(&world.ports, &world.session, turn.number(), turn.mark(), reason, Durability::Process)
-                .unwrap();
-            assert_eq!(turn.end(how).unwrap(), expected);
-        }
-    }
-
-    #[test]
-    fn a_message_interrupts_no_turn_of_its_own_nor_of_a_later_one() {
-        let world = World::new();
-        let _lock = world.ports.lock_turn(&world.session, Wait::Try).unwrap().unwrap();
-        let cause = TurnCause::Message { n: 4, attempt: 1 };
-        let turn = world.turns().begin(&world.session, Beginning::new(cause)).unwrap().unwrap();
-        for message in [3, 4] {
-            assert!(!world.turns().interrupt_for(&world.session, message).unwrap(), "{message}");
-        }
-        assert!(world.turns().interrupt_for(&world.session, 5).unwrap());
-        let how = turn.end(TurnHow::Failed { error: "cut".into() }).unwrap();
-        assert_eq!(how, TurnHow::Interrupted { reason: Interruption::Message });
-    }
-
-    #[test]
-    fn whoever_is_stopping_begins_nothing_and_knows_what_it_runs() {
-        let world = World::new();
-        let turn = world.begin().unwrap();
-        let active = world.active_turns.stop();
-        assert_eq!((active.len(), active[0].turn, active[0].destination.as_str()), (1, 1, "s"));
-        drop(turn.end(TurnHow::Done));
-        assert!(world.begin().is_none());
-        assert_eq!(world.facts().last_turn(), 1, "and records nothing of it");
-        assert_eq!(world.active_turns.wait(Some(Duration::ZERO), |_| true), []);
-    }
-
-    #[test]
-    fn the_newest_turns_are_kept() {
-        let world = World::new();
-        for _ in 0..20 {
-            drop(world.begin().unwrap().end(TurnHow::Done));
-        }
-        let numbers: Vec<_> = world.facts().turns.iter().map(|(n, _)| *n).collect();
-        assert_eq!(numbers, (13..=20).collect::<Vec<_>>());
-    }
-}
+mod tests;

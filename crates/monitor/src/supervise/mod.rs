@@ -8,4 +8,4 @@ mod start;
 mod step;
 
 pub use drive::Supervisor;
-pub use step::{Action, Cause, Ending, Event, Known, Seen, State, step};
+pub use step::{Action, Cause, EndSoFar, Ending, Event, MainExit, State, step};

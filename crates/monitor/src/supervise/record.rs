@@ -11,12 +11,12 @@ use super::drive::Supervisor;
 use super::step::Ending;
 use crate::answer;
 
-/// Between tries to record an end that the disk would not take.
+/// The pause between attempts to record an end on a disk that is full.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(5);
 
 impl Supervisor<'_> {
-    /// Records who the target is, and tells what it ends with.
+    /// Records the identity of the target, and returns what it is bound to.
     pub(super) fn record_target(&mut self) -> Option<String> {
         let running = self.running.as_ref()?;
         let detachment = running.detachment();
@@ -28,15 +28,15 @@ impl Supervisor<'_> {
             bound_to: detachment.bound_to.clone(),
             extra: Extra::new(),
         };
-        // The job runs; who looks for it without this finds it by its mark.
+        // Not fatal: a process that looks for the target without this fact finds it by its mark.
         if let Err(error) = self.ports.store.publish(&self.id, &Fact::Target(target), self.durability()) {
             self.note(&format!("the target could not be recorded: {error}"));
         }
         detachment.bound_to
     }
 
-    /// Made while there is room: on a disk that is full by the end, it shows others that somebody is at the first
-    /// attempt.
+    /// Makes the lock of the first attempt while there is room. If the disk is full when the job ends, the lock alone
+    /// shows other processes that the first attempt is being made.
     pub(super) fn make_first_lease_lock(&self) {
         if self.spec.as_ref().is_some_and(|spec| !spec.sinks.is_empty()) {
             let lock = self.ports.store.lock(&self.id, JobLock::Lease(1), LockMode::Exclusive, Wait::Try);
@@ -54,9 +54,9 @@ impl Supervisor<'_> {
         self.around.as_mut().map(|around| around.finish_log()).unwrap_or_default()
     }
 
-    /// Records the end, however long it takes: the result and the lock are kept until the disk takes it.
+    /// Records the end, however long it takes. The supervisor keeps the result and the lock until the disk takes it.
     pub(super) fn record_end(&mut self, ending: Ending, note: Option<String>) {
-        // Whatever becomes of the output, how the job ended is recorded.
+        // The end is recorded even if taking the output fails.
         let output = catch_unwind(AssertUnwindSafe(|| self.drain())).unwrap_or_default();
         let end = self.end(ending, output, note);
         let mut pause = RETRY_FIRST;
@@ -64,11 +64,11 @@ impl Supervisor<'_> {
         loop {
             match self.ports.store.publish(&self.id, &Fact::End(Box::new(end.clone())), self.durability()) {
                 Ok(Publish::New | Publish::Exists) => return,
-                // Somebody removed the folder: there is nothing left to record it in.
+                // Another process removed the folder: there is no place left to record the end in.
                 Err(error) if error.is_gone() => return,
                 Err(error) => {
                     let line = format!("the end could not be recorded, trying again: {error}");
-                    // Said once, and not every few seconds for as long as a disk is full.
+                    // Noted once, not every few seconds while the disk is full.
                     if line != noted {
                         self.note(&line);
                         noted = line;
@@ -80,8 +80,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Works the answer out, if there is to be one, before anybody learns that there is nothing more to come. Best
-    /// effort: whoever looks at the job after us does it as well.
+    /// Records the answer of a prompt job before the alive lock is released: while the lock is held, other processes
+    /// know that more may come. Best effort: any process that reconciles the job later records a missing answer.
     pub(super) fn record_answer(&self) {
         if self.spec.as_ref().is_some_and(|spec| spec.answer)
             && let Err(error) = answer::record(self.ports, &self.id)
@@ -92,16 +92,16 @@ impl Supervisor<'_> {
 
     fn end(&self, ending: Ending, output: Output, note: Option<String>) -> End {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        let what_became = match self.limits().leftovers {
+        let what_was_done = match self.limits().leftovers {
             Leftovers::Kill | Leftovers::Unknown => "ended with it",
             Leftovers::Keep => "kept",
         };
         let left_behind = match ending.left_behind {
             0 => None,
-            1 => Some(format!("1 process that it left behind was {what_became}")),
-            n => Some(format!("{n} processes that it left behind were {what_became}")),
+            1 => Some(format!("1 process that it left behind was {what_was_done}")),
+            n => Some(format!("{n} processes that it left behind were {what_was_done}")),
         };
-        // An end that nobody asked for.
+        // Neither a limit nor a request caused this end.
         let by_itself = matches!(ending.outcome, Outcome::Exited { .. } | Outcome::Signaled { .. });
         let suspicion = self.running.as_ref().filter(|_| by_itself).and_then(|running| running.suspicion());
         let seen: Vec<_> = suspicion.into_iter().chain(left_behind).collect();

@@ -1,4 +1,4 @@
-//! How a job begins: the launcher's word, the claim, what surrounds the target, the target.
+//! How a job begins: the launcher's signal, the claim, the surroundings of the target, the target.
 
 use hearback_core::port::disk::{LockMode, Publish, Wait};
 use hearback_core::port::executor::StartRequest;
@@ -11,18 +11,18 @@ use super::drive::Supervisor;
 use super::step::Event;
 
 impl Supervisor<'_> {
-    /// Gets ready while the launcher flushes the spec, then hears the word and reads what to do.
+    /// Gets ready while the launcher flushes the spec, then waits for its signal and reads the spec.
     pub(super) fn first_event(&mut self) -> Event {
         let reserved = self.ports.store.reserve_end(&self.id);
-        let word = self.wire.word();
-        if word == LaunchSignal::Failed {
-            return Event::LaunchSignal(word);
+        let signal = self.wire.word();
+        if signal == LaunchSignal::Failed {
+            return Event::LaunchSignal(signal);
         }
         if let Err(error) = reserved {
             return Event::Unable(error.to_string());
         }
-        if word == LaunchSignal::Gone {
-            match self.is_forsaken() {
+        if signal == LaunchSignal::Gone {
+            match self.is_unclaimed() {
                 Ok(true) => {}
                 Ok(false) => return Event::LaunchSignal(LaunchSignal::Failed),
                 Err(error) => return Event::Unable(error.to_string()),
@@ -31,26 +31,26 @@ impl Supervisor<'_> {
         match self.ports.store.spec(&self.id) {
             Ok(Read::Present(spec)) => {
                 self.spec = Some(spec);
-                Event::LaunchSignal(word)
+                Event::LaunchSignal(signal)
             }
-            // Its launcher died before it had said what to run: there is no job.
+            // The launcher died before it recorded what to run: there is no job.
             Ok(Read::Absent) => Event::LaunchSignal(LaunchSignal::Failed),
             Ok(_) => Event::Unable("the spec cannot be read back".into()),
             Err(error) => Event::Unable(error.to_string()),
         }
     }
 
-    /// Whether a job whose launcher is gone is still nobody's.
+    /// Whether no process has begun a job whose launcher has died.
     ///
-    /// Somebody may be launching it again under its key, with a supervisor of their own: whoever is first to hold
-    /// the launch lock decides, and the other finds a begin.
-    fn is_forsaken(&mut self) -> Result<bool, StoreError> {
+    /// Another launcher may be launching it again under its key, with a supervisor of its own. The process that holds
+    /// the launch lock first decides; the other one finds a begin.
+    fn is_unclaimed(&mut self) -> Result<bool, StoreError> {
         self.launching = self.ports.store.lock(&self.id, JobLock::Launch, LockMode::Shared, Wait::Block)?;
         Ok(self.ports.store.observe(&self.id)?.is_some_and(|seen| seen.facts.begin.is_absent()))
     }
 
     pub(super) fn claim(&mut self) -> Result<Publish, StoreError> {
-        // By blocking: a crowd of probes could refuse a try.
+        // Blocking: if many processes probe the lock at this moment, a try could fail.
         self.alive = self.ports.store.lock(&self.id, JobLock::Alive, LockMode::Exclusive, Wait::Block)?;
         let me = self.ports.processes.me()?;
         let begin = Begin::new(BegunBy::Supervisor(me), self.ports.clock.wall());
@@ -59,7 +59,7 @@ impl Supervisor<'_> {
         published
     }
 
-    /// Makes what surrounds the target, and hears what was requested before there was a bell to ring.
+    /// Makes the surroundings of the target, and reads the kill requests that came before there was a bell.
     pub(super) fn surround(&mut self) -> Event {
         let store = &self.ports.store;
         let request = SurroundRequest {
@@ -79,7 +79,7 @@ impl Supervisor<'_> {
         self.around = Some(around);
         self.read_requests();
         if let Some(stop) = stop {
-            self.hear(stop);
+            self.queue(stop);
         }
         Event::Surrounded
     }
@@ -89,7 +89,7 @@ impl Supervisor<'_> {
         let around = self.around.as_ref().expect("a target has surroundings");
         let executor = self.ports.executors.find(&spec.executor)?;
         let script = match &spec.command {
-            // The executor refuses a kind that it does not know.
+            // The executor refuses a kind of command that it does not know.
             CommandLine::Argv(_) | CommandLine::Unknown(_) => None,
             CommandLine::Shell { shell: text, program } => {
                 let script = executor.script(text, program.as_deref(), &spec.cwd)?;
@@ -113,11 +113,11 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// Notes that the executor has the target, and since when it runs, if it runs at once.
+    /// Queues that the executor has accepted the target, and that it runs, if it runs at once.
     pub(super) fn accept(&mut self) {
         self.events.push_back(Event::Accepted);
         if let Some(event) = self.running.as_mut().and_then(|running| running.poll(Ready::NONE)) {
-            let event = self.heard_of_target(event);
+            let event = self.event_of_target(event);
             self.events.push_back(event);
         }
     }
@@ -125,14 +125,14 @@ impl Supervisor<'_> {
     /// Records the target, and answers that it was started.
     pub(super) fn announce(&mut self) {
         let bound_to = self.record_target();
-        // Another process may fill the disk next.
+        // Now, because another process may fill the disk later.
         self.make_first_lease_lock();
         let pid = self.running.as_ref().and_then(|running| running.handle().pid());
         self.wire.answer(&LaunchAnswer::Started { pid, bound_to });
     }
 
     pub(super) fn flush_spec(&self) {
-        // Without the flush the job is as safe as its machine; not to run it would be worse.
+        // Without the flush, a power cut may lose the spec. Not to run the job would be worse.
         if self.durability() == Durability::Power
             && let Err(error) = self.ports.store.flush_spec(&self.id)
         {
@@ -140,9 +140,9 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Answers when nothing runs and nothing will.
+    /// Answers the launcher when nothing runs and nothing will.
     pub(super) fn answer_at_the_end(&mut self, answer: &LaunchAnswer) {
-        // The launcher may move the folder, or remove it, as soon as it has the answer: nothing in it stays open.
+        // The launcher may move or remove the folder as soon as it has the answer, so no file in it stays open.
         self.around = None;
         self.alive = None;
         self.wire.answer(answer);

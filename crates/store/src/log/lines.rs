@@ -84,12 +84,12 @@ impl Log {
     /// A cap cuts anywhere, and its gap is told as whole lines. What a full disk lost came and went between two
     /// writes, mostly of whole lines: there every byte that is left counts.
     pub(super) fn widened(&mut self, output: &Output, gap: &Gap) -> io::Result<Gap> {
-        if gap.why == GapReason::Lost {
+        if gap.reason == GapReason::Lost {
             return Ok(*gap);
         }
         let start = self.line_start_before(output, gap.start)?;
         let end = self.line_start_after(output, gap.end)?;
-        Ok(Gap { start, end, why: gap.why })
+        Ok(Gap { start, end, reason: gap.reason })
     }
 
     /// Where the line begins that `at` cuts in two; `at` itself when it is longer than a block.

@@ -139,7 +139,7 @@ impl Log {
 
 /// What the cap has cut out of a log that has no hole there.
 fn compact_gap(output: &Output) -> Option<&Gap> {
-    output.gaps.iter().find(|gap| output.compact && gap.why == GapReason::Cap)
+    output.gaps.iter().find(|gap| output.compact && gap.reason == GapReason::Cap)
 }
 
 impl std::fmt::Debug for Log {

@@ -590,7 +590,7 @@ fn kill_a_turn(outbox: &Outbox, session: &str, n: usize) -> u32 {
 fn two_turns_never_overlap_after_a_kill() {
     let outbox = Outbox::pull();
     let agent = kill_a_turn(&outbox, "s", 0);
-    assert!(note_of(&outbox, "s", &[]).unwrap().contains("whoever ran it died"));
+    assert!(note_of(&outbox, "s", &[]).unwrap().contains("the process that ran it died"));
     assert!(!alive(agent), "what was left of the turn before is gone when the next one runs");
     assert_eq!(note_of(&outbox, "s", &[]), None, "a good turn clears it");
 }

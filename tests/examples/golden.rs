@@ -87,7 +87,7 @@ impl Golden {
         self.disk.plant(&self.store.log_path(id), text.as_bytes());
     }
 
-    /// What a reconciler does with a job of which nothing more is owed.
+    /// Does what reconcile does with a job of which nothing is pending.
     fn settle(&self, id: &JobId) {
         let facts = Box::new(self.store.observe(id).unwrap().unwrap().facts);
         let settled = Settled { format: FORMAT, at: sample::stamp(), facts, extra: Extra::new() };

@@ -1,13 +1,13 @@
-//! Chance that can be had again.
+//! Repeatable randomness.
 
 use std::env;
 
-/// Chance that can be had again.
+/// Repeatable randomness.
 #[derive(Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// That of `HEARBACK_TEST_SEED`, else a new one. Prints how to have it again.
+    /// Uses the seed of `HEARBACK_TEST_SEED`, else a new one. Prints how to repeat the run.
     pub fn new(campaign: &str) -> Chance {
         let seed = env::var("HEARBACK_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
         let now = || std::time::UNIX_EPOCH.elapsed().expect("it is later than 1970").as_nanos() as u64;
@@ -18,7 +18,7 @@ impl Chance {
 
     /// The same for the same number.
     pub fn from_seed(seed: u64) -> Chance {
-        // Nothing comes of zero.
+        // The generator never leaves zero.
         Chance(seed | 1)
     }
 

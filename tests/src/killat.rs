@@ -1,4 +1,4 @@
-//! hearback, killed at a call of one's choice: by the fixture `killat`, which under Wine runs on the host.
+//! hearback, killed at a chosen system call by the fixture `killat`, which under Wine runs on the host.
 
 use std::ffi::OsStr;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::{Chance, Ran, World, bin, is_wine, scaled};
 
-/// Whether anybody can be killed so. If not, says so.
+/// Whether a process can be killed like this here. If not, says so.
 pub fn is_there() -> bool {
     #[cfg(windows)]
     return crate::outside::is_there("a kill at a call of one's choice")
@@ -24,7 +24,7 @@ pub fn is_there() -> bool {
 /// Runs `killat HOW -- hearback ARGS` in a world to its end.
 ///
 /// Under Wine only what follows the first look at the store is counted, unless `--from` says otherwise, and of that
-/// only what is written: the rest is how Wine loads a program, and what nobody else can see.
+/// only what is written: the rest is how Wine loads a program, and what no other process can see.
 ///
 /// # Panics
 ///
@@ -62,8 +62,8 @@ fn from(world: &World, how: &[&str]) -> String {
     format!("{}/home{}", root.display(), if begins_inside { "/jobs" } else { "" })
 }
 
-/// Runs hearback to its end, and tells how many calls there are to be killed at: its own, or with `--match` or
-/// `--only all` those of others.
+/// Runs hearback to its end, and returns at how many calls it can be killed: its own, or with `--match` or
+/// `--only all` those of other processes.
 ///
 /// # Panics
 ///
@@ -89,7 +89,7 @@ pub fn points(calls: RangeInclusive<usize>, wanted: usize) -> Vec<usize> {
     points
 }
 
-/// Does something at each of these [`points`], four at a time. Tells how many they are.
+/// Does something at each of these [`points`], four at a time. Returns how many they are.
 ///
 /// # Panics
 ///

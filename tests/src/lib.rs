@@ -1,4 +1,4 @@
-//! What the end-to-end tests stand on: a private world for hearback to run in, and ways to wait and to look.
+//! The base of the end-to-end tests: a private world for hearback to run in, and ways to wait and to look.
 //!
 //! The programs that the tests run as jobs are in `src/bin`; what hearback promises is in `tests`.
 #![allow(
@@ -50,7 +50,7 @@ pub use skip::skipped;
 pub use snapshot::Snapshot;
 #[cfg(windows)]
 pub use system::{CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, DETACHED_PROCESS};
-pub use system::{asked, forced, is_real_windows, is_wine, open_to_others, scaled};
+pub use system::{exit_killed, exit_terminated, is_real_windows, is_wine, open_to_others, scaled};
 #[cfg(any(target_os = "linux", windows))]
 pub use terminal::Terminal;
 pub use world::World;

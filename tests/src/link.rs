@@ -44,7 +44,7 @@ mod sys {
     use std::path::Path;
     use std::process::Command;
 
-    /// Wine follows links of its host without a word, and makes none that a program could see.
+    /// Wine follows links of its host silently, and makes none that a program could see.
     fn unless_wine() -> io::Result<()> {
         let wine = io::Error::new(io::ErrorKind::Unsupported, "Wine shows no links");
         if crate::is_wine() { Err(wine) } else { Ok(()) }

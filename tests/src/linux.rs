@@ -1,4 +1,4 @@
-//! What `/proc` tells.
+//! What `/proc` says about processes.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(crate) fn end_processes_of(home: &Path) {
             return;
         }
         for pid in found {
-            // Only what was just seen to carry a name that nobody but this world has.
+            // Only a process that was just seen to carry a name that only this world has.
             let _ = kill(pid, Signal::SIGKILL);
         }
         thread::sleep(POLL);

@@ -16,7 +16,7 @@ pub(crate) const POLL: Duration = Duration::from_millis(5);
 ///
 /// # Panics
 ///
-/// With `what`, when the time is over.
+/// With `what`, when the time has passed.
 #[track_caller]
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let most = Duration::from_secs(scaled(20, 60));

@@ -9,14 +9,14 @@ use std::process::{Command, Stdio};
 
 use crate::skipped;
 
-/// Set where whatever is mounted is seen by nobody else, and gone afterwards. `cargo xtask windows` sets it for Wine.
+/// Set where mounts are invisible to all other processes, and gone afterwards. `cargo xtask windows` sets it for Wine.
 const PRIVATE: &str = "HEARBACK_TESTS_PRIVATE_MOUNTS";
 
 /// Runs the body of the calling test where it may mount what it likes. Where that is not permitted, says so and skips
 /// it.
 ///
-/// On Linux the test is run a second time in a process of its own whose mounts nobody else sees, and which are gone
-/// with it, however it ends. Under Wine the server opens files for everybody, so everybody is in such a place.
+/// On Linux the test is run a second time in a process whose mounts no other process sees, and which are gone
+/// with it, however it ends. Under Wine the server opens files for all programs, so all of them run in such a place.
 ///
 /// # Panics
 ///
@@ -85,7 +85,7 @@ impl Mount {
         mounted
     }
 
-    /// Takes note that a folder above it was moved, and it with it.
+    /// Records that a folder above it was moved, and the mount with it.
     pub fn moved(&mut self, to: impl Into<PathBuf>) {
         self.0 = to.into();
     }
@@ -104,7 +104,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Whoever is still in there keeps it, and nobody else sees it.
+        // A process that still works in there keeps it, and no other process sees it.
         on_host("umount", &["--lazy", &host_path(&self.0)]);
     }
 }

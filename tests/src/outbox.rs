@@ -1,4 +1,4 @@
-//! A world with a sink of ours, and what came in there.
+//! A world with a sink of ours, and the deliveries that arrived there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub struct Outbox {
     pub witness: PathBuf,
     /// Where it saves what it reads.
     pub saved: PathBuf,
-    /// What it is told to answer, if that file is there.
+    /// Holds the answer to give, if that file is there.
     pub told: PathBuf,
 }
 
@@ -27,7 +27,7 @@ pub struct Outbox {
 pub struct Call {
     /// The delivery.
     pub delivery: String,
-    /// Which attempt it was told that it is.
+    /// The number of the attempt, as hearback gave it.
     pub attempt: u32,
     /// The process.
     pub pid: u32,
@@ -38,7 +38,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether this invocation still runs. A pid alone may be somebody else's by now.
+    /// Whether this invocation still runs. A pid alone may belong to another process by now.
     pub fn is_running(&self) -> bool {
         #[cfg(any(target_os = "linux", windows))]
         return crate::carrying(&format!("HEARBACK_DELIVERY={}", self.delivery)).contains(&self.pid);
@@ -63,7 +63,7 @@ impl Outbox {
         outbox
     }
 
-    /// A world without sinks: whatever is owed is fetched.
+    /// A world without sinks: pending follow-ups are fetched.
     pub fn pull() -> Outbox {
         let outbox = Outbox::new(&[]);
         outbox.write_settings("");
@@ -76,7 +76,7 @@ impl Outbox {
         path.to_str().expect("paths of the tests are text").to_owned()
     }
 
-    /// Releases whoever waits for such a file.
+    /// Releases the process that waits for such a file.
     pub fn release(&self, name: &str) {
         fs::write(self.world.scratch(name), "").unwrap();
     }
@@ -116,7 +116,7 @@ impl Outbox {
 
     /// Tells the sink what to answer from now on.
     pub fn tell(&self, answer: &str) {
-        // Put there in one piece, because somebody may be reading. Wine replaces nothing that anybody has open.
+        // Put there in one piece, because a sink may be reading. Wine replaces no file that a process has open.
         let draft = self.told.with_extension("draft");
         fs::write(&draft, answer).unwrap();
         eventually("the sink is told", || fs::rename(&draft, &self.told).ok());
@@ -204,7 +204,7 @@ impl Outbox {
         })
     }
 
-    /// Waits until the follow-up of a job is in one of these states, looking at it as anybody would. Returns the job.
+    /// Waits until the follow-up of a job is in one of these states, looking as any command does. Returns the job.
     #[track_caller]
     pub fn until(&self, id: &str, states: &[&str]) -> Job {
         eventually(&format!("{id} is {states:?}"), || {
@@ -213,7 +213,7 @@ impl Outbox {
         })
     }
 
-    /// Waits until the receipt of a job is there, without disturbing anybody.
+    /// Waits until the receipt of a job is there, without disturbing any process.
     #[track_caller]
     pub fn receipt(&self, id: &str) -> Value {
         eventually(&format!("{id} has its receipt"), || {
@@ -226,9 +226,9 @@ impl Outbox {
         })
     }
 
-    /// What is owed to a session, as it would be told.
+    /// The follow-ups that are pending for a session, as it would get them.
     #[track_caller]
-    pub fn owed(&self, session: &str) -> Vec<String> {
+    pub fn pending(&self, session: &str) -> Vec<String> {
         let listed = self.world.json(["followups", "list", "--session", session, "--json"]);
         let jobs = listed["jobs"].as_array().expect("a list");
         jobs.iter().map(|job| job["id"].as_str().expect("an id").to_owned()).collect()

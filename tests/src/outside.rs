@@ -1,4 +1,4 @@
-//! The system around Wine: there a Windows program can have something done that Windows has no words for, such as a
+//! The system around Wine: there a Windows program can have something done that Windows has no call for, such as a
 //! signal, a mount, or another owner.
 
 use std::env;
@@ -67,7 +67,7 @@ fn start(settle: impl Fn(&mut Command), program: &str, args: &[&str]) -> Ran {
         "cd '{here}'\nat='{there}'\n{words} >$at/out 2>$at/err </dev/null\necho $? >$at/part\nmv $at/part $at/code\n"
     );
     fs::write(at("script"), script).unwrap();
-    // Nobody can wait for a program of the host, nor read what it prints: it has neither handle nor pipes.
+    // No process of Wine can wait for a program of the host, nor read its output: it has neither handle nor pipes.
     let mut start = Command::new("start");
     settle(&mut start);
     start.args(["/unix", "/bin/sh", &unix(&at("script"))]).stdin(Stdio::null());
@@ -92,14 +92,14 @@ pub fn find(mark: &str) -> Vec<u32> {
 }
 
 /// Sends a signal to the one process that has `mark` in its command line. The mark is random, or has something random
-/// in it, so that nobody else is meant.
+/// in it, so that no other process is meant.
 ///
 /// # Panics
 ///
 /// If there is not exactly one, or it could not be signalled.
 #[track_caller]
 pub fn signal(signal: &str, mark: &str) {
-    let found = eventually(&format!("somebody has `{mark}`"), || {
+    let found = eventually(&format!("a process has `{mark}`"), || {
         let found = find(mark);
         (!found.is_empty()).then_some(found)
     });

@@ -1,11 +1,11 @@
-//! Files that belong to somebody else, or that may not be read.
+//! Files that belong to another user, or that may not be read.
 
 use std::path::Path;
 
 use crate::skipped;
 
-/// Gives a file, a folder or a link away, and says how messages name whoever owns it now. Nothing where that is not
-/// permitted, which is said.
+/// Gives a file, a folder or a link away, and returns how messages name its new owner. Where that is not
+/// permitted, says so and returns nothing.
 #[track_caller]
 pub fn give_away(path: &Path) -> Option<String> {
     let given = sys::give_away(path);
@@ -21,13 +21,13 @@ pub fn take_back(path: &Path) {
     sys::take_back(path);
 }
 
-/// How messages name whoever runs the tests.
+/// How messages name the user that runs the tests.
 #[track_caller]
 pub fn me() -> String {
     sys::me()
 }
 
-/// Forbids everybody to read a file, its owner among them, for as long as there is what is returned.
+/// Forbids all users to read a file, its owner among them, until the returned value is dropped.
 ///
 /// Under Wine it takes [`with_private_mounts`](crate::with_private_mounts).
 #[track_caller]
@@ -35,7 +35,7 @@ pub fn forbid_reading(path: &Path) -> Forbidden {
     sys::forbid_reading(path)
 }
 
-/// A file that nobody may read.
+/// A file that no user may read.
 #[derive(Debug)]
 pub struct Forbidden {
     #[cfg(windows)]
@@ -53,15 +53,15 @@ mod sys {
     use super::Forbidden;
 
     /// The user that owns nothing, on every Unix that the tests are run on as root.
-    const NOBODY: u32 = 65534;
+    const NO_OWNER: u32 = 65534;
     pub(super) const ONLY: &str = "only root can give files away";
 
     pub(super) fn give_away(path: &Path) -> Option<String> {
         if !geteuid().is_root() {
             return None;
         }
-        fs::os::unix::fs::lchown(path, Some(NOBODY), None).unwrap();
-        Some(NOBODY.to_string())
+        fs::os::unix::fs::lchown(path, Some(NO_OWNER), None).unwrap();
+        Some(NO_OWNER.to_string())
     }
 
     pub(super) fn take_back(path: &Path) {
@@ -87,7 +87,7 @@ mod sys {
     use super::Forbidden;
     use crate::{Mount, Ran, is_real_windows, outside, run};
 
-    /// A group that owns nothing: anybody who has an account.
+    /// A group that owns nothing: all users with an account.
     const USERS: &str = "S-1-5-32-545";
     /// What Wine takes the user of its host for that it runs as, and every other.
     const WINE: &str = "S-1-5-21-0-0-0-1000";

@@ -1,4 +1,4 @@
-//! Who is alive, and ending somebody.
+//! Which processes are alive, and killing them.
 
 use std::io;
 
@@ -19,7 +19,7 @@ pub fn alive(pid: u32) -> bool {
     };
 }
 
-/// Ends a process at once and without its knowing, whoever started it.
+/// Kills a process at once, whichever process started it. It cannot react to that.
 ///
 /// # Panics
 ///
@@ -29,11 +29,11 @@ pub fn kill_hard(pid: u32) {
     kill_if_there(pid).unwrap();
 }
 
-/// Does what [`kill_hard`] does. That there is nobody is an error that says little: it may have ended by itself.
+/// Does what [`kill_hard`] does. A missing process is an error that says little: it may have ended by itself.
 ///
 /// # Errors
 ///
-/// When nobody was ended.
+/// When no process was killed.
 pub fn kill_if_there(pid: u32) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -50,7 +50,7 @@ pub fn kill_if_there(pid: u32) -> io::Result<()> {
     }
 }
 
-/// Stops a process until it is let go on: with a signal, or by suspending its threads.
+/// Pauses a process until it is continued: with a signal, or by suspending its threads.
 ///
 /// # Panics
 ///
@@ -63,7 +63,7 @@ pub fn stop(pid: u32) {
     hearback_platform::testing::suspend(pid).unwrap();
 }
 
-/// Lets a process go on that was stopped.
+/// Continues a process that was paused.
 ///
 /// # Panics
 ///

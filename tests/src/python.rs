@@ -1,4 +1,4 @@
-//! Python, for what is worth having from somebody else: an independent implementation, or a plugin in another language.
+//! Python, for what others should write: an independent implementation, or a plugin in another language.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use fs_err as fs;
 
 use crate::{Ran, is_wine, skipped};
 
-/// The interpreter. Without one a test says so and is over; on CI that is a failure, except under Wine, which has none.
+/// The interpreter. Without one a test says so and ends; on CI that is a failure, except under Wine, which has none.
 ///
 /// # Panics
 ///
@@ -22,7 +22,7 @@ pub fn interpreter() -> Option<PathBuf> {
 }
 
 fn installed() -> Option<PathBuf> {
-    // On Windows it is seldom called so; what is, then, may be an advertisement, which fails.
+    // On Windows it seldom has this name; a program that does may be an advertisement, which fails.
     let names: &[_] = if cfg!(windows) { &["python3", "python", "py"] } else { &["python3"] };
     names.iter().find_map(|name| {
         let told = Command::new(name).args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
@@ -30,7 +30,7 @@ fn installed() -> Option<PathBuf> {
     })
 }
 
-/// Somebody else's package, and a Python that runs it: under Wine that of its host.
+/// A published package, and a Python that runs it: under Wine that of its host.
 #[derive(Debug)]
 pub struct Package(PathBuf);
 
@@ -41,7 +41,7 @@ impl Package {
     ///
     /// If it cannot be had and `CI` is set.
     pub fn fetch(target_tmpdir: &str, requirement: &str) -> Option<Package> {
-        // The folder is named as whoever compiled this names it.
+        // The folder has the name that the compiling system gave it.
         let tmpdir = if is_wine() { format!("Z:{target_tmpdir}") } else { target_tmpdir.to_owned() };
         let folder = PathBuf::from(tmpdir).join(requirement);
         if folder.is_dir() {
@@ -55,7 +55,7 @@ impl Package {
         if done.code != Some(0) {
             return missing(&format!("pip cannot install {requirement}: {}", done.stderr));
         }
-        // Somebody else who was faster has fetched the same.
+        // Another test was faster and has fetched the same.
         let _ = fs::rename(&partial, &folder);
         Some(Package(folder))
     }

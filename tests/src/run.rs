@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 const ERROR_INTERNAL_ERROR: i32 = 1359;
 pub(crate) const RUN_MAX: Duration = Duration::from_secs(60);
 
-/// What a program left behind.
+/// How a program ended, and its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
     /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
-    /// What it printed; bytes that are not UTF-8 are replaced.
+    /// Its output; bytes that are not UTF-8 are replaced.
     pub stdout: String,
-    /// What it printed as diagnostics.
+    /// Its diagnostics.
     pub stderr: String,
 }
 
@@ -72,7 +72,7 @@ impl Display for Ran {
 ///
 /// # Panics
 ///
-/// If it cannot be started, or if somebody still holds its output after that minute.
+/// If it cannot be started, or if a process still holds its output after that minute.
 #[track_caller]
 pub fn run(mut command: Command) -> Ran {
     let shown = format!("{command:?}");
@@ -88,12 +88,12 @@ pub fn run(mut command: Command) -> Ran {
     let (Some(stdout), Some(stderr)) = (text(stdout), text(stderr)) else {
         panic!("the output of {shown} was not closed within {RUN_MAX:?}")
     };
-    let code = child.0.wait().expect("nobody else waits for this child").code();
+    let code = child.0.wait().expect("only this process waits for the child").code();
     Ran { code, stdout, stderr }
 }
 
 /// Starts a program. Wine loses one in some thousands before it is there, and calls that an internal error; hearback
-/// tries again as well when it starts anybody.
+/// tries again as well when it starts a program.
 fn spawn(command: &mut Command) -> io::Result<Child> {
     let mut tried = 1;
     loop {
@@ -125,7 +125,7 @@ pub struct KillOnDrop(pub Child);
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        // As long as it is not reaped its pid cannot be reused, so this reaches nobody else.
+        // As long as it is not reaped its pid cannot be reused, so this reaches no other process.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -144,7 +144,7 @@ pub fn bin(name: &str) -> PathBuf {
 
 /// Copies hearback or a fixture program, so that the copy can be started at once.
 ///
-/// On Unix another process does it. No program can be started that somebody has open for writing, and a child that
+/// On Unix another process does it. No program can be started that a process has open for writing, and a child that
 /// another thread starts meanwhile has what we have open, until it becomes its program.
 #[track_caller]
 pub fn copy_program(name: &str, to: impl AsRef<Path>) {

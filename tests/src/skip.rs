@@ -11,7 +11,7 @@ const LIST: &str = "HEARBACK_TESTS_SKIPPED";
 
 /// Says that the calling test, or a part of it, is not tried here, and why. `cargo xtask` lists what was said.
 ///
-/// A test that merely returned would be counted among those that passed, and nobody would know.
+/// A test that merely returned would be counted among those that passed, and nothing would show that it was not.
 pub fn skipped(why: impl Display) {
     let current = thread::current();
     let test = current.name().unwrap_or("a test");

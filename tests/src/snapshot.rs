@@ -42,7 +42,7 @@ impl Snapshot {
                     kind if kind.is_symlink() => {
                         ("link", fs::read_link(&path)?.into_os_string().into_encoded_bytes())
                     }
-                    // Who holds a lock may keep others from reading it, and there is nothing in it.
+                    // The holder of a lock may keep other processes from reading it, and there is nothing in it.
                     _ if path.extension().is_some_and(|extension| extension == "lock") => {
                         ("lock", Vec::new())
                     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use fs_err as fs;
 use serde_json::Value;
 
-/// Lets everybody write a folder.
+/// Lets all users write a folder.
 #[track_caller]
 pub fn open_to_others(folder: &Path) {
     #[cfg(unix)]
@@ -22,19 +22,19 @@ pub fn open_to_others(folder: &Path) {
     }
 }
 
-/// What is seen of a process that was asked to end, and had nothing against it.
-pub fn asked() -> Value {
+/// The exit of a process that was terminated and did not resist.
+pub fn exit_terminated() -> Value {
     match () {
         () if cfg!(unix) => serde_json::json!({"kind": "signaled", "signal": 15, "core": false}),
         // How a program ends by Ctrl-Break.
         () if is_real_windows() => serde_json::json!({"kind": "exited", "code": 0xc000_013a_u32}),
-        // Wine passes no such request on, so it was forced when the grace was over.
-        () => forced(),
+        // Wine passes no such request on, so it was killed after the grace period.
+        () => exit_killed(),
     }
 }
 
-/// What is seen of a process that was forced to end.
-pub fn forced() -> Value {
+/// The exit of a process that was killed.
+pub fn exit_killed() -> Value {
     match () {
         () if cfg!(unix) => serde_json::json!({"kind": "signaled", "signal": 9, "core": false}),
         () => serde_json::json!({"kind": "exited", "code": 1}),
@@ -54,7 +54,7 @@ pub fn is_real_windows() -> bool {
     return false;
 }
 
-/// A number for where a process costs little, and one for Wine, where it costs a fifth of a second.
+/// One number where starting a process costs little, and another for Wine, where it costs a fifth of a second.
 pub fn scaled<T>(usual: T, under_wine: T) -> T {
     if is_wine() { under_wine } else { usual }
 }

@@ -1,6 +1,6 @@
 /* Shows a program another wall clock, and moves no other: preloaded, it adds as many seconds as are in the file that
-   HEARBACK_TESTS_WALL names, which may change at any time. It keeps nothing and shares nothing, so whoever is killed
-   while it looks at the clock keeps nobody else from looking. */
+   HEARBACK_TESTS_WALL names, which may change at any time. It keeps nothing and shares nothing, so a process that
+   is killed while it looks at the clock keeps no other from looking. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-//! What the records of a world tell about its processes.
+//! What the records of a world say about its processes.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub(crate) fn end_recorded(home: &Path) {
     end(supervisors(home).into_iter().chain(named(home, "target.json", "/handle")));
 }
 
-/// Ends whoever else works in this world. Takes a look at every process there is.
+/// Ends every other process that works in this world. Looks at every process of the system.
 pub(crate) fn end_others(home: &Path) {
     end(carrying(&format!("HEARBACK_HOME={}", home.display())));
 }
@@ -32,7 +32,7 @@ pub(crate) fn carrying(entry: &str) -> Vec<ProcessIdentity> {
 }
 
 pub(crate) fn end_supervisor(job: &Path) {
-    let who = fact(job, "begin.json", "/by/supervisor").expect("somebody supervises it");
+    let who = fact(job, "begin.json", "/by/supervisor").expect("a process supervises it");
     let _ = Native::default().end_by_force(&who);
 }
 
@@ -47,7 +47,7 @@ fn named(home: &Path, fact: &str, place: &str) -> Vec<ProcessIdentity> {
     jobs.filter_map(|job| self::fact(&job, fact, place)).collect()
 }
 
-/// Who stands at this place of a fact.
+/// The process that a fact names at this place.
 fn fact(job: &Path, fact: &str, place: &str) -> Option<ProcessIdentity> {
     let value: Value = serde_json::from_slice(&fs::read(job.join(fact)).ok()?).ok()?;
     serde_json::from_value(value.pointer(place)?.clone()).ok()

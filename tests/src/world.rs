@@ -1,4 +1,4 @@
-//! A private place for hearback to run in, and the end of whoever runs there.
+//! A private place for hearback to run in, and the end of every process that runs there.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -25,9 +25,9 @@ const STRAY_VARIABLES: [&str; 4] = [
 /// it.
 ///
 /// On Linux, dropping it kills whatever still carries this world's home, or the mark of one of its jobs, in
-/// its environment; on Windows the supervisors that its records name, and with them their trees, and whoever
-/// carries this home if the test has failed or the place cannot be removed. Elsewhere a test has to end its own
-/// jobs.
+/// its environment; on Windows the supervisors that its records name, and with them their trees, and every
+/// process that carries this home if the test has failed or the place cannot be removed. Elsewhere a test has to
+/// end its own jobs.
 #[derive(Debug)]
 pub struct World {
     home: PathBuf,
@@ -126,7 +126,7 @@ impl World {
         let begin = fs::read(self.job_dir(id).join("begin.json")).unwrap();
         let begin: Value = serde_json::from_slice(&begin).unwrap();
         let pid = begin["by"]["supervisor"]["pid"].as_u64().and_then(|pid| pid.try_into().ok());
-        pid.unwrap_or_else(|| panic!("nobody supervises job `{id}`: {begin}"))
+        pid.unwrap_or_else(|| panic!("no process supervises job `{id}`: {begin}"))
     }
 
     /// Ends the supervisor of a job at once, if it is still there.
@@ -134,12 +134,12 @@ impl World {
     pub fn end_supervisor(&self, id: &str) {
         #[cfg(unix)]
         let _ = crate::kill_if_there(self.supervisor(id));
-        // Pids are soon somebody else's there.
+        // Pids are soon reused there.
         #[cfg(windows)]
         crate::windows::end_supervisor(&self.job_dir(id));
     }
 
-    /// Waits until an open job has ended and its supervisor is gone, so that nobody else touches its records.
+    /// Waits until an open job has ended and its supervisor is gone, so that no other process touches its records.
     #[track_caller]
     pub fn leave_alone(&self, id: &str) {
         let supervisor = self.supervisor(id);
@@ -149,15 +149,15 @@ impl World {
 }
 
 impl World {
-    /// Waits until nobody works in this world any more: a supervisor whose launcher was killed may still be finding
+    /// Waits until no process works in this world any more: a supervisor whose launcher was killed may still be finding
     /// that out.
     #[track_caller]
     pub fn settle_down(&self) {
         eventually("everybody has left", || (!self.is_busy()).then_some(()));
     }
 
-    /// Has the trash of a store emptied by `prune`, which may have to wait on Windows: as long as somebody who is just
-    /// leaving has a file open, its folder stays. Elsewhere nothing is left there, and nothing is done.
+    /// Has the trash of a store emptied by `prune`, which may have to wait on Windows: as long as a process that is
+    /// about to end has a file open, its folder stays. Elsewhere nothing is left there, and nothing is done.
     #[track_caller]
     pub fn empty_trash(&self, home: &Path) {
         let is_empty = || fs::read_dir(home.join("trash")).unwrap().next().is_none();
@@ -189,8 +189,8 @@ impl Drop for World {
         #[cfg(windows)]
         {
             crate::windows::end_recorded(&self.home);
-            // To look at every process there is takes long under Wine. Who still works in a folder mostly keeps it
-            // from being removed, and after a failure anybody may be left.
+            // To look at every process there is takes long under Wine. A process that still works in a folder mostly
+            // keeps it from being removed, and after a failure any process may be left.
             let root = self.home.parent().expect("the home is in a folder of its own");
             if std::thread::panicking() || fs::remove_dir_all(root).is_err() {
                 crate::windows::end_others(&self.home);

@@ -85,7 +85,7 @@ fn supervisors(hearback: &Path, home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Time from asking to the answer that the job runs, beside a plain start without any record, turn and turn about.
+/// Time from the request to the answer that the job runs, beside a plain start without any record, alternating.
 fn launches(hearback: &Path, home: &Path) -> Result<()> {
     let (mut power, mut process, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..LAUNCHES {
@@ -105,7 +105,7 @@ fn launches(hearback: &Path, home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Time from the last thing that a job does to the first that its sink does: each looks at the clock then.
+/// Time from the last action of a job to the first action of its sink: each reads the clock then.
 fn follow_ups(hearback: &Path, home: &Path) -> Result<()> {
     let programs = hearback.parent().context("a program has a folder")?;
     let (job, sink) = (programs.join("exit-with"), programs.join("sink"));
@@ -148,7 +148,7 @@ fn launch(hearback: &Path, home: &Path, durability: &str, argv: &[&str]) -> Resu
     let status = Command::new(hearback)
         .args(["launch", "--quiet"])
         .args(argv)
-        // Without what cargo adds to the environment of those it runs: every supervisor carries its own copy.
+        // Without the variables that cargo adds for the programs it runs: every supervisor carries its own copy.
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HEARBACK_HOME", home)

@@ -1,4 +1,4 @@
-//! What tests said that they did not try here, collected while they run.
+//! What the tests skipped here, collected while they run.
 
 use std::path::PathBuf;
 

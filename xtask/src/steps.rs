@@ -92,7 +92,7 @@ pub(crate) const STEPS: &[Step] = &[
 
 /// Runs every step in order, and stops at the first that fails.
 ///
-/// Where Wine is missing, its step is left out and that is said, as tests do it that lack something. In CI nothing is.
+/// Where Wine is missing, its step is skipped with a message, as tests do that lack something. In CI it is a failure.
 pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
     let lacking = match std::env::var_os("CI") {
         Some(_) => None,

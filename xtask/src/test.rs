@@ -9,7 +9,7 @@ use crate::workspace::Workspace;
 pub(crate) const PROGRAMS: [&str; 4] = ["build", "--workspace", "--bins", "--all-features"];
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<()> {
-    // Whoever runs the tests of one package alone would run them with an older program.
+    // Cargo does not build it for the tests of one package alone: those would start an older program.
     workspace.cargo(&PROGRAMS)?;
     let nextest = workspace.works("cargo", &["nextest", "--version"]);
     if !nextest {
@@ -22,7 +22,7 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<()> {
     tested
 }
 
-/// Doctests are left out on both roads: nextest cannot run them, and the `doctest` step does.
+/// Doctests are left out with both runners: nextest cannot run them, and the `doctest` step does.
 fn runner_args(nextest: bool, extra: &[String]) -> Vec<&str> {
     let runner: &[&str] = if nextest {
         &["nextest", "run", "--workspace", "--all-features"]

@@ -18,9 +18,9 @@ const PACKAGES: [&str; 3] = ["wine64", "wine", "gcc-mingw-w64-x86-64"];
 const PREFIX_VERSION: &str = "1";
 /// Wine's server does its work for all of them in one thread, so more at once only wait for each other.
 const THREADS: &str = "4";
-/// Set where whatever is mounted is seen by nobody else: by us, for Wine and for the tests.
+/// Set where mounts are invisible to all other processes: by us, for Wine and for the tests.
 const PRIVATE_MOUNTS: &str = "HEARBACK_TESTS_PRIVATE_MOUNTS";
-/// How long Wine's server stays without anybody: longer than a test takes, and not for ever if we are interrupted.
+/// How long Wine's server stays without a client: longer than a test takes, and not for ever if we are interrupted.
 const SERVER_STAYS: &str = "-p600";
 
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
@@ -58,9 +58,10 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     tested
 }
 
-/// Does it all again where nobody else sees what tests mount; nothing where that is not permitted, or already so.
+/// Does it all again where no other process sees the mounts of tests; nothing where that is not permitted, or already
+/// so.
 ///
-/// Wine's server opens files for everybody, so it has to be in there as well.
+/// Wine's server opens files for all programs, so it has to be in there as well.
 fn in_private(workspace: &Workspace, args: &[String]) -> Option<Result<()>> {
     let unshare = ["--mount", "--propagation", "private", "--"];
     let permitted = || workspace.works("unshare", &[&unshare[..], &["true"]].concat());
@@ -100,7 +101,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What is in the way of running anything here, with what to do about it.
+/// What prevents running programs here, and what to do about it.
 pub(crate) fn obstacle(workspace: &Workspace) -> Option<String> {
     let tool = if cfg!(windows) { None } else { missing(workspace) }?;
     let packages = PACKAGES.join(" ");
@@ -160,7 +161,7 @@ impl<'a> Wine<'a> {
     fn start(&self) -> Result<Running<'_>> {
         let complete = self.prefix.join("hearback-prefix");
         let is_complete = fs_err::read_to_string(&complete).is_ok_and(|version| version == PREFIX_VERSION);
-        // Somebody who was interrupted has left one behind; there mostly is none.
+        // An interrupted run may have left one behind; mostly there is none.
         let _ = self.run("wineserver", &["-k"]);
         if !is_complete && self.prefix.exists() {
             fs_err::remove_dir_all(&self.prefix)?;
@@ -178,10 +179,10 @@ impl<'a> Wine<'a> {
         Ok(running)
     }
 
-    /// Ends whoever was ended by Wine before it had begun. Its server has forgotten about it, and it waits for ever.
+    /// Ends the processes that Wine ended before they had begun. Its server has forgotten them, and they wait for ever.
     fn end_the_stuck(&self) {
         let ours = format!("WINEPREFIX={}", self.shown);
-        // Where there is no `/proc`, nobody can be told by the prefix.
+        // Without `/proc`, a process cannot be recognised by the prefix.
         for entry in fs_err::read_dir("/proc").into_iter().flatten().flatten() {
             let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
             if environment.split(|byte| *byte == 0).any(|variable| variable == ours.as_bytes())
@@ -222,7 +223,7 @@ impl<'a> Wine<'a> {
             ("CARGO_PROFILE_DEV_STRIP", "symbols"),
             // For the runner without nextest.
             ("RUST_TEST_THREADS", THREADS),
-            // There is no cargo in there to ask, and nobody to write new snapshots.
+            // There is no cargo in there to ask, and no person to review new snapshots.
             ("INSTA_WORKSPACE_ROOT", &self.sources),
             ("INSTA_UPDATE", "no"),
         ]

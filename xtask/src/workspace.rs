@@ -63,7 +63,7 @@ impl Workspace {
         self.run_changed(program, args, env, |command| command)
     }
 
-    /// Runs a program like [`Self::run_with_env`], but what it says is heard by nobody.
+    /// Runs a program like [`Self::run_with_env`], but discards its output.
     pub(crate) fn run_without_streams(
         &self,
         program: &str,

@@ -64,7 +64,7 @@ mod zoo {
         animal.escape();
         #[cfg(windows)]
         let _ears =
-            animal.is_deaf().then(|| hearback_platform::StopWatch::new().expect("anybody may listen"));
+            animal.is_deaf().then(|| hearback_platform::StopWatch::new().expect("listening needs no rights"));
         let me = process::id();
         witness(&animal.witness, format_args!("{me} {}", start_ticks(me).expect("we are there")));
         if animal.kind.starts_with("storm") && animal.kind != GROWING {
@@ -76,7 +76,7 @@ mod zoo {
         }
         if animal.kind == "double-fork" {
             for mut between in children {
-                between.wait().expect("nobody else waits for this child");
+                between.wait().expect("only this process waits for the child");
             }
         }
         thread::sleep(animal.left());
@@ -203,8 +203,8 @@ mod zoo {
             }
         }
 
-        /// The first starts the chains and stays; every other is followed by another, until the time is over.
-        #[expect(clippy::zombie_processes, reason = "nobody is left to wait")]
+        /// The first starts the chains and stays; every other is followed by another, until the time has passed.
+        #[expect(clippy::zombie_processes, reason = "the parent ends, so no process is left to wait")]
         fn blow(&self) -> ExitCode {
             if self.generation == 0 {
                 let _chains: Vec<_> = (0..CHAINS).map(|_| self.start(1, 0)).collect();

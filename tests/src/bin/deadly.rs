@@ -1,4 +1,4 @@
-//! `deadly ARG…`: hearback (`REAL`), except that whoever calls it is to be killed before or after one of the calls.
+//! `deadly ARG…`: hearback (`REAL`), except that its caller is to be killed before or after one of the calls.
 //!
 //! Calls are counted in the file `CALLS`. At the one whose number is `BEFORE` or `AFTER` it makes the file `STRIKE` and
 //! ends when that is gone: the test has killed the caller by then.

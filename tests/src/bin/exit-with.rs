@@ -1,5 +1,5 @@
 //! `exit-with CODE [--print TEXT] [--eprint TEXT] [--witness FILE] [--signal N] [--after MS] [--clock FILE]`: ends in
-//! the way it is told.
+//! the given way.
 //!
 //! With `--after` it first sleeps. Texts are printed with a newline. The witness gets `start <pid>` and `end <code>`,
 //! one line each. With `--signal` it raises that signal on itself instead of exiting; `CODE` is used if it survives.

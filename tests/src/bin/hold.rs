@@ -1,7 +1,7 @@
 //! `hold FILE [--witness W] [--code N] [--print TEXT] [--asked N]`: ends when it is told to.
 //!
 //! Prints the text if there is one, appends `start <pid>` to the witness, waits until `FILE` exists and exits
-//! with `N` (default 0). With `--asked` it hears the system's requests to end, and then exits with that code. Gives up
+//! with `N` (default 0). With `--asked` it exits with that code when it is terminated. Gives up
 //! after 120 s with code 99, so that a broken test leaves nothing behind.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
@@ -31,7 +31,7 @@ fn main() {
             Some("--code") => code = number(&value()),
             Some("--asked") => {
                 // From here on, so before anything is printed.
-                let stop = StopWatch::new().expect("anybody may listen");
+                let stop = StopWatch::new().expect("listening needs no rights");
                 asked = Some((stop, number(&value())));
             }
             _ if file.is_none() => file = Some(PathBuf::from(arg)),

@@ -63,7 +63,7 @@ mod tracing {
     const USAGE: u8 = 2;
     const OUT_OF_TIME: i32 = 3;
     const FAILED: u8 = 4;
-    /// By these a process tells others something.
+    /// The calls by which a process writes.
     const WRITES: [libc::c_long; 4] =
         [libc::SYS_write, libc::SYS_pwrite64, libc::SYS_writev, libc::SYS_sendmsg];
     /// As long as a path may be.
@@ -280,7 +280,7 @@ mod tracing {
             }
             let mut gone = false;
             loop {
-                // A whole tree is gone when there is nobody to wait for.
+                // A whole tree is gone when there is no process to wait for.
                 if gone && !self.plan.whole && (!self.plan.wait_root || self.root_code.is_some()) {
                     break;
                 }
@@ -307,7 +307,7 @@ mod tracing {
             if self.plan.whole {
                 let _ = kill(tracee.process, Signal::SIGKILL);
             } else if tracee.process != killed {
-                // It may have been killed by somebody else meanwhile.
+                // Another process may have killed it meanwhile.
                 let _ = ptrace::detach(tid, signal);
                 self.tracees.remove(&tid);
             }
@@ -393,7 +393,7 @@ mod tracing {
             } else {
                 ptrace::cont(tid, signal)
             };
-            // It can only be gone: somebody else may kill a tracee at any time, and then its end is reported.
+            // It can only be gone: another process may kill a tracee at any time, and then its end is reported.
             debug_assert!(matches!(resumed, Ok(()) | Err(Errno::ESRCH)), "{resumed:?}");
         }
 

@@ -1,8 +1,8 @@
 //! `mute FOLDER WITNESS`: mounts a file system that never answers (Linux, for tests with private mounts).
 //!
-//! Whoever asks it anything waits, and cannot be killed: it sleeps uninterruptibly once its question has been read.
+//! A process that asks it anything waits, and cannot be killed: it sleeps uninterruptibly once its question was read.
 //! Each question is a line `<opcode> <pid>` of the witness; a look-up is a 1. When this program ends, by a signal or
-//! after 60 s, the kernel gives up on it, and whoever waits is let go with an error.
+//! after 60 s, the kernel gives up on it, and the waiting processes get an error.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::process::ExitCode;

@@ -26,7 +26,7 @@ fn main() {
             "exit" => process::exit(rest.parse().expect("a code is a number")),
             "answer" => input.by_ref().for_each(|line| answer(rest, &line)),
             "answer-once" => input.by_ref().take(1).for_each(|line| answer(rest, &line)),
-            _ => panic!("what is `{step}`?"),
+            _ => panic!("unknown step `{step}`"),
         }
     }
 }
@@ -42,9 +42,9 @@ fn answer(how: &str, line: &str) {
     }
 }
 
-/// Says a line at once: whoever asks waits for it.
+/// Prints a line at once: the caller waits for it.
 fn say(line: &str) {
     let mut out = io::stdout().lock();
-    // Whoever does not listen any more is not to be told.
+    // A caller that has closed the pipe needs no answer, and no error either.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -46,7 +46,7 @@ fn main() {
         print(io::stdout().lock(), bytes, line_length, pause)
     };
     if printed.is_err() {
-        // Nobody reads any more, and nobody would read a complaint.
+        // The reader is gone, and would not read an error either.
         process::exit(1);
     }
 }
@@ -58,7 +58,7 @@ fn raw(hex: &str) {
     io::stdout()
         .write_all(&bytes.collect::<Vec<_>>())
         .and_then(|()| io::stdout().flush())
-        .expect("somebody reads");
+        .expect("the output is read");
 }
 
 fn print(mut out: impl Write, bytes: u64, line_length: usize, pause: Duration) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! `seat FILE PROG ARG…`: has a program sit down at the console of this process (Windows), and ends with its code.
+//! `seat FILE PROG ARG…`: runs a program on the console of this process (Windows), and ends with its code.
 //!
 //! The streams of the program are the console, whatever ours are. When `FILE` appears, Ctrl-C is pressed once.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     let console = |name| console(name).expect("this process is in a terminal");
     let (input, output) = (console("CONIN$"), console("CONOUT$"));
     assert!(input.is_terminal() && output.is_terminal());
-    hearback_platform::testing::heed_ctrl_c().expect("anybody may");
+    hearback_platform::testing::heed_ctrl_c().expect("it needs no rights");
     let mut args = std::env::args_os().skip(1);
     let file = std::path::PathBuf::from(args.next().expect("FILE is needed"));
     let mut command = std::process::Command::new(args.next().expect("PROG is needed"));
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let mut child = command.spawn().expect("a child can be started");
     let mut pressed = false;
     loop {
-        if let Some(status) = child.try_wait().expect("nobody else waits for this child") {
+        if let Some(status) = child.try_wait().expect("only this process waits for the child") {
             std::process::exit(status.code().unwrap_or(1));
         }
         if !pressed && file.exists() {

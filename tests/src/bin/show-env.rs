@@ -2,11 +2,11 @@
 //!
 //! First `NAME=value` or `NAME unset` for each name, then `cwd=…`; with `--input` how much there was to read; with
 //! `--fds` a line `fd N -> target` for each open descriptor (Linux) or whether both outputs are one (Windows); with
-//! `--console` (Windows) `console` and the pids of all who are on its console; with `--signals` (Linux) the `SigBlk`
+//! `--console` (Windows) `console` and the pids of all processes on its console; with `--signals` (Linux) the `SigBlk`
 //! and `SigIgn` lines of its status; with `--args` each argument after it as hexadecimal bytes, one a line.
 //!
 //! The Rust runtime itself ignores SIGPIPE (bit 0x1000 of `SigIgn`) and opens `/dev/null` where 0, 1 or 2 is
-//! closed, so neither of these says anything about who started it.
+//! closed, so neither of these says anything about the process that started it.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;

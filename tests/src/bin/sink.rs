@@ -1,4 +1,4 @@
-//! `sink --witness W [--save FOLDER] [--told FILE] [ANSWER…]`: takes deliveries, and answers as it is told.
+//! `sink --witness W [--save FOLDER] [--told FILE] [ANSWER…]`: takes deliveries, and answers as instructed.
 //!
 //! First of all it appends `start <delivery> <attempt> <pid> <nanoseconds> <session>` to the witness, and
 //! `after-receipt <delivery>` if that delivery had been closed before, and `agent <id>` if the variable of an agent
@@ -11,7 +11,7 @@
 //!
 //! - `CODE` or `CODE:TEXT`: complains with the text, and exits with the code.
 //! - `deaf:CODE`: does not read its input.
-//! - `hang`: never ends by itself, nor when it is asked to (it gives up after 120 s).
+//! - `hang`: never ends by itself, nor when it is terminated (it gives up after 120 s).
 //! - `crash`: aborts.
 //! - `flood:BYTES:CODE`: prints so much on both streams first.
 //! - `fork:CODE`: leaves a process behind that keeps its streams open; the witness gets `left <pid>`.
@@ -135,7 +135,7 @@ fn act(kind: &str, rest: &str, witness_file: &Path, delivery: &str) -> i32 {
     }
 }
 
-/// Whether the receipt of a delivery is there for all to see.
+/// Whether the receipt of a delivery is published.
 fn is_closed(delivery: &str) -> bool {
     folders(delivery).iter().any(|folder| folder.join("receipt.json").exists())
 }
@@ -202,7 +202,7 @@ fn betray(delivery: &str) -> ! {
         serde_json::from_slice(&begin.expect("the job has begun")).expect("it is a fact");
     let pid = begin["by"]["supervisor"]["pid"].as_u64().and_then(|pid| pid.try_into().ok());
     // On Windows we end with it.
-    hearback_tests::kill_hard(pid.expect("somebody supervises it"));
+    hearback_tests::kill_hard(pid.expect("a process supervises it"));
     linger()
 }
 

@@ -1,6 +1,7 @@
 //! Launches many jobs at once through the library, from many threads of one process.
 //!
-//! `swarm SUPERVISOR THREADS JOBS EXIT-WITH`: prints `ID CODE` for every job, as it was told, when all are launched.
+//! `swarm SUPERVISOR THREADS JOBS EXIT-WITH`: prints `ID CODE` for every job when all are launched, with
+//! the code that the job has to exit with.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::sync::Mutex;
@@ -30,10 +31,10 @@ fn main() {
                     let argv = [program.clone(), code.to_string().into()];
                     let request = hearback::argv(argv).expect("there is a working directory");
                     let launched = hearback.launch(&request).expect("it is launched");
-                    told.lock().expect("nobody panicked").push(format!("{} {code}", launched.id()));
+                    told.lock().expect("no thread panicked").push(format!("{} {code}", launched.id()));
                 }
             });
         }
     });
-    println!("{}", told.into_inner().expect("nobody panicked").join("\n"));
+    println!("{}", told.into_inner().expect("no thread panicked").join("\n"));
 }

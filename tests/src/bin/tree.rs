@@ -6,7 +6,7 @@
 //! orphan. Then it appends `<pid> <depth>` to the witness and sleeps for 120 s. The first process does not
 //! escape. With `--ignore-term` SIGTERM stays blocked in all of them. On Windows a session of its own means no
 //! console, `breakaway` asks to leave the Job Object and stays if it may not, and the request is an event of the
-//! console, which is heard and nothing done about it; who has no console hears none.
+//! console, which is received and ignored; a process without a console receives none.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -93,7 +93,7 @@ impl Tree {
         let role = if self.detach == Detach::DoubleFork { "__between" } else { "__child" };
         for mut child in (0..self.breadth).map(|_| self.start(&[role], depth)) {
             if self.detach == Detach::DoubleFork {
-                child.wait().expect("nobody else waits for this child");
+                child.wait().expect("only this process waits for the child");
             }
         }
     }
@@ -187,10 +187,10 @@ fn ignore_term() {
     signals.thread_block().expect("SIGTERM can be blocked");
 }
 
-// Heard, and nothing done about it.
+// Received, and ignored.
 #[cfg(windows)]
 fn ignore_term() {
-    std::mem::forget(hearback_platform::StopWatch::new().expect("anybody may listen"));
+    std::mem::forget(hearback_platform::StopWatch::new().expect("listening needs no rights"));
 }
 
 fn usage(problem: &str) -> ! {

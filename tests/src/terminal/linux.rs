@@ -1,4 +1,4 @@
-//! A terminal with somebody in it: a pty.
+//! A terminal with a program in it: a pty.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -35,7 +35,7 @@ impl Terminal {
         use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
         use std::os::unix::fs::OpenOptionsExt;
 
-        // Whoever inherited our end would keep the window open.
+        // A program that inherited our end would keep the window open.
         let master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();
         grantpt(&master).and_then(|()| unlockpt(&master)).unwrap();
         let mut options = std::fs::OpenOptions::new();
@@ -57,26 +57,26 @@ impl Terminal {
         Terminal { program, screen: std::os::fd::OwnedFd::from(master).into() }
     }
 
-    /// Types a line, whether or not anybody has asked for it yet.
+    /// Types a line, whether or not a program has asked for it yet.
     pub fn type_line(&mut self, line: &str) {
         writeln!(self.screen, "{line}").expect("the terminal is open");
     }
 
-    /// Presses Ctrl-C. The program may be over.
+    /// Presses Ctrl-C. The program may have ended.
     pub fn interrupt(&mut self) {
         let _ = self.screen.write_all(b"\x03");
     }
 
     /// Whether the program has ended.
     pub fn is_over(&mut self) -> bool {
-        self.program.0.try_wait().expect("nobody else waits for this child").is_some()
+        self.program.0.try_wait().expect("only this process waits for the child").is_some()
     }
 
-    /// Waits until nobody has the terminal open any more, and returns what was printed there.
+    /// Waits until no process has the terminal open any more, and returns what was printed there.
     #[track_caller]
     pub fn finish(mut self) -> Ran {
         let printed = collect(self.screen).recv_timeout(RUN_MAX).expect("the terminal is let go in time");
-        let code = self.program.0.wait().expect("nobody else waits for this child").code();
+        let code = self.program.0.wait().expect("only this process waits for the child").code();
         // The terminal begins each line at the left.
         let stdout = String::from_utf8_lossy(&printed).replace("\r\n", "\n");
         Ran { code, stdout, stderr: String::new() }
@@ -85,6 +85,6 @@ impl Terminal {
     /// Closes the window: whatever is in its foreground is told to hang up.
     pub fn close(mut self) {
         drop(self.screen);
-        self.program.0.wait().expect("nobody else waits for this child");
+        self.program.0.wait().expect("only this process waits for the child");
     }
 }

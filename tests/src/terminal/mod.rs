@@ -1,4 +1,4 @@
-//! A terminal with somebody in it, as each system makes one.
+//! A terminal with a program in it, as each system makes one.
 
 #[cfg(target_os = "linux")]
 mod linux;

@@ -14,7 +14,7 @@ pub(crate) fn shown(bytes: &[u8], columns: usize, rows: usize) -> String {
             '\n' | '\u{b}' | '\u{c}' => screen.feed(),
             '\u{8}' => screen.column = screen.column.saturating_sub(1),
             '\t' => screen.column = (screen.column / 8 + 1) * 8,
-            // A terminal passes over it.
+            // A terminal ignores it.
             '\0' => {}
             '\u{7}' => screen.bells += 1,
             other => screen.print(other),

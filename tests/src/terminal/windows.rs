@@ -1,4 +1,4 @@
-//! A terminal with somebody in it: a pseudo console, and the fixture `seat`, which has the program sit down there.
+//! A terminal with a program in it: a pseudo console, and the fixture `seat`, which starts the program there.
 
 use std::process::Command;
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Terminal {
         let folder = tempfile::tempdir().expect("the temporary folder can be written");
         let mut seat = Command::new(bin("seat"));
         seat.arg(folder.path().join("ctrl-c")).arg(command.get_program()).args(command.get_args());
-        // What is said of the terminal around us is not true of this one.
+        // The variables that describe the terminal around us are wrong for this one.
         seat.env_remove("TERM");
         for (name, value) in command.get_envs() {
             match value {
@@ -48,12 +48,12 @@ impl Terminal {
         Terminal { program, columns, folder }
     }
 
-    /// Types a line, whether or not anybody has asked for it yet.
+    /// Types a line, whether or not a program has asked for it yet.
     pub fn type_line(&mut self, line: &str) {
         self.program.type_in(&format!("{line}\r")).expect("the terminal is open");
     }
 
-    /// Presses Ctrl-C. The program may be over.
+    /// Presses Ctrl-C. The program may have ended.
     pub fn interrupt(&mut self) {
         // Not typed: Wine takes that for the end of the terminal.
         fs::write(self.folder.path().join("ctrl-c"), "").unwrap();
@@ -74,11 +74,11 @@ impl Terminal {
         Ran { code: Some(code), stdout, stderr: String::new() }
     }
 
-    /// Closes the window: whoever is in it is told, and ends.
+    /// Closes the window: the processes in it are notified, and end.
     #[track_caller]
     pub fn close(mut self) {
         drop(self.program.close());
-        self.code(RUN_MAX).expect("who is in a window ends with it");
+        self.code(RUN_MAX).expect("a process in a window ends with it");
     }
 
     fn code(&self, within: Duration) -> Option<i32> {

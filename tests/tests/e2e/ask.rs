@@ -1,4 +1,4 @@
-//! Asking in the background: what came of it, who reads it, and that nobody waits for ever.
+//! Asking in the background: the answers, their readers, and that no reader waits for ever.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn document(outbox: &Outbox, args: &[&str]) -> Value {
     document
 }
 
-/// The jobs and answers that `results` tells, in its order.
+/// The jobs and answers that `results` prints, in its order.
 #[track_caller]
 fn told(outbox: &Outbox, args: &[&str]) -> Vec<(String, Value)> {
     let document = document(outbox, args);
@@ -146,7 +146,7 @@ fn scenario_46_nothing_remains_of_a_parent_whose_tasks_are_settled_and_pruned() 
     assert_eq!(outbox.world.json(["list", "--session", "p", "--all", "--json"])["jobs"], json!([]));
     assert_eq!(document(&outbox, &[])["running"], json!([]));
     let unknown = outbox.world.run(["ask", "--session", "p", "--", &text(&bin("act"))]);
-    assert_eq!(unknown.code, Some(2), "nobody knows it any more: {unknown:?}");
+    assert_eq!(unknown.code, Some(2), "the session is unknown now: {unknown:?}");
 }
 
 #[test]
@@ -157,15 +157,15 @@ fn scenario_47_a_reader_takes_nothing_from_another() {
     // Each reads its own.
     assert_eq!(ids(&outbox, &["--reader", "a", "--ack", &a]), [a.as_str()]);
     assert_eq!(ids(&outbox, &["--reader", "b", "--ack", &b]), [b.as_str()]);
-    // And each may read the other's as well, whoever has read it before.
+    // And each may read the other's as well, even if another reader has read it.
     assert_eq!(ids(&outbox, &["--reader", "a", "--ack"]), [b.as_str()]);
     assert_eq!(ids(&outbox, &["--reader", "b", "--ack"]), [a.as_str()]);
     assert_eq!(ids(&outbox, &["--reader", "a"]), Vec::<String>::new());
-    // None of that was said by the parent, to whom it is still owed.
-    assert_eq!(outbox.owed("p").len(), 2);
+    // None of these readers is the parent, for which the follow-ups are still pending.
+    assert_eq!(outbox.pending("p").len(), 2);
     assert_eq!(ids(&outbox, &["--ack"]).len(), 2);
-    assert_eq!(outbox.owed("p"), Vec::<String>::new());
-    // And what is settled can still be read by somebody new.
+    assert_eq!(outbox.pending("p"), Vec::<String>::new());
+    // And what is settled can still be read by a new reader.
     eventually("both are settled", || (is_settled(&outbox, &a) && is_settled(&outbox, &b)).then_some(()));
     assert_eq!(ids(&outbox, &["--reader", "late", "--ack"]).len(), 2);
     assert_eq!(ids(&outbox, &["--reader", "late"]), Vec::<String>::new());
@@ -178,7 +178,7 @@ fn scenario_48_what_was_sent_and_not_acknowledged_is_sent_again() {
     let first = told(&outbox, &["--wait", "20s"]);
     assert_eq!(told(&outbox, &[]), first, "sent, and not acknowledged");
     for reader in [&[][..], &["--reader", "bob"]] {
-        // Nobody is there to read it any more.
+        // The reader of the pipe is gone.
         let (gone, stdout) = std::io::pipe().unwrap();
         drop(gone);
         let words = [&["results", "--session", "p", "--ack", "--json"], reader].concat();
@@ -207,10 +207,10 @@ fn scenario_49_a_worker_that_fails_is_a_typed_failure_with_a_reason() {
         (&killed, "killed: by a person, enough"),
     ] {
         let told = told(&outbox, &["--wait", "20s", id]);
-        let (_, answer) = told.first().unwrap_or_else(|| panic!("{id} is over"));
+        let (_, answer) = told.first().unwrap_or_else(|| panic!("{id} has ended"));
         has_failed(answer, reason);
     }
-    // Whoever asked was told of this one at once.
+    // The caller heard of this one at once.
     let answer = &outbox.world.show(&unstarted)["answer"];
     has_failed(answer, "failed to start: ");
     outbox.world.show(&failing).because("what it said is kept").has("/answer/text", "so far so good");
@@ -256,7 +256,7 @@ fn scenario_51_the_answer_is_the_last_usable_text_and_no_error_row() {
 }
 
 #[test]
-fn scenario_52_a_task_whose_worker_is_gone_is_over_with_a_reason() {
+fn scenario_52_a_task_whose_worker_is_gone_ends_with_a_reason() {
     let outbox = Outbox::pull();
     let (witness, never) = (outbox.gate("witness"), outbox.gate("never"));
     let id = ask(&outbox, &[], &["print", "halfway", "witness", &witness, "hold", &never]);
@@ -276,7 +276,7 @@ fn scenario_52_a_task_whose_worker_is_gone_is_over_with_a_reason() {
 }
 
 #[test]
-fn scenario_53_what_is_acknowledged_twice_or_unknown_changes_nothing_and_is_said() {
+fn scenario_53_what_is_acknowledged_twice_or_unknown_changes_nothing_and_is_reported() {
     let outbox = Outbox::pull();
     let id = ask(&outbox, &[], &["print", "42"]);
     assert_eq!(ids(&outbox, &["--wait", "20s", "--ack"]), [id.as_str()]);
@@ -305,7 +305,7 @@ fn scenario_53_what_is_acknowledged_twice_or_unknown_changes_nothing_and_is_said
 fn scenario_54_a_start_without_prompt_agent_or_parent_is_a_specific_error_and_creates_nothing() {
     let outbox = Outbox::pull();
     let act = text(&bin("act"));
-    assert_eq!(outbox.owed("p"), Vec::<String>::new());
+    assert_eq!(outbox.pending("p"), Vec::<String>::new());
     let before = Snapshot::of(outbox.world.home());
     for (args, what) in [
         (&["--session", "p", "--new", "--prompt", "", "--", &act][..], "the prompt is blank"),
@@ -320,9 +320,9 @@ fn scenario_54_a_start_without_prompt_agent_or_parent_is_a_specific_error_and_cr
         ran.refuses(2).says(what).says("\ntip: ");
     }
     assert_eq!(results(&outbox, &[]).code, Some(1));
-    assert_eq!(outbox.world.run(["results"]).code, Some(2), "nobody asks");
+    assert_eq!(outbox.world.run(["results"]).code, Some(2), "no session is named");
     assert_eq!(before.changes(&Snapshot::of(outbox.world.home())), Vec::<&Path>::new());
-    // Whoever is in the session need not be known.
+    // A caller inside the session need not name an agent.
     outbox.run_as("p", &["ask", "--prompt", "why?", "--", &act, "print"]).ok();
     outbox.world.run(["ask", "--session", "p", "--prompt", "why?", "--", &act, "print"]).ok();
 }
@@ -338,7 +338,7 @@ fn scenario_55_what_is_spent_goes_when_a_task_is_settled_or_with_a_later_sweep()
     eventually("what is spent is gone", || (!raw(&id).exists()).then_some(()));
     outbox.world.show(&id).because("the answer is not").has("/answer/text", "42");
 
-    // Where somebody keeps the folder, nothing of it can go yet.
+    // While a process keeps the folder, nothing of it can be removed.
     let (witness, go, hold) = (outbox.gate("witness"), outbox.gate("go"), text(&bin("hold")));
     let steps = ["spawn", &hold, &go, "--witness", &witness, ";", "until", "1", &witness, "answer", "43"];
     let id = ask(&outbox, &["--leftovers", "keep"], &steps);
@@ -355,7 +355,7 @@ fn scenario_55_what_is_spent_goes_when_a_task_is_settled_or_with_a_later_sweep()
     outbox.world.show(&id).has("/answer/text", "43");
 }
 
-/// What each reader was told of each job.
+/// How often each reader got each job.
 type Read<'a> = BTreeMap<(Option<&'a str>, String), Vec<String>>;
 
 #[test]
@@ -363,7 +363,7 @@ fn scenario_56_a_crowd_of_completions_and_polls_loses_and_repeats_nothing() {
     let outbox = Outbox::pull();
     let (jobs, pollers) = scaled((50, 3), (8, 2));
     let act = text(&bin("act"));
-    // Who has read what, and how often.
+    // Which reader has read what, and how often.
     let read: Mutex<Read<'_>> = Mutex::default();
     let seen = [AtomicUsize::new(0), AtomicUsize::new(0)];
     let launched: Vec<String> = std::thread::scope(|scope| {
@@ -408,7 +408,7 @@ fn scenario_56_a_crowd_of_completions_and_polls_loses_and_repeats_nothing() {
         }
     }
     assert_eq!(*read.lock().unwrap(), expected, "each once for each reader");
-    assert_eq!(outbox.owed("p"), Vec::<String>::new());
+    assert_eq!(outbox.pending("p"), Vec::<String>::new());
 }
 
 #[test]
@@ -424,7 +424,7 @@ fn a_prompt_is_put_where_it_belongs_and_the_answer_is_all_that_is_printed() {
     let ran = ask(&["--prompt", "why?", "--", &act, "print", "<{prompt}>", "print", "{prompt}"]);
     assert_eq!(ran.stdout, "<why?>\nwhy?\n");
     ran.says("asked in job ");
-    // Somebody who has asked, waited and read is not told again.
+    // A caller that has asked, waited and read is not notified again.
     assert_eq!(ids(&outbox, &[]), Vec::<String>::new());
     let ran = ask(&["--quiet", "--json", "--prompt", "x", "--", &act, "print"]);
     let job: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -452,19 +452,19 @@ fn a_follow_up_carries_the_answer_framed_as_data() {
     );
     assert!(!words.contains("| thinking"), "{words}");
     assert_eq!(outbox.receipt(&id)["how"], "delivered");
-    // The parent was told, and is not told again; somebody else may still read it.
+    // The parent was notified, and is not notified again; another reader may still read it.
     assert_eq!(ids(&outbox, &[]), Vec::<String>::new());
     assert_eq!(ids(&outbox, &["--reader", "bob"]), [id]);
 }
 
 #[test]
-fn who_is_reading_is_not_woken_as_well() {
+fn a_reader_is_not_woken_as_well() {
     let outbox = Outbox::new(&[]);
     let id = ask(&outbox, &["--notify", "never"], &["print", "fetched"]);
     assert_eq!(
         ids(&outbox, &["--wait", "20s", "--ack"]),
         [id.as_str()],
-        "nobody is to be told, and yet it can be read"
+        "no notification is wanted, and yet it can be read"
     );
     assert_eq!(ids(&outbox, &["--ack"]), Vec::<String>::new(), "once");
     let waited =
@@ -475,7 +475,7 @@ fn who_is_reading_is_not_woken_as_well() {
 }
 
 #[test]
-fn who_only_sees_the_end_of_a_task_has_not_read_its_answer() {
+fn seeing_the_end_of_a_task_is_not_reading_its_answer() {
     let outbox = Outbox::pull();
     let id = ask(&outbox, &[], &["print", "42"]);
     outbox.run_as("p", &["wait", &id]).ok();
@@ -488,7 +488,7 @@ fn who_only_sees_the_end_of_a_task_has_not_read_its_answer() {
 fn an_answer_is_not_read_through_a_link_or_a_pipe() {
     let outbox = Outbox::pull();
     let secret = outbox.world.scratch("secret");
-    fs::write(&secret, "a secret of somebody else's").unwrap();
+    fs::write(&secret, "a secret of another user").unwrap();
     for kind in ["link", "folder"] {
         let id = ask(&outbox, &[], &["hold", &outbox.gate(kind), "print", "harmless"]);
         let answer = outbox.world.job_dir(&id).join("answer");
@@ -506,9 +506,9 @@ fn an_answer_is_not_read_through_a_link_or_a_pipe() {
     assert!(secret.exists());
 }
 
-/// Whoever takes the lock of a session while its empty folder is removed has it all the same, and alone.
+/// A process that takes the lock of a session while its empty folder is removed still holds it, and alone.
 #[test]
-fn scenario_46_a_turn_is_one_at_a_time_while_shells_are_removed() {
+fn scenario_46_a_turn_is_one_at_a_time_while_empty_folders_are_removed() {
     let world = World::new();
     let store = store(&world);
     let (inside, turns, rounds) = (AtomicUsize::new(0), AtomicUsize::new(0), scaled(300, 30));
@@ -536,7 +536,7 @@ fn scenario_46_a_turn_is_one_at_a_time_while_shells_are_removed() {
 }
 
 #[test]
-fn the_place_for_an_answer_is_lent_to_nobody() {
+fn the_file_for_an_answer_is_not_inherited_by_other_jobs() {
     let outbox = Outbox::pull();
     let (inner, hearback, show_env) = (outbox.gate("inner"), text(&bin("hearback")), text(&bin("show-env")));
     let launch =
@@ -548,7 +548,7 @@ fn the_place_for_an_answer_is_lent_to_nobody() {
     let said = outbox.world.run(["logs", inner.trim()]).ok();
     assert!(said.starts_with("HEARBACK_ANSWER unset"), "{said}");
     let refused = results(&outbox, &[inner.trim()]);
-    assert_eq!(refused.code, Some(1), "it belongs to nobody");
+    assert_eq!(refused.code, Some(1), "it belongs to no session");
 }
 
 #[test]
@@ -578,7 +578,7 @@ fn an_answer_that_cannot_be_read_costs_only_itself() {
 }
 
 #[test]
-fn who_may_not_ask_or_acknowledge_is_refused() {
+fn asking_and_acknowledging_can_be_denied() {
     let outbox = Outbox::pull();
     let act = text(&bin("act"));
     let id = ask(&outbox, &[], &["print", "42"]);

@@ -1,4 +1,4 @@
-//! A wall clock that jumps: limits and retention count on clocks that nobody sets.
+//! A wall clock that jumps: limits and retention count on clocks that cannot be set.
 //!
 //! The jump is made by a library that is preloaded, under a real supervisor and while it runs. Under Wine it is made to
 //! the host.
@@ -23,7 +23,7 @@ struct Wall {
 }
 
 impl Wall {
-    /// Nothing, with a word about why, where no program can be shown another wall clock.
+    /// Nothing, with the reason printed, where no program can be shown another wall clock.
     #[track_caller]
     fn new(world: &World) -> Option<Wall> {
         #[cfg(windows)]
@@ -42,7 +42,7 @@ impl Wall {
     }
 
     fn move_by(&self, how_far: &str) {
-        // Replaced and not rewritten, so that nobody reads half of it.
+        // Replaced and not rewritten, so that no program reads half of it.
         let new = self.moved_by.with_extension("new");
         fs_err::write(&new, how_far).unwrap();
         fs_err::rename(new, &self.moved_by).unwrap();
@@ -95,14 +95,14 @@ fn jump(world: &World, wall: &Wall, id: &str) {
         years.dedup();
         years
     };
-    let now = eventually("the year is told", || years().first().copied());
+    let now = eventually("the year is printed", || years().first().copied());
     for (how_far, year) in [(YEAR_ON, now + 1), (YEAR_BACK, now - 1), (NOT_AT_ALL, now)] {
         wall.move_by(how_far);
         eventually("the wall has moved", || (years().last() == Some(&year)).then_some(()));
     }
 }
 
-/// A job that tells the years until there is a file, and then rests.
+/// A job that prints the years until there is a file, and then rests.
 fn years(options: &[&str], silence: &Path) -> Vec<OsString> {
     let words = args![bin("act"), "years", silence, "rest"];
     [&["launch"], options, &["--grace", "500ms", "--"]]

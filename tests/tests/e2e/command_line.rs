@@ -1,4 +1,4 @@
-//! The contract that scripts, agents and people rely on: names, codes, texts, JSON, and good manners in a pipe.
+//! The contract that scripts, agents and people rely on: names, codes, texts, JSON, and behaviour in a pipe.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
@@ -36,7 +36,7 @@ fn redacted(world: &World, ids: &[&str]) -> insta::Settings {
     settings.add_filter(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[---------time---------]");
     settings.add_filter(r#""(pid|ran_ms|user_ms|system_ms|peak_memory_bytes)": \d+"#, r#""$1": "[number]""#);
     settings.add_filter(r"\b(process +|pid )\d+", "${1}[pid]");
-    // What a job lives through is different on each system.
+    // What a job survives is different on each system.
     settings.add_filter(r#""survives": \[[^\]]*\]"#, r#""survives": "[list]""#);
     settings.add_filter(r"\b\d\.\d s", "0.0 s");
     settings.add_filter(r"\b\d+\.\d [KM]iB at most", "0.0 MiB at most");
@@ -169,7 +169,7 @@ fn scenario_65_wait_passes_the_code_on() {
     assert_eq!(code(&[&three, &four]), Some(3));
     assert_eq!(code(&["--any", &four, &three]), Some(4));
     assert_eq!(code(&["--any", &zero, &three]), Some(0));
-    // No time at all is enough to tell what is over.
+    // A timeout of zero is enough for a job that has ended.
     assert_eq!(code(&["--timeout", "0s", &three]), Some(3));
     assert_eq!(world.show(&three)["state"], "failed");
     assert_eq!(world.show(&three)["outcome"], json!({"kind": "exited", "code": 3}));
@@ -206,7 +206,7 @@ fn scenario_65_a_death_by_signal_is_128_and_the_signal() {
         let code = 0xc000_0409_u32;
         assert_eq!(died(6), (code, json!({"kind": "exited", "code": code})));
         if hearback_tests::is_wine() {
-            hearback_tests::skipped("Wine ends whoever runs out of stack with the code 0");
+            hearback_tests::skipped("Wine ends a process that runs out of stack with the code 0");
         } else {
             let code = 0xc000_00fd_u32;
             assert_eq!(died(11), (code, json!({"kind": "exited", "code": code})));
@@ -286,7 +286,7 @@ fn scenario_27_every_new_process_sees_the_job_alive_and_then_ended() {
         let job: Value = serde_json::from_reader(stdout).unwrap();
         assert_eq!(job["outcome"], json!({"kind": "exited", "code": 6}));
     }
-    // Without any interval: whoever looks now sees the end.
+    // Without any interval: a command that looks now sees the end.
     assert_eq!(world.show(&id)["state"], "failed");
     assert_eq!((listed("running"), listed("failed"), listed("done")), (0, 1, 0));
     assert_eq!(world.run(["wait", &id]).code, Some(6));
@@ -294,12 +294,12 @@ fn scenario_27_every_new_process_sees_the_job_alive_and_then_ended() {
 }
 
 #[test]
-fn scenario_63_whoever_looks_while_an_end_is_recorded_sees_nothing_or_all_of_it() {
+fn scenario_63_a_reader_sees_no_end_or_a_whole_one() {
     let world = World::new();
     let (mut looks, mut rounds) = (0, 0);
     while looks < 10_000 || rounds < 20 {
         let go = world.scratch(format!("go-{rounds}"));
-        // What is owed to a session is not moved away when it ends.
+        // A job whose follow-up is pending is not moved away when it ends.
         let id = world.launch(args!["--session", "s", "--", bin("hold"), go, "--code", "7"]);
         let end = world.job_dir(&id).join("end.json");
         let writer = std::thread::spawn(move || fs_err::write(go, ""));
@@ -439,7 +439,7 @@ fn documents_are_as_the_schema_says() {
     let states: Vec<_> = listed["jobs"].as_array().unwrap().iter().map(|job| &job["state"]).collect();
     assert_eq!(states, ["done", "failed", "failed", "done"], "newest first");
     assert_eq!(listed["jobs"][2], shown, "one shape everywhere");
-    conforms(&schema, "list", &world.json(["list", "--json", "--session", "nobody"]));
+    conforms(&schema, "list", &world.json(["list", "--json", "--session", "empty"]));
 
     let logs = world.json(["logs", "--json", id]);
     conforms(&schema, "logs", &logs);
@@ -562,10 +562,10 @@ fn people_see_a_table_and_a_card() {
     same_as_stored!(&world, &ids, "wait_several", world.run(["wait", &three, &done]).stdout);
     fs_err::write(&go, "").unwrap();
     world.run(["wait", &held]).ok();
-    let nobody = world.run(["list", "--session", "nobody"]);
+    let empty = world.run(["list", "--session", "empty"]);
     assert_eq!(
-        failed(&nobody, 0),
-        "no jobs in session `nobody`; `--all-sessions` shows the jobs of every session"
+        failed(&empty, 0),
+        "no jobs in session `empty`; `--all-sessions` shows the jobs of every session"
     );
 }
 
@@ -673,7 +673,7 @@ fn logs_of_nothing_are_empty_and_of_a_running_job_what_there_is() {
 }
 
 #[test]
-fn a_reader_who_has_had_enough_is_no_error() {
+fn a_reader_that_closes_the_pipe_is_no_error() {
     let world = World::new();
     let big = world.launch(args!["--", bin("print"), "--bytes", "5000000"]);
     world.run(["wait", &big]).ok();
@@ -691,7 +691,7 @@ fn a_reader_who_has_had_enough_is_no_error() {
 }
 
 #[test]
-fn nobody_listening_does_not_change_how_it_went() {
+fn a_reader_that_is_gone_does_not_change_the_exit_code() {
     let world = World::new();
     let three = ended(&world, "3");
     let launch = |wait: &[&str], code: &str| {
@@ -720,7 +720,7 @@ fn nobody_listening_does_not_change_how_it_went() {
 }
 
 #[test]
-fn colour_is_for_those_who_ask_and_for_terminals() {
+fn colour_is_for_terminals_and_on_request() {
     let world = World::new();
     let id = ended(&world, "3");
     let coloured = |args: &[&str], variables: &[(&str, &str)]| {
@@ -747,7 +747,7 @@ fn colour_is_for_those_who_ask_and_for_terminals() {
 const HOSTILE: &str = "a\u{1b}[31mred\u{1b}]0;title\u{7}b\u{8}c\rd\u{9b}2Je\u{202e}f\u{2066}g\u{7f}h\u{0b}i\
                        \u{1b}Pq\u{1b}\\j\u{1b}cz";
 
-/// Nothing in it does more than to stand on its line.
+/// The text contains nothing that a terminal would obey.
 #[track_caller]
 fn is_tame(text: &str) {
     let is_wild = |c: char| {
@@ -789,7 +789,7 @@ fn what_is_shown_cannot_take_over_a_terminal() {
         &["wait", "--json", &id],
         &["logs", "--json", &id],
         &["show", HOSTILE],
-        &["list", "--session", "\u{1b}[2J nobody"],
+        &["list", "--session", "\u{1b}[2J empty"],
         &["launch", "--", HOSTILE],
         &["launch", "-C", HOSTILE, "--", "x"],
     ] {
@@ -829,7 +829,7 @@ fn heads_in_a_pipe_get_what_they_want() {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        // Nobody reads any more: a quiet end.
+        // The reader is gone: a quiet end.
         let mut complaint = String::new();
         child.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
         assert_eq!((child.wait().unwrap().code(), complaint.as_str()), (Some(0), ""), "{args:?}");
@@ -873,7 +873,7 @@ fn run_into(mut command: Command, stdout: Option<Stdio>, stderr: Option<Stdio>) 
     Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
 }
 
-/// A pipe that nobody reads.
+/// A pipe without a reader.
 fn unread() -> Option<Stdio> {
     Some(io::pipe().unwrap().1.into())
 }
@@ -891,7 +891,7 @@ impl Full {
         Some(Full { path: "/dev/full".into() })
     }
 
-    /// Nothing, with a word about why, where no disk can be had for it.
+    /// Nothing, with the reason printed, where no disk can be made for it.
     #[cfg(windows)]
     fn new(world: &World) -> Option<Full> {
         let mut full = None;
@@ -949,7 +949,7 @@ fn a_closed_or_full_output_is_no_crash() {
             "{args:?}: {ran:?}"
         );
         assert!(!ran.stderr.contains("panicked"), "{ran:?}");
-        // Not even the complaint can be made.
+        // Not even the error can be printed.
         let ran = run_into(world.command(args), full.stream(), full.stream());
         assert_eq!(ran.code, Some(125), "{args:?}: {ran:?}");
     }
@@ -978,7 +978,7 @@ fn with_closed(world: &World, args: &[&str], closed: &str) -> Option<Ran> {
 }
 
 #[test]
-fn a_launch_that_cannot_print_its_id_names_the_job_in_its_complaint() {
+fn a_launch_that_cannot_print_its_id_names_the_job_in_its_error() {
     let world = World::new();
     let Some(full) = Full::new(&world) else { return };
     for options in [&[][..], &["--json"], &["--wait"], &["--wait", "--json"]] {
@@ -1024,13 +1024,13 @@ mod terminal {
             let id = text.lines().next().unwrap();
             same_as_stored!(&world, &[id], name, &text);
         }
-        // Who is woken by somebody hears what that depends on.
+        // A session that a sink will wake learns what that depends on.
         let config = world.home().join("config.toml");
         let notes = world.scratch("notes");
         fs_err::write(config, format!("[sink.notes]\nfile = '{}'\n", notes.display())).unwrap();
         let text = launch(&["--session", "s", "--sink", "notes"]);
         same_as_stored!(&world, &[text.lines().next().unwrap()], "launch_told", &text);
-        // Who keeps the id for a script is told all the same; who redirects both is not.
+        // A caller that keeps the id for a script gets the text all the same; one that redirects both streams does not.
         let redirected = |how: &[OsString]| {
             let mut command = Command::new(bin("act"));
             world.settle(&mut command);

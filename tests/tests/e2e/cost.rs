@@ -1,4 +1,4 @@
-//! What hearback costs: an idle supervisor sleeps, and a launch does not mind how many jobs there are.
+//! What hearback costs: an idle supervisor sleeps, and a launch costs the same with any number of jobs.
 #![cfg(any(target_os = "linux", windows))]
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use hearback_core::JobId;
 use hearback_tests::{World, bin, eventually, is_full, killat};
 
-/// What the kernel tells of the supervisor of a job: of each of its threads.
+/// What the kernel says of each thread of a job's supervisor.
 fn threads(world: &World, id: &str) -> Vec<PathBuf> {
     #[cfg(windows)]
     let tasks = {
@@ -29,8 +29,8 @@ fn activity(thread: &Path) -> u64 {
     counts.map(|line| line.rsplit('\t').next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
-/// How much a thread has read and written. Wine stops everybody for a moment into whom somebody looks, and other tests
-/// do; but nobody who wakes there by itself does anything without asking Wine's server.
+/// How much a thread has read and written. Wine stops a process for a moment when another looks into it, and other
+/// tests do; but a thread that wakes there by itself does nothing without asking Wine's server.
 #[cfg(windows)]
 fn activity(thread: &Path) -> u64 {
     let io = fs_err::read_to_string(thread.join("io")).unwrap();
@@ -46,7 +46,7 @@ fn state(thread: &Path) -> char {
 #[test]
 fn an_idle_supervisor_never_wakes_up() {
     #[cfg(windows)]
-    if !hearback_tests::outside::is_there("how often somebody wakes") {
+    if !hearback_tests::outside::is_there("how often a process wakes") {
         return;
     }
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Killed at any moment: no job is lost, none succeeds falsely, none runs twice, and nobody waits for ever.
+//! Killed at any moment: no job is lost, none succeeds falsely, none runs twice, and no command waits for ever.
 //!
 //! Every point at which a process can be killed is a system call. By default some of them are tried; with
 //! `HEARBACK_TEST_FULL=1` all.
@@ -56,7 +56,7 @@ fn check(world: &World, launch: &Ran, point: usize) {
     assert!(jobs.len() <= 1, "point {point}: {jobs:?}");
     assert!(
         told.iter().all(|id| ids.contains(&id.as_str())),
-        "point {point}: told of {told:?}, found {ids:?}"
+        "point {point}: printed {told:?}, found {ids:?}"
     );
 
     let witness = lines(world.scratch("witness"));
@@ -68,7 +68,7 @@ fn check(world: &World, launch: &Ran, point: usize) {
     }
     if let Some(job) = jobs.first() {
         let id = job["id"].as_str().unwrap();
-        // Who killed the launcher before it told anybody an id may find the job still running.
+        // If the launcher was killed before it printed the id, the job may still be running.
         let code = world.run(["wait", id]).code;
         let job = world.show(id);
         let outcome = &job["outcome"];
@@ -91,7 +91,7 @@ fn check(world: &World, launch: &Ran, point: usize) {
         assert_eq!(left, [0; 0], "point {point}: something of the job is left");
     }
     if cfg!(windows) {
-        // Who was killed while it created somebody has left one there that never begins.
+        // A process that was killed while it created another has left one that never begins.
         world.run(["prune"]).ok();
     }
     world.settle_down();
@@ -147,7 +147,7 @@ fn a_launch_killed_whole_at_any_call_leaves_the_truth() {
 
 fn ask_args(world: &World) -> Vec<String> {
     let launch = launch_args(world);
-    // Nobody is to be told, so that it is settled as soon as it is over.
+    // No notification is wanted, so that it is settled as soon as it has ended.
     let ask = ["ask", "--session", "p", "--new", "--notify", "never"].map(str::to_owned);
     ask.into_iter().chain(launch.into_iter().skip(1)).collect()
 }

@@ -1,4 +1,4 @@
-//! Many at once: every job is recorded, every code is right, and nobody gets in another's way.
+//! Many at once: every job is recorded, every code is right, and no process disturbs another.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hearback_tests::{World, bin, run, scaled};
 
-/// Launches `jobs` jobs from `threads` threads in each of `processes` processes; tells ids and codes.
+/// Launches `jobs` jobs from `threads` threads in each of `processes` processes; returns ids and codes.
 fn swarm(world: &World, processes: usize, threads: usize, jobs: usize) -> BTreeMap<String, u64> {
     let told: Vec<String> = std::thread::scope(|scope| {
         let swarms: Vec<_> = (0..processes)

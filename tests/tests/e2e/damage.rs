@@ -1,4 +1,4 @@
-//! A fact that cannot be read costs its own job alone: it is never taken for a success, and never thrown away.
+//! An unreadable fact affects only its own job: it is never taken for a success, and never removed.
 
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ impl Damage {
     fn inflict(self, path: &Path) {
         let fallback = if path.ends_with("settled.json") { SETTLED } else { RECEIPT };
         let before = fs::read(path).unwrap_or_else(|_| fallback.into());
-        // On Windows it stays for as long as somebody, its supervisor mostly, has it open.
+        // On Windows it stays for as long as a process, its supervisor mostly, has it open.
         eventually("it is out of the way", || {
             let _ = fs::remove_file(path);
             fs::symlink_metadata(path).is_err().then_some(())
@@ -102,7 +102,7 @@ fn scenario_66_an_unreadable_end_is_never_a_success() {
     for (id, damage) in jobs.iter().zip(Damage::ALL) {
         let job = world.show(id).in_case(format!("{damage:?}"));
         job.state_is("failed").is_lost("unreadable").notes("end cannot be read");
-        // When it ended is not known either, and its owner is told so.
+        // When it ended is not known either, and its owner is notified of that.
         job.lacks("/ended_at").follow_up_is("pending");
         world.run(["wait", id]).exits(125).prints("cannot be read");
     }
@@ -137,14 +137,14 @@ fn scenario_134_what_a_newer_build_wrote_is_shown_settled_and_kept() {
         fs::write(&path, end.to_string()).unwrap();
         let job = world.show(id);
         assert_eq!((&job["state"], job.get("notes")), (&json!(state), None), "{job}");
-        assert_eq!(job["follow_up"]["state"], "pending", "its owner is told: {job}");
+        assert_eq!(job["follow_up"]["state"], "pending", "its owner is notified: {job}");
         let waited = world.run(["wait", id]);
         assert_eq!((waited.code, waited.stdout.contains(words)), (Some(code), true), "{waited:?}");
 
         let mut receipt: Value = serde_json::from_str(RECEIPT).unwrap();
         receipt["how"] = how.clone();
         fs::write(world.job_dir(id).join("receipt.json"), receipt.to_string()).unwrap();
-        assert_eq!(world.show(id)["follow_up"]["state"], "closed", "and is not told again");
+        assert_eq!(world.show(id)["follow_up"]["state"], "closed", "and is not notified again");
         let folder = world.job_dir(id);
         assert!(folder.starts_with(world.home().join("history")), "nothing is left to do: {folder:?}");
         let settled: Value = serde_json::from_slice(&fs::read(folder.join("settled.json")).unwrap()).unwrap();
@@ -191,7 +191,7 @@ fn scenario_78_an_unreadable_fact_costs_its_own_job_alone() {
         let job = find(id).in_case(&case);
         job.notes(fact.strip_suffix(".json").unwrap());
         let (state, follow_up) = match *fact {
-            // Without a spec the owner is unknown: a thing for people.
+            // Without a spec the owner is unknown: a person has to look at it.
             "spec.json" => ("done", "dead_letter"),
             "end.json" => ("failed", "pending"),
             // It cannot be replaced, so no delivery could ever be acknowledged.
@@ -200,7 +200,7 @@ fn scenario_78_an_unreadable_fact_costs_its_own_job_alone() {
         };
         job.state_is(state).follow_up_is(follow_up);
         assert_eq!(job.get("command").is_none(), *fact == "spec.json", "{job}");
-        // One of each is looked at with every other command as well; they all see through the same eyes.
+        // One of each is looked at with every other command as well; they all share the same reading code.
         if matches!(damage, Damage::Garbage) {
             assert_eq!(job, world.show(id));
             let code = world.run(["wait", id]).code;
@@ -215,7 +215,7 @@ fn scenario_78_an_unreadable_fact_costs_its_own_job_alone() {
     unchanged(&world, &before);
 
     fs::write(go, "").unwrap();
-    assert_eq!(world.run(["wait", &runs]).code, Some(0), "who is beside it ends as ever");
+    assert_eq!(world.run(["wait", &runs]).code, Some(0), "the job beside it ends as usual");
 }
 
 #[test]
@@ -444,15 +444,15 @@ fn a_job_whose_spec_is_gone_is_not_taken_for_a_launch_that_never_was() {
     world.show(&ended).state_is("done");
     fs::write(go, "").unwrap();
     world.run(["wait", &runs]).exits(5);
-    world.show(&runs).because("nobody knows whom to tell").follow_up_is("dead_letter");
+    world.show(&runs).because("its owner is unknown").follow_up_is("dead_letter");
 }
 
 #[test]
-fn strangers_among_the_folders_disturb_nobody() {
+fn foreign_files_among_the_folders_disturb_no_command() {
     let world = World::new();
     let past = world.launch(["--", &program("exit-with"), "0", "--print", "hello"]);
     let folder = settled(&world, &past);
-    let owed = ended_jobs(&world, 1).remove(0);
+    let pending = ended_jobs(&world, 1).remove(0);
     let named_like_a_job = "0123456789abcdef";
     for stray in [
         "jobs/.DS_Store",
@@ -471,7 +471,7 @@ fn strangers_among_the_folders_disturb_nobody() {
 
     let listed = world.json(["list", "--all", "--json"]);
     let ids: Vec<_> = listed["jobs"].as_array().unwrap().iter().map(|job| &job["id"]).collect();
-    assert_eq!(ids, [&json!(owed), &json!(past)], "{listed}");
+    assert_eq!(ids, [&json!(pending), &json!(past)], "{listed}");
     assert_eq!(world.run(["logs", &past[9..]]).ok(), "hello", "also by a part of its id");
     world.run(["show", named_like_a_job]).exits(1);
     assert_eq!(steps(&world), [""; 0]);
@@ -505,7 +505,7 @@ fn a_lock_that_is_none_costs_its_own_job_alone() {
     };
     let blank_id = blank.file_name().unwrap().to_str().unwrap().to_owned();
     let problems = [&[blank_id], &damaged[..]].concat();
-    assert_eq!(ids("problems"), problems, "nobody can tell whether they live: {listed}");
+    assert_eq!(ids("problems"), problems, "it cannot be known whether they live: {listed}");
     assert_eq!(ids("jobs"), [runs.clone(), past.clone()], "{listed}");
     for id in &damaged {
         world.run(["show", id]).exits(125).says(".lock").says("not a regular file");
@@ -531,7 +531,7 @@ fn scenario_78_a_fact_that_may_not_be_read_is_unreadable() {
 fn facts_that_may_not_be_read() {
     let user = User::new();
     let world = &user.world;
-    let jobs: Vec<String> = FACTS.iter().map(|_| user.launch_owed()).collect();
+    let jobs: Vec<String> = FACTS.iter().map(|_| user.launch_pending()).collect();
     let forbid = |(fact, id): (&&str, &String)| {
         let path = world.job_dir(id).join(fact);
         if !path.exists() {
@@ -563,7 +563,7 @@ fn is_forbidden(path: &Path) -> bool {
 }
 
 #[test]
-fn a_fact_that_somebody_else_owns_is_not_believed() {
+fn a_fact_of_another_user_is_not_believed() {
     let world = World::new();
     let jobs = ended_jobs(&world, FACTS.len());
     let mut other = String::new();
@@ -590,7 +590,7 @@ fn a_fact_that_somebody_else_owns_is_not_believed() {
     unchanged(&world, &before);
 }
 
-/// Somebody who is not root, whoever runs the tests.
+/// A user that is not root, even if root runs the tests.
 struct User {
     world: World,
     programs: PathBuf,
@@ -602,7 +602,7 @@ impl User {
     #[cfg(unix)]
     fn new() -> User {
         /// The user that owns nothing, on every Unix that the tests are run on as root.
-        const NOBODY: u32 = 65534;
+        const NO_OWNER: u32 = 65534;
         let world = World::new();
         let programs = world.scratch("bin");
         fs::create_dir(&programs).unwrap();
@@ -610,7 +610,7 @@ impl User {
             // Where the programs were built may be closed to others.
             hearback_tests::copy_program(name, programs.join(name));
         }
-        let id = nix::unistd::geteuid().is_root().then_some(NOBODY);
+        let id = nix::unistd::geteuid().is_root().then_some(NO_OWNER);
         let root = world.home().parent().unwrap();
         for path in [root, programs.parent().unwrap(), &programs] {
             fs::os::unix::fs::chown(path, id, id).unwrap();
@@ -618,7 +618,7 @@ impl User {
         User { world, programs, id }
     }
 
-    /// Access rights hold for everybody there.
+    /// Access rights hold for all users there.
     #[cfg(windows)]
     fn new() -> User {
         User { world: World::new(), programs: bin("hearback").parent().unwrap().to_owned() }
@@ -636,7 +636,7 @@ impl User {
         hearback_tests::run(command)
     }
 
-    fn launch_owed(&self) -> String {
+    fn launch_pending(&self) -> String {
         let program = text(&self.programs.join("exit-with"));
         let id = self.run(&["launch", "--session", "s", "--", &program, "0"]).ok();
         assert_eq!(self.run(&["wait", &id]).code, Some(0));
@@ -644,7 +644,7 @@ impl User {
     }
 }
 
-/// Jobs that ended with code 0 and whose session has not been told.
+/// Jobs that ended with code 0 and whose session has not been notified.
 fn ended_jobs(world: &World, count: usize) -> Vec<String> {
     let program = program("exit-with");
     let jobs: Vec<String> =

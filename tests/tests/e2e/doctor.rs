@@ -11,12 +11,12 @@ use hearback_tests::{
 };
 use serde_json::Value;
 
-/// Checks whose answer is the machine's affair.
+/// Checks whose answer depends on the machine.
 const OF_THE_MACHINE: [&str; 8] =
     ["file_system", "room", "holes", "logout", "survives_service", "pids", "oom_score", "descriptors"];
 
 /// What is tried of detachment.
-const BLOWS: &[&str] = &["survives_parent", "survives_terminal", "survives_process_group"];
+const DEATHS: &[&str] = &["survives_parent", "survives_terminal", "survives_process_group"];
 
 /// Checks that need a store that can be written.
 const OF_THE_STORE: [&str; 5] = ["publish", "flush", "locks", "holes", "bell"];
@@ -71,14 +71,14 @@ fn levels(told: &Value, names: &[&str], level: &str) {
     }
 }
 
-/// Nobody is left of what was started in this world.
-fn nobody_is_left(world: &World) {
+/// No process is left of what was started in this world.
+fn no_process_is_left(world: &World) {
     let home = format!("HEARBACK_HOME={}", world.home().display());
-    eventually("nobody is left", || carrying(&home).is_empty().then_some(()));
+    eventually("no process is left", || carrying(&home).is_empty().then_some(()));
 }
 
 #[test]
-fn a_healthy_store_is_found_to_be_so_and_left_as_it_is() {
+fn a_healthy_store_is_reported_as_healthy_and_left_as_it_is() {
     let world = World::new();
     let id = world.launch(["--session", "s", "--", bin("exit-with").to_str().unwrap(), "0"]);
     world.leave_alone(&id);
@@ -94,17 +94,17 @@ fn a_healthy_store_is_found_to_be_so_and_left_as_it_is() {
 
     assert_eq!(code, Some(0), "{told}");
     levels(&told, &["store", "publish", "flush", "locks", "bell", "identity"], "ok");
-    levels(&told, BLOWS, "ok");
+    levels(&told, DEATHS, "ok");
     for check in told["checks"].as_array().unwrap() {
         let bad = check["level"] == "warn" || check["level"] == "fail";
-        assert_eq!(check.get("tip").is_some(), bad, "who finds something bad says what to do: {check}");
+        assert_eq!(check.get("tip").is_some(), bad, "every bad finding has a tip: {check}");
     }
     let sum = shown.stdout.lines().last().unwrap();
     let count = told["checks"].as_array().unwrap().len();
     assert!(sum.starts_with(&format!("{count} checks: ")) && sum.contains(" 0 failed"), "{sum}");
 
     assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
-    nobody_is_left(&world);
+    no_process_is_left(&world);
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn settings_are_those_of_the_store() {
     assert!(ran.stderr.starts_with("warning: max_jobs in "), "{ran:?}");
 }
 
-/// What is wrong with the store is said, with what to do; nothing is tried in it, and it is not changed. Returns all
-/// that was said.
+/// The problem of the store is reported with a tip; nothing is tried in it, and it is not changed. Returns the whole
+/// document.
 #[track_caller]
 fn is_refused(world: &World, because: &str, tip: &str) -> Value {
     let before = Snapshot::of(world.home());
@@ -145,18 +145,18 @@ fn is_refused(world: &World, because: &str, tip: &str) -> Value {
     assert!(store["message"].as_str().unwrap().contains(because), "{store}");
     assert!(store["tip"].as_str().unwrap().contains(tip), "{store}");
     levels(&told, &OF_THE_STORE, "skip");
-    levels(&told, BLOWS, "ok");
+    levels(&told, DEATHS, "ok");
     levels(&told, &["identity"], "ok");
     let human = world.run(["doctor"]);
     assert_eq!((human.code, human.stderr.as_str()), (Some(1), ""), "{human:?}");
     assert!(human.stdout.starts_with("fail  store ") && !human.stdout.contains(" 0 failed"), "{human:?}");
     assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
-    nobody_is_left(world);
+    no_process_is_left(world);
     told
 }
 
 #[test]
-fn a_store_that_others_may_write_is_said_to_be_so() {
+fn a_store_that_others_may_write_is_reported() {
     let world = World::new();
     world.run(["list"]).ok();
     open_to_others(world.home());
@@ -164,7 +164,7 @@ fn a_store_that_others_may_write_is_said_to_be_so() {
 }
 
 #[test]
-fn a_store_behind_a_file_is_said_to_be_impossible() {
+fn a_store_behind_a_file_is_reported_as_impossible() {
     let world = World::new();
     fs::write(world.home(), "").unwrap();
     let (code, told) = doctor(&world);
@@ -183,13 +183,13 @@ fn workshops(world: &World) -> Vec<PathBuf> {
 }
 
 #[test]
-fn whoever_is_interrupted_cleans_up_first() {
+fn an_interrupted_doctor_cleans_up_first() {
     let world = World::new();
     world.run(["list"]).ok();
     let is_clean = |code: Option<i32>, how: &str| {
         assert!(matches!(code, Some(130 | 0)), "{how}: {code:?}");
         assert_eq!(workshops(&world), Vec::<PathBuf>::new(), "{how}");
-        nobody_is_left(&world);
+        no_process_is_left(&world);
     };
     let mut terminal = Terminal::run(&world.command(["doctor"]));
     eventually("it has begun, or is done", || {
@@ -204,7 +204,7 @@ fn whoever_is_interrupted_cleans_up_first() {
 }
 
 #[test]
-fn a_store_that_is_not_ours_is_said_to_be_so() {
+fn a_store_of_another_user_is_reported() {
     let world = World::new();
     fs::create_dir(world.home()).unwrap();
     let Some(other) = give_away(world.home()) else { return };
@@ -212,7 +212,7 @@ fn a_store_that_is_not_ours_is_said_to_be_so() {
 }
 
 #[test]
-fn a_store_that_cannot_be_written_is_said_to_be_so() {
+fn a_store_that_cannot_be_written_is_reported() {
     with_private_mounts(|| {
         let world = World::new();
         world.run(["list"]).ok();
@@ -225,19 +225,19 @@ fn a_store_that_cannot_be_written_is_said_to_be_so() {
 }
 
 #[test]
-fn a_full_disk_is_said_to_be_full() {
+fn a_full_disk_is_reported() {
     with_private_mounts(|| {
         // Side by side, because what is waited for under Wine takes long.
         std::thread::scope(|scope| {
             for few in ["bytes", "files"] {
-                scope.spawn(move || is_said_to_be_full(few));
+                scope.spawn(move || is_reported_full(few));
             }
         });
     });
 }
 
 #[track_caller]
-fn is_said_to_be_full(few: &str) {
+fn is_reported_full(few: &str) {
     let world = World::new();
     fs::create_dir(world.home()).unwrap();
     let limits = if few == "bytes" { "size=64k,nr_inodes=1000" } else { "size=4m,nr_inodes=20" };
@@ -258,7 +258,7 @@ fn is_said_to_be_full(few: &str) {
 }
 
 #[test]
-fn a_disk_that_makes_no_holes_is_said_to_keep_less() {
+fn a_disk_that_makes_no_holes_is_reported_to_keep_less() {
     with_private_mounts(|| {
         let world = World::new();
         fs::create_dir(world.home()).unwrap();
@@ -321,7 +321,7 @@ mod linux {
 }
 
 #[test]
-fn whoever_is_killed_at_any_call_leaves_nobody_behind() {
+fn a_doctor_killed_at_any_call_leaves_no_process_behind() {
     if !killat::is_there() {
         return;
     }
@@ -332,7 +332,7 @@ fn whoever_is_killed_at_any_call_leaves_nobody_behind() {
     // All of them would take hours.
     for point in points.iter().step_by(points.len().div_ceil(200)) {
         killat::run(&world, &["kill", &point.to_string()], &["doctor"]);
-        nobody_is_left(&world);
+        no_process_is_left(&world);
     }
     // What is left on disk is known for unfinished, and goes when it is old. Another look does not mind it.
     let (code, told) = doctor(&world);

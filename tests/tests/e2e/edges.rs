@@ -1,4 +1,4 @@
-//! Surprises that the world has ready: copies of a store, odd names, callers with odd habits.
+//! Surprises: copies of a store, odd names, callers with odd habits.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -36,11 +36,7 @@ fn looking_at_a_copy_of_a_store_disturbs_no_job_of_the_original() {
     let copied = other.show(&id);
     assert_eq!(copied["state"], "running", "{copied}");
     assert!(copied["notes"][0].as_str().unwrap().contains("copy"), "{copied}");
-    assert_eq!(
-        other.run(["wait", &id]).code,
-        Some(125),
-        "it cannot be waited for here, and nobody waits for ever"
-    );
+    assert_eq!(other.run(["wait", &id]).code, Some(125), "it cannot be waited for here, and the wait ends");
     fs_err::write(&go, "").unwrap();
     assert_eq!(world.run(["wait", &id]).code, Some(4));
 }
@@ -103,7 +99,7 @@ fn not_text() -> OsString {
 }
 
 #[test]
-fn a_session_that_cannot_be_one_shows_nobody_elses_jobs() {
+fn an_invalid_session_shows_no_jobs_of_others() {
     let world = World::new();
     world.launch(["--session".into(), "a".into(), "--".into(), bin("exit-with"), "0".into()]);
     for bad in [not_text(), "s".repeat(3000).into()] {
@@ -117,7 +113,7 @@ fn a_session_that_cannot_be_one_shows_nobody_elses_jobs() {
     }
 }
 
-// Not on Windows: no caller decides there how the end of a process is told; whoever has a handle hears of it.
+// Not on Windows: no caller decides there how the end of a process is reported; every process with a handle sees it.
 #[cfg(unix)]
 #[test]
 fn a_caller_that_does_not_wait_for_children_can_launch() {
@@ -132,7 +128,7 @@ fn a_caller_that_does_not_wait_for_children_can_launch() {
 }
 
 #[test]
-fn output_that_could_not_be_kept_is_said_to_be_lost() {
+fn output_that_could_not_be_kept_is_reported_as_lost() {
     let world = World::new();
     let Some((mut launch, _room)) = with_little_room(&world) else { return };
     launch.args(["launch", "--"]).arg(bin("print")).args(["--bytes", "100000"]);

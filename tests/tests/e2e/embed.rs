@@ -54,7 +54,7 @@ fn a_launch_through_the_library_obeys_the_depth_and_the_permissions_of_its_calle
 }
 
 #[test]
-fn a_program_that_embeds_hearback_hears_how_its_job_ended() {
+fn a_program_that_embeds_hearback_learns_how_its_job_ended() {
     let world = World::new();
     let ran = run(embedder(&world, args!["--wait", "60000", "--", bin("exit-with"), "3", "--print", "hi"]));
     let printed = ran.ok();
@@ -162,7 +162,7 @@ fn a_command_longer_than_the_system_allows_cannot_be_started_and_is_said_so() {
     }
 }
 
-// Not on Windows: nobody is reaped there. What has ended is gone with the last handle to it, and its parent needs none.
+// Not on Windows: no process is reaped there. A process is gone with the last handle to it; its parent needs none.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_program_that_launches_has_no_children_to_reap() {

@@ -63,7 +63,7 @@ fn the_plugin_in_python_passes_the_check_and_takes_a_follow_up_once() {
 }
 
 #[test]
-fn a_consumer_that_is_killed_again_and_again_hears_of_every_job_once() {
+fn a_consumer_that_is_killed_again_and_again_gets_every_job_once() {
     let Some(python) = python::interpreter() else { return };
     let world = World::new();
     let [calls, strike, state, go, tasks] =
@@ -103,13 +103,13 @@ fn a_consumer_that_is_killed_again_and_again_hears_of_every_job_once() {
     assert!(killed >= 10, "{killed}");
     assert_eq!(heard(), 3);
 
-    // Killed in its sleep, and what it waits for happens while nobody is there.
+    // Killed in its sleep, and what it waits for happens while no consumer runs.
     let mut asleep = KillOnDrop(consumer(0, 0, "30s").spawn().unwrap());
     eventually("it sleeps", || {
-        // The launches, then a question and an acknowledgement by turns: at an odd call it asks, and nothing is owed.
+        // The launches, then a question and an acknowledgement by turns: at an odd call it asks; nothing is pending.
         let calls = fs::read_to_string(&calls).ok()?.trim().parse::<u32>().ok()?;
-        let owed = world.json(["followups", "--session", "agent", "--json"]);
-        let waits = calls > 4 && calls % 2 == 1 && owed["jobs"] == Value::Array(Vec::new());
+        let pending = world.json(["followups", "--session", "agent", "--json"]);
+        let waits = calls > 4 && calls % 2 == 1 && pending["jobs"] == Value::Array(Vec::new());
         assert!(asleep.0.try_wait().unwrap().is_none(), "it has ended");
         waits.then_some(())
     });

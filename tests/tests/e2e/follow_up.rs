@@ -1,4 +1,4 @@
-//! Always hear back: what an owner is told when a job is over, when, how often, and what settles it.
+//! Always hear back: what an owner gets when a job has ended, when, how often, and what settles it.
 
 use std::path::Path;
 
@@ -28,9 +28,9 @@ fn scenario_1_a_launch_that_says_nothing_gets_the_default() {
     let owned = outbox.launch(&[], "hold", &[&never]);
     outbox.world.show(&owned).has("/follow_up/policy", "auto");
     is_in_state(&outbox, &owned, "waiting");
-    let nobodys = outbox.world.launch(["--", &text(&bin("hold")), &never]);
-    outbox.world.show(&nobodys).has("/follow_up", json!({"policy": "auto", "state": "not_wanted"}));
-    // Who asks for JSON is told in the answer itself.
+    let unowned = outbox.world.launch(["--", &text(&bin("hold")), &never]);
+    outbox.world.show(&unowned).has("/follow_up", json!({"policy": "auto", "state": "not_wanted"}));
+    // The JSON answer of the launch says it, too.
     let hold = text(&bin("hold"));
     let answer = outbox.world.json(["launch", "--session", "s", "--json", "--", &hold, &never]);
     Job::new(answer).follow_up_is("waiting");
@@ -70,11 +70,11 @@ fn scenario_2_the_choice_is_recorded_and_every_reader_sees_it() {
 }
 
 #[test]
-fn scenario_3_a_fresh_store_owes_nothing_and_asking_changes_nothing() {
+fn scenario_3_a_fresh_store_has_nothing_pending_and_asking_changes_nothing() {
     let outbox = Outbox::pull();
-    assert_eq!(outbox.owed("s"), ids(&[]));
+    assert_eq!(outbox.pending("s"), ids(&[]));
     let before = Snapshot::of(outbox.world.home());
-    assert_eq!(outbox.owed("s"), ids(&[]));
+    assert_eq!(outbox.pending("s"), ids(&[]));
     outbox.world.run(["followups"]).exits(0);
     outbox.world.run(["followups", "next"]).exits(1);
     assert_eq!(before.changes(&Snapshot::of(outbox.world.home())), Vec::<&Path>::new());
@@ -87,14 +87,14 @@ fn scenario_4_a_job_without_notice_leaves_output_and_code_and_no_follow_up() {
     outbox.world.run(["wait", &id]).exits(0);
     let told = outbox.launch(&[], "exit-with", &["0"]);
     outbox.receipt(&told);
-    assert_eq!(outbox.calls().len(), 1, "only the other one is told of");
-    assert_eq!(outbox.owed("s"), ids(&[]));
+    assert_eq!(outbox.calls().len(), 1, "only the other one is delivered");
+    assert_eq!(outbox.pending("s"), ids(&[]));
     outbox.world.show(&id).state_is("done");
     assert_eq!(outbox.world.run(["logs", &id]).ok(), "quietly");
 }
 
 #[test]
-fn scenario_5_a_success_is_told_once_with_everything_about_it() {
+fn scenario_5_a_success_is_delivered_once_with_everything_about_it() {
     let outbox = Outbox::new(&[]);
     let id = outbox.launch(&[], "exit-with", &["0", "--print", "all 42 checks fine"]);
     assert_eq!(outbox.receipt(&id)["how"], "delivered");
@@ -119,7 +119,7 @@ fn scenario_5_a_success_is_told_once_with_everything_about_it() {
 }
 
 #[test]
-fn scenario_6_a_failure_says_so_with_its_code_and_what_it_printed() {
+fn scenario_6_a_failure_is_reported_with_its_code_and_output() {
     let outbox = Outbox::new(&[]);
     let id = outbox.launch(&[], "exit-with", &["1", "--eprint", "no such table"]);
     let data = &outbox.sent(&id, 1)["data"];
@@ -162,7 +162,7 @@ fn scenario_7_the_budget_of_a_notice_is_a_setting() {
     assert!((1500..=2000).contains(&shown), "{shown}");
     assert_eq!(shown as u64 + omitted, 5000, "the counts are exact");
 
-    // The environment of who delivers comes before the file.
+    // The environment of the deliverer comes before the file.
     let mut launch = outbox.world.command(["launch", "--session", "s", "--"]);
     launch.arg(bin("print")).args(["--bytes", "5000"]).env("HEARBACK_NOTICE_BYTES", "0");
     let id = run(launch).ok();
@@ -214,7 +214,7 @@ fn scenario_108_no_log_shows_a_secret_wherever_it_is_cut() {
     }
     let text: String = pieces.iter().map(|piece| piece["text"].as_str().unwrap()).collect();
     assert!(end == 200_000 && text == masked && pieces.len() > 1, "{} pieces to {end}", pieces.len());
-    // Who begins to read within it, or cuts it, does not see the other half either.
+    // A reader that begins within it, or cuts it, does not see the other half either.
     let within = line + 20;
     for args in [&["--json"][..], &["--json", "--follow"]] {
         let found = document(&[args, &["--offset", &within.to_string()]].concat());
@@ -234,7 +234,7 @@ fn scenario_108_no_log_shows_a_secret_wherever_it_is_cut() {
 }
 
 #[test]
-fn scenario_8_jobs_that_end_together_are_told_of_once_each() {
+fn scenario_8_jobs_that_end_together_are_delivered_once_each() {
     let outbox = Outbox::new(&[]);
     let go = outbox.gate("go");
     let jobs: Vec<_> = (0..3).map(|_| outbox.launch(&[], "hold", &[&go])).collect();
@@ -249,11 +249,11 @@ fn scenario_8_jobs_that_end_together_are_told_of_once_each() {
     let go = outbox.gate("go");
     let mut jobs: Vec<_> = (0..3).map(|_| outbox.launch(&[], "hold", &[&go])).collect();
     outbox.release("go");
-    eventually("all are owed", || (outbox.owed("s").len() == 3).then_some(()));
-    assert_eq!(ids(&outbox.owed("s")), ids(&jobs));
+    eventually("all are pending", || (outbox.pending("s").len() == 3).then_some(()));
+    assert_eq!(ids(&outbox.pending("s")), ids(&jobs));
     while let Some(id) = jobs.pop() {
         outbox.run_as("s", &["followups", "ack", &format!("{id}.end")]).ok();
-        assert_eq!(ids(&outbox.owed("s")), ids(&jobs), "each is acknowledged on its own");
+        assert_eq!(ids(&outbox.pending("s")), ids(&jobs), "each is acknowledged on its own");
     }
 }
 
@@ -287,21 +287,21 @@ fn scenario_11_a_new_monitor_adopts_what_runs_and_its_choice() {
 }
 
 #[test]
-fn a_monitor_hears_of_every_launch_and_takes_over_after_the_first_attempt() {
+fn a_monitor_notices_every_launch_and_takes_over_after_the_first_attempt() {
     let outbox = Outbox::new(&["1", "0"]);
     let _monitor = outbox.monitor();
     let lock = outbox.world.home().join("monitor").join("run.lock");
     eventually("a monitor is there", || lock.exists().then_some(()));
     for _ in 0..5 {
         let id = outbox.launch(&[], "exit-with", &["0"]);
-        // Long before it would have looked of itself.
+        // Long before its own next look.
         assert_eq!(outbox.receipt(&id)["how"], "delivered");
     }
     assert_eq!(outbox.calls().len(), 10);
 }
 
 #[test]
-fn scenario_14_a_restricted_caller_is_refused_and_told_so() {
+fn scenario_14_a_restricted_caller_is_refused_with_the_reason() {
     let outbox = Outbox::new(&[]);
     let running = outbox.launch(&[], "hold", &[&outbox.gate("go")]);
     let denied = |deny: &str, args: &[&str]| {
@@ -328,7 +328,7 @@ fn scenario_14_a_restricted_caller_is_refused_and_told_so() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{deny} {args:?}: {ran:?}");
         assert!(ran.stderr.contains("HEARBACK_DENY") && ran.stderr.contains("tip: "), "{deny}: {ran:?}");
     }
-    // A word that nobody knows may be meant to deny anything.
+    // An unknown word may be meant to deny anything.
     let ran = denied("lauch", &launch);
     ran.exits(2).says("`lauch`");
     // What is left is what was not denied.
@@ -359,35 +359,35 @@ fn what_follow_ups_launch_is_bounded_in_an_hour() {
     assert!(third.code != Some(0) && third.stderr.contains("max_rate"), "{third:?}");
     launch("s", &["--notify", "never"]).ok();
     launch("other", &[]).ok();
-    // Who was not woken by a follow-up is not bounded.
+    // A caller that no follow-up has woken is not bounded.
     outbox.launch(&[], "exit-with", &["0"]);
 }
 
 #[test]
-fn scenario_15_who_cannot_be_told_learns_how_to_ask_and_nothing_is_owed_for_ever() {
+fn scenario_15_a_session_without_a_sink_learns_how_to_ask_and_nothing_stays_pending_for_ever() {
     let outbox = Outbox::pull();
     let id = outbox.world.launch(["--", &text(&bin("exit-with")), "0", "--print", "here"]);
     outbox.world.run(["wait", &id]).ok();
     is_in_state(&outbox, &id, "not_wanted");
     assert_eq!(outbox.world.run(["logs", &id]).ok(), "here");
 
-    // A session that never asks is not owed for ever, and it shows.
+    // What a session never fetches does not stay pending for ever, and that is shown.
     let id = outbox.launch(&[], "exit-with", &["0"]);
     outbox.world.run(["wait", &id]).ok();
     is_in_state(&outbox, &id, "pending");
     outbox.write_settings("expire_after = \"1ms\"\n");
     outbox.world.run(["monitor", "run", "--once"]).ok();
     is_in_state(&outbox, &id, "expired");
-    assert_eq!(outbox.owed("s"), ids(&[]));
+    assert_eq!(outbox.pending("s"), ids(&[]));
 }
 
 #[test]
-fn scenario_17_who_waited_or_read_to_the_end_has_heard_of_it_and_a_glance_takes_nothing() {
+fn scenario_17_waiting_or_reading_to_the_end_settles_and_a_glance_does_not() {
     let outbox = Outbox::pull();
     let job = || {
         let id = outbox.launch(&[], "exit-with", &["0", "--print", "one\ntwo\nthree"]);
         outbox.world.run(["wait", &id]).ok();
-        outbox.world.show(&id).because("nobody in particular has waited").follow_up_is("pending");
+        outbox.world.show(&id).because("the waiting caller has no session").follow_up_is("pending");
         id
     };
     let id = job();
@@ -411,7 +411,7 @@ fn scenario_17_who_waited_or_read_to_the_end_has_heard_of_it_and_a_glance_takes_
         outbox.world.run(stranger).ok();
         let words = [stranger, &["--all-sessions"]].concat();
         outbox.run_as("other", &words).ok();
-        outbox.world.show(&id).in_case(format!("{stranger:?} by somebody else")).follow_up_is("pending");
+        outbox.world.show(&id).in_case(format!("{stranger:?} by another session")).follow_up_is("pending");
     }
     assert_eq!(outbox.run_as("s", &["logs", &id]).ok(), "one\ntwo\nthree");
     is_in_state(&outbox, &id, "read");
@@ -426,21 +426,21 @@ fn scenario_17_who_waited_or_read_to_the_end_has_heard_of_it_and_a_glance_takes_
 }
 
 #[test]
-fn scenario_18_an_end_during_the_owners_turn_is_told_in_it_or_right_after_it() {
+fn scenario_18_an_end_during_the_owners_turn_is_delivered_in_it_or_right_after_it() {
     let outbox = Outbox::with("", "turn = true", &[]);
     let (hold, leave) = (text(&bin("hold")), outbox.gate("leave"));
     let mut turn = outbox.command_as("s", &["turn", "--", &hold, &leave, "--witness", &outbox.gate("in")]);
     let mut turn = KillOnDrop(turn.spawn().unwrap());
     eventually("the turn has begun", || lines(outbox.world.scratch("in")).pop());
     let id = outbox.launch(&[], "exit-with", &["3"]);
-    // Whoever is in the turn can ask at once.
+    // The agent in the turn can ask at once.
     let next = outbox.run_as("s", &["followups", "next", "--wait", "20s", "--json"]).ok();
     assert_eq!(serde_json::from_str::<Value>(&next).unwrap()["subject"], id);
-    assert_eq!(outbox.calls(), [], "nobody starts a second turn");
+    assert_eq!(outbox.calls(), [], "no second turn is started");
     outbox.release("leave");
     assert_eq!(turn.0.wait().unwrap().code(), Some(0));
     assert_eq!(outbox.receipt(&id)["how"], "delivered");
-    assert_eq!((outbox.calls().len(), outbox.calls()[0].attempt), (1, 1), "told once, right after it");
+    assert_eq!((outbox.calls().len(), outbox.calls()[0].attempt), (1, 1), "delivered once, right after it");
 }
 
 #[test]
@@ -481,7 +481,7 @@ fn scenario_22_a_kill_by_the_owner_wakes_it_only_if_it_wants_to_hear_everything(
 }
 
 #[test]
-fn scenario_77_a_finished_job_that_is_killed_again_wakes_nobody() {
+fn scenario_77_a_finished_job_that_is_killed_again_wakes_no_agent() {
     let outbox = Outbox::new(&[]);
     let id = outbox.launch(&[], "hold", &[&outbox.gate("never")]);
     outbox.run_as("s", &["kill", &id]).ok();
@@ -538,12 +538,12 @@ fn scenario_35_nothing_reaches_another_conversation() {
     }
     assert_eq!(outbox.calls().len(), 4);
 
-    // A session that is gone is nobody else's business.
+    // A follow-up for a session that is gone reaches no other session.
     outbox.tell("69:deleted");
     let id = outbox.run_as("a", &["launch", "--", &hold, &go]).ok();
     let job = outbox.until(&id, &["dead_letter"]);
     job.has("/follow_up/error", "deleted");
-    assert_eq!(outbox.owed("b"), ids(&[]));
+    assert_eq!(outbox.pending("b"), ids(&[]));
     outbox.run_as("b", &["followups", "next"]).exits(1);
     assert_eq!(outbox.run_as("b", &["followups", "ack", &id]).code, Some(1), "and cannot be acknowledged");
 }
@@ -594,7 +594,7 @@ fn scenario_58_busy_costs_no_attempt() {
 }
 
 #[test]
-fn scenario_59_who_refuses_for_good_is_asked_ever_less_often_and_resumes_when_it_recovers() {
+fn scenario_59_a_sink_that_keeps_refusing_is_tried_less_often_and_gets_all_when_it_recovers() {
     let outbox = Outbox::with("attempts = 4\nretry_first = \"100ms\"", "", &["1:no credentials"]);
     let id = outbox.launch(&[], "exit-with", &["0"]);
     let calls = outbox.called(4);
@@ -606,7 +606,7 @@ fn scenario_59_who_refuses_for_good_is_asked_ever_less_often_and_resumes_when_it
     for (gap, least) in gaps.iter().zip([75, 150, 300]) {
         assert!(*gap >= least, "{gaps:?}");
     }
-    // People are told once, however often it was tried.
+    // People are notified once, however often it was tried.
     let shown = outbox.world.run(["followups"]).ok() + &outbox.world.run(["followups"]).stderr;
     assert_eq!(shown.matches("no credentials").count(), 1, "{shown}");
     outbox.tell("0");
@@ -633,7 +633,7 @@ fn scenario_60_late_news_is_marked_as_late() {
 }
 
 #[test]
-fn scenario_67_a_job_over_its_limit_is_told_of_with_the_limit() {
+fn scenario_67_a_follow_up_names_the_limit_that_ended_the_job() {
     let outbox = Outbox::new(&[]);
     let never = outbox.gate("never");
     let id = outbox.launch(&["--timeout", "200ms", "--grace", "0s"], "hold", &[&never]);
@@ -644,13 +644,13 @@ fn scenario_67_a_job_over_its_limit_is_told_of_with_the_limit() {
 }
 
 #[test]
-fn scenario_72_what_nobody_took_is_never_pruned() {
+fn scenario_72_an_undelivered_follow_up_is_never_pruned() {
     let outbox = Outbox::with("attempts = 1", "", &["1"]);
     let dead = outbox.launch(&[], "exit-with", &["0"]);
     outbox.until(&dead, &["dead_letter"]);
     let prune = || outbox.world.run(["prune", "--older-than", "0s", "--max-jobs", "0"]).ok();
     prune();
-    assert_eq!(outbox.owed("s"), ids(std::slice::from_ref(&dead)));
+    assert_eq!(outbox.pending("s"), ids(std::slice::from_ref(&dead)));
     outbox.run_as("s", &["followups", "discard", &dead]).ok();
     is_in_state(&outbox, &dead, "discarded");
     prune();
@@ -722,7 +722,7 @@ fn scenario_75_an_owner_that_is_gone_costs_no_retries() {
 }
 
 #[test]
-fn scenario_79_launching_acknowledging_and_reconciling_at_once_tells_of_each_job_once() {
+fn scenario_79_launching_acknowledging_and_reconciling_at_once_delivers_each_job_once() {
     use std::sync::atomic::{AtomicBool, Ordering};
     for outbox in [Outbox::new(&[]), Outbox::pull()] {
         let launching = AtomicBool::new(true);
@@ -749,7 +749,7 @@ fn scenario_79_launching_acknowledging_and_reconciling_at_once_tells_of_each_job
             continue;
         }
         outbox.world.run(["wait"].into_iter().chain(jobs.iter().map(String::as_str))).ok();
-        assert_eq!(ids(&outbox.owed("s")), ids(&jobs));
+        assert_eq!(ids(&outbox.pending("s")), ids(&jobs));
         std::thread::scope(|scope| {
             for part in jobs.chunks(14) {
                 let outbox = &outbox;
@@ -760,7 +760,7 @@ fn scenario_79_launching_acknowledging_and_reconciling_at_once_tells_of_each_job
                 });
             }
         });
-        assert_eq!(outbox.owed("s"), ids(&[]));
+        assert_eq!(outbox.pending("s"), ids(&[]));
         assert!(jobs.iter().all(|id| outbox.receipt(id)["how"] == "delivered"));
     }
 }
@@ -768,7 +768,7 @@ fn scenario_79_launching_acknowledging_and_reconciling_at_once_tells_of_each_job
 // Not on Windows: a name is no text there by other units. Not on macOS: its file systems allow no such name.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_log_whose_path_is_no_unicode_is_named_whole_to_who_is_told_and_to_who_asks() {
+fn a_log_path_that_is_not_unicode_is_whole_for_sinks_and_for_next() {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let world = hearback_tests::World::new();
     let home = world.scratch(std::ffi::OsString::from_vec(b"caf\xe9".to_vec()));
@@ -783,7 +783,7 @@ fn a_log_whose_path_is_no_unicode_is_named_whole_to_who_is_told_and_to_who_asks(
     fs::write(home.join("config.toml"), format!("[sink.paper]\nfile = \"{}\"\n", text(&sent))).unwrap();
     let exit = text(&bin("exit-with"));
     let told = run_there(&["launch", "--session", "s", "--sink", "paper", "--", &exit, "0"]);
-    let line = eventually("it is told", || {
+    let line = eventually("it is delivered", || {
         let lines = fs::read_to_string(&sent).unwrap_or_default();
         lines.ends_with('\n').then_some(lines)
     });

@@ -67,18 +67,18 @@ fn scenario_25_a_job_outlives_its_host_and_the_real_code_and_all_output_arrive()
 }
 
 #[test]
-fn scenario_26_an_end_while_nobody_listened_is_told_once_later() {
+fn scenario_26_an_end_while_no_process_listened_is_delivered_once_later() {
     let go = |outbox: &Outbox| format!("until:{}:0", outbox.gate("never"));
     let outbox = Outbox::new(&[]);
     outbox.configure("", "", &[&go(&outbox), "0"]);
     let id = outbox.launch(&[], "exit-with", &["5"]);
-    // Its supervisor dies on the way, and with it whoever it had sent.
+    // Its supervisor dies on the way, and with it the sink that it had started.
     let call = outbox.called(1).remove(0);
     outbox.world.end_supervisor(&id);
     eventually("the sink ends with its sender", || (!call.is_running()).then_some(()));
     assert_eq!(outbox.calls().len(), 1);
     // Any later command finds it.
-    eventually("it is told", || {
+    eventually("it is delivered", || {
         outbox.world.run(["list"]).ok();
         (outbox.calls().len() == 2).then_some(())
     });
@@ -90,7 +90,7 @@ fn scenario_26_an_end_while_nobody_listened_is_told_once_later() {
 }
 
 #[test]
-fn scenario_29_the_owner_of_a_job_whose_pid_is_somebody_elses_is_told_that_it_is_lost() {
+fn scenario_29_the_owner_of_a_job_whose_pid_was_reused_is_notified_that_it_is_lost() {
     let outbox = Outbox::new(&[]);
     let mut command = Command::new(bin("hold"));
     command.args([outbox.world.scratch("never")]).stdin(Stdio::null());
@@ -127,7 +127,7 @@ fn scenario_34_what_was_handed_over_and_not_acknowledged_comes_again_under_the_s
 }
 
 #[test]
-fn a_last_attempt_that_nobody_heard_of_again_is_a_dead_letter_without_a_monitor() {
+fn a_last_attempt_without_a_result_is_a_dead_letter_without_a_monitor() {
     let outbox = Outbox::with("attempts = 1", "", &["betray"]);
     let id = outbox.launch(&[], "exit-with", &["0"]);
     let job = outbox.until(&id, &["dead_letter"]);
@@ -150,13 +150,13 @@ fn fewer_attempts_allowed_meanwhile_end_in_a_dead_letter() {
 }
 
 #[test]
-fn scenario_69_the_owner_of_a_job_whose_supervisor_was_killed_hears_of_it_with_what_it_had_printed() {
+fn scenario_69_the_owner_of_a_job_whose_supervisor_was_killed_is_notified_with_its_output() {
     let outbox = Outbox::new(&[]);
     let never = outbox.gate("never");
     let id = outbox.launch(&[], "hold", &[&never, "--print", "half done"]);
     eventually("it prints", || (outbox.world.run(["logs", &id]).ok() == "half done").then_some(()));
     outbox.world.end_supervisor(&id);
-    eventually("somebody looks", || {
+    eventually("a command looks", || {
         outbox.world.run(["list"]).ok();
         (!outbox.calls().is_empty()).then_some(())
     });
@@ -175,7 +175,7 @@ fn a_monitor_notices_at_once_that_a_supervisor_was_killed() {
     for _ in 0..5 {
         let id = outbox.launch(&[], "hold", &[&outbox.gate("never")]);
         outbox.world.end_supervisor(&id);
-        // Nobody else looks, and a monitor would look of itself only after a minute.
+        // No other command looks, and a monitor would look by itself only after a minute.
         assert_eq!(outbox.receipt(&id)["how"], "delivered");
     }
 }
@@ -236,7 +236,7 @@ fn an_owner_who_is_waiting_is_not_woken() {
 }
 
 #[test]
-fn whoever_launches_and_waits_is_not_woken() {
+fn a_caller_that_launches_and_waits_is_not_woken() {
     let outbox = Outbox::new(&[]);
     let exit_with = text(&bin("exit-with"));
     rounds(of(500), AT_ONCE, |_| {
@@ -246,8 +246,8 @@ fn whoever_launches_and_waits_is_not_woken() {
     assert_eq!(outbox.calls(), []);
 }
 
-/// Kills somebody at some moment of a delivery.
-fn kill_someone(
+/// Kills a process at a random moment of a delivery.
+fn kill_at_a_moment(
     campaign: &str,
     with_monitor: bool,
     kill: impl Fn(&Outbox, &str, Option<&mut KillOnDrop>) + Sync,
@@ -265,7 +265,7 @@ fn kill_someone(
         let mut monitor = with_monitor.then(|| outbox.monitor());
         let id = outbox.launch(&[], "hold", &[&outbox.gate("go")]);
         outbox.release("go");
-        // A moment by chance is the point here; nothing is waited for.
+        // A random moment is the point here; nothing is waited for.
         std::thread::sleep(Duration::from_micros(micros));
         kill(&outbox, &id, monitor.as_mut());
         drop(monitor);
@@ -276,17 +276,17 @@ fn kill_someone(
 
 #[test]
 fn a_supervisor_killed_at_any_moment_loses_no_follow_up() {
-    kill_someone("supervisors", false, |outbox, id, _| outbox.world.end_supervisor(id));
+    kill_at_a_moment("supervisors", false, |outbox, id, _| outbox.world.end_supervisor(id));
 }
 
 #[test]
 fn a_supervisor_killed_beside_a_monitor_loses_no_follow_up() {
-    kill_someone("supervisors and a monitor", true, |outbox, id, _| outbox.world.end_supervisor(id));
+    kill_at_a_moment("supervisors and a monitor", true, |outbox, id, _| outbox.world.end_supervisor(id));
 }
 
 #[test]
 fn a_monitor_killed_at_any_moment_loses_no_follow_up() {
-    kill_someone("monitors", true, |outbox, id, monitor| {
+    kill_at_a_moment("monitors", true, |outbox, id, monitor| {
         // Without the supervisor it has the delivery to itself.
         if outbox.calls().is_empty() {
             outbox.world.end_supervisor(id);
@@ -298,7 +298,7 @@ fn a_monitor_killed_at_any_moment_loses_no_follow_up() {
 
 #[test]
 fn a_sink_killed_at_any_moment_is_started_again_under_the_same_identity() {
-    kill_someone("sinks", false, |outbox, _, _| {
+    kill_at_a_moment("sinks", false, |outbox, _, _| {
         let deadline = Instant::now() + Duration::from_millis(scaled(200, 5000));
         while outbox.calls().is_empty() && Instant::now() < deadline {
             std::hint::spin_loop();
@@ -337,7 +337,7 @@ fn a_supervisor_killed_at_any_call_of_a_delivery_loses_no_follow_up() {
 }
 
 #[test]
-fn a_supervisor_killed_while_it_starts_a_sink_leaves_nobody_behind() {
+fn a_supervisor_killed_while_it_starts_a_sink_leaves_no_process_behind() {
     if !killat::is_there() {
         return;
     }
@@ -382,7 +382,7 @@ fn a_monitor_killed_at_any_call_of_a_delivery_loses_no_follow_up() {
 }
 
 #[test]
-fn a_sink_that_hangs_is_ended_and_starves_nobody() {
+fn a_sink_that_hangs_is_killed_and_delays_no_other() {
     let outbox = Outbox::new(&[]);
     let settings = format!(
         "attempts = 2\nretry_first = \"20ms\"\n[sink.hung]\n{}\ntimeout = \"{}\"\nturn = true\n\
@@ -422,7 +422,7 @@ fn a_sink_that_crashes_lies_floods_or_forks_is_bounded_and_tried_again() {
     let cases = [
         (&["crash", "0"][..], 2),
         (&["deaf:1", "deaf:0"], 2),
-        // Whoever says that it has it is believed, read or not.
+        // A sink that exits with 0 is believed, whether or not it read its input.
         (&["deaf:0"], 1),
         (&[&refused, &flooded], 2),
         (&["fork:1", "fork:0"], 2),
@@ -445,7 +445,7 @@ fn a_sink_that_crashes_lies_floods_or_forks_is_bounded_and_tried_again() {
     }
 }
 
-/// The most memory that a process had so far; nothing where `/proc` does not tell.
+/// The most memory that a process had so far; nothing where there is no `/proc`.
 fn peak_kib(pid: u32) -> u64 {
     if !cfg!(target_os = "linux") {
         return 0;
@@ -542,7 +542,7 @@ fn a_chain_of_follow_ups_that_launch_is_bounded() {
 }
 
 #[test]
-fn jobs_of_one_session_that_end_at_once_are_told_one_turn_at_a_time() {
+fn jobs_of_one_session_that_end_at_once_are_delivered_one_turn_at_a_time() {
     let count = of(200);
     let outbox = Outbox::with("", "turn = true", &[]);
     let go = outbox.gate("go");
@@ -645,13 +645,13 @@ mod full_disk {
                 outbox.release("go");
                 let sent = outbox.sent(&id, 1);
                 assert_eq!(sent["data"]["job"]["outcome"], json!({"kind": "exited", "code": 4}));
-                // Nobody else sends it again, although nothing could be recorded.
+                // No other process sends it again, although nothing could be recorded.
                 for _ in 0..3 {
                     outbox.world.run(["list"]).ok();
                     outbox.world.run(["monitor", "run", "--once"]);
                     outbox.run_as("s", &["turn", "--", &text(&bin("exit-with")), "0"]);
                 }
-                // With room again, what was delivered is recorded, whoever else looks first.
+                // With room again, what was delivered is recorded, even if another command looks first.
                 disk.make_room();
                 for _ in 0..3 {
                     outbox.world.run(["monitor", "run", "--once"]);
@@ -674,14 +674,14 @@ mod full_disk {
             outbox.called(1);
             outbox.tell("0");
             disk.make_room();
-            // Its supervisor is still there; nobody else looks.
+            // Its supervisor is still there; no other command looks.
             assert_eq!(outbox.receipt(&id)["how"], "delivered");
         });
     }
 }
 
 #[test]
-fn a_log_that_cannot_be_read_keeps_nobody_from_hearing() {
+fn a_log_that_cannot_be_read_stops_no_follow_up() {
     let outbox = Outbox::new(&[]);
     let id = outbox.launch(&[], "hold", &[&outbox.gate("go"), "--code", "3", "--print", "words"]);
     let log = outbox.world.job_dir(&id).join("output.log");
@@ -696,7 +696,7 @@ fn a_log_that_cannot_be_read_keeps_nobody_from_hearing() {
 }
 
 #[test]
-fn who_is_busy_for_long_is_asked_ever_less_often() {
+fn a_session_that_stays_busy_is_tried_less_and_less_often() {
     let outbox = Outbox::with("retry_first = \"20ms\"", "", &["75"]);
     let id = outbox.launch(&[], "exit-with", &["0"]);
     let calls = outbox.called(7);

@@ -12,8 +12,8 @@ fn text(path: &Path) -> String {
     path.to_str().expect("paths of the tests are text").to_owned()
 }
 
-/// Settings with one sink that is told the session in a word of its own.
-fn told_the_session(outbox: &Outbox) {
+/// Settings with one sink whose command has the session as an argument.
+fn configure_session_argument(outbox: &Outbox) {
     let command = outbox.command(&["0"]).replace(", \"0\"]", ", \"0\", \"{session}\"]");
     outbox.write_settings(&format!("[sink.agent]\n{command}\nturn = true\n"));
 }
@@ -21,7 +21,7 @@ fn told_the_session(outbox: &Outbox) {
 #[test]
 fn an_agent_is_woken_in_a_session_that_is_named_or_not_at_all() {
     let outbox = Outbox::new(&[]);
-    told_the_session(&outbox);
+    configure_session_argument(&outbox);
     let exit_with = text(&bin("exit-with"));
     for (options, why) in [
         (&["--sink", "agent"][..], "no session that could be woken"),
@@ -31,13 +31,13 @@ fn an_agent_is_woken_in_a_session_that_is_named_or_not_at_all() {
         let job = outbox.until(&id, &["dead_letter"]);
         assert!(job["follow_up"]["error"].as_str().unwrap().contains(why), "{job}");
     }
-    assert_eq!(outbox.calls(), [], "nobody was woken");
+    assert_eq!(outbox.calls(), [], "no agent was woken");
     let id = outbox.world.launch(["--sink", "agent", "--session", "s", "--", &exit_with, "0"]);
     assert_eq!(outbox.receipt(&id)["how"], "delivered");
 }
 
 #[test]
-fn a_change_of_the_settings_is_heard_by_who_is_already_at_it() {
+fn a_change_of_the_settings_reaches_a_running_deliverer() {
     for monitored in [false, true] {
         let outbox = Outbox::with("attempts = 1000\nretry_most = \"100ms\"", "", &["1"]);
         let _monitor = monitored.then(|| outbox.monitor());
@@ -62,7 +62,7 @@ fn a_secret_that_a_sink_complains_with_is_not_recorded() {
         let mut launch = outbox.command_as("s", &["launch", "--", &text(&bin("exit-with")), "0"]);
         launch.env("API_TOKEN", SECRET);
         let id = run(launch).ok();
-        // Who looks does not know the secret, and so leaves it to the supervisor, which does.
+        // The command that looks does not know the secret, so it leaves the delivery to the supervisor, which does.
         let job = outbox.until(&id, &["dead_letter"]);
         assert!(job["follow_up"]["error"].as_str().unwrap().contains(words), "{job}");
     }
@@ -89,8 +89,8 @@ fn a_line_that_was_cut_short_spoils_no_other() {
     assert!(jobs.iter().all(|id| told.contains(id)), "{told:?}");
 }
 
-/// Puts a new program in the place of one that runs. Windows does not let go of that, but lets it be renamed, and so
-/// updaters do it. Tells where the old one is, if it still is anywhere.
+/// Puts a new program in the place of one that runs. Windows does not remove that, but lets it be renamed, and so
+/// updaters do it. Returns where the old one is, if there still is one.
 #[cfg(any(target_os = "linux", windows))]
 fn upgrade(program: &Path) -> Option<PathBuf> {
     let (old, new) = (program.with_extension("old"), program.with_extension("new"));
@@ -112,7 +112,7 @@ fn installed(outbox: &Outbox) -> PathBuf {
 
 #[test]
 #[cfg(any(target_os = "linux", windows))]
-fn an_upgrade_while_a_job_runs_keeps_nobody_from_hearing() {
+fn an_upgrade_while_a_job_runs_stops_no_follow_up() {
     let outbox = Outbox::pull();
     let journal = outbox.world.scratch("journal");
     outbox
@@ -128,12 +128,12 @@ fn an_upgrade_while_a_job_runs_keeps_nobody_from_hearing() {
         fs::remove_file(&old).unwrap();
     }
     outbox.release("go");
-    eventually("it is told", || lines(&journal).pop());
+    eventually("it is delivered", || lines(&journal).pop());
     assert_eq!(outbox.receipt(&id)["how"], "delivered");
 }
 
 #[test]
-fn whoever_sends_somebody_out_lends_it_no_session_of_its_own() {
+fn a_sink_does_not_get_the_session_of_the_caller_that_starts_it() {
     for session in [None, Some("owner")] {
         let outbox = Outbox::new(&[]);
         outbox.tell("hang");
@@ -144,7 +144,7 @@ fn whoever_sends_somebody_out_lends_it_no_session_of_its_own() {
         outbox.called(1);
         outbox.tell("0");
         outbox.world.end_supervisor(&id);
-        eventually("somebody of another session finds it", || {
+        eventually("a command of another session finds it", || {
             let mut list = outbox.command_as("stranger", &["list"]);
             list.env("CLAUDE_CODE_SESSION_ID", "stranger-too");
             run(list).ok();

@@ -1,4 +1,4 @@
-//! Turns of a session, follow-ups that are fetched, and what nobody is to see.
+//! Turns of a session, follow-ups that are fetched, and secrets that must stay hidden.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -37,14 +37,14 @@ fn a_session_has_one_turn_at_a_time() {
     let mut second = KillOnDrop(second.spawn().unwrap());
     assert_eq!(lines(&witness).len(), 0, "it waits for the first");
     outbox.release("leave-first");
-    assert_eq!(first.0.wait().unwrap().code(), Some(7), "a turn tells the agent's code");
+    assert_eq!(first.0.wait().unwrap().code(), Some(7), "a turn passes the agent's code on");
     assert_eq!(second.0.wait().unwrap().code(), Some(3));
     let nameless = outbox.world.run(["turn", "--", &exit_with, "0"]);
     assert!(nameless.code == Some(2) && nameless.stderr.contains("--session"), "{nameless:?}");
 }
 
 #[test]
-fn a_turn_that_is_killed_lets_go_and_nothing_is_lost() {
+fn a_turn_that_is_killed_releases_its_lock_and_nothing_is_lost() {
     let outbox = Outbox::with("", "turn = true", &[]);
     let mut killed = turn(&outbox, "s", "one", "0");
     let id = outbox.launch(&[], "exit-with", &["0"]);
@@ -57,7 +57,7 @@ fn a_turn_that_is_killed_lets_go_and_nothing_is_lost() {
 }
 
 #[test]
-fn what_became_due_in_a_turn_is_delivered_before_it_is_let_go() {
+fn what_became_due_in_a_turn_is_delivered_before_the_turn_is_released() {
     let outbox = Outbox::with("", "turn = true", &[]);
     let mut one = turn(&outbox, "s", "one", "4");
     let jobs: Vec<_> = (0..3).map(|_| outbox.launch(&[], "exit-with", &["0"])).collect();
@@ -73,7 +73,7 @@ fn what_became_due_in_a_turn_is_delivered_before_it_is_let_go() {
 }
 
 #[test]
-fn nothing_is_lost_between_letting_go_and_looking_again() {
+fn nothing_is_lost_between_releasing_a_turn_and_looking_again() {
     let outbox = Outbox::with("", "turn = true", &[]);
     let count = if is_full() { 200 } else { scaled(20, 8) };
     let (hold, exit_with) = (text(&bin("hold")), text(&bin("exit-with")));
@@ -119,7 +119,7 @@ fn next_peeks_and_ack_settles() {
     assert_eq!(outbox.world.show(&first)["follow_up"]["state"], "delivered");
     assert_eq!(outbox.world.show(&second)["follow_up"]["state"], "discarded");
     let running = outbox.launch(&[], "hold", &[&outbox.gate("never")]);
-    assert_eq!(outbox.run_as("s", &["followups", "ack", &running]).code, Some(1), "it is not over");
+    assert_eq!(outbox.run_as("s", &["followups", "ack", &running]).code, Some(1), "it has not ended");
 }
 
 /// How often a process gave up the processor, of itself or not; nothing where `/proc` does not tell.

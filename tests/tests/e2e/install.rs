@@ -1,5 +1,5 @@
-//! A monitor that a service manager keeps running: what is written, what the manager is told, and how it goes again.
-//! The manager is a program of ours that is called like it and writes down what it is told.
+//! A monitor that a service manager keeps running: the files, the commands for the manager, and the removal.
+//! The manager is a program of ours with its name, which records the commands that it gets.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use fs_err as fs;
 use hearback_tests::{Ran, World, bin, copy_program, lines, run};
 use serde_json::{Value, json};
 
-/// A user of their own, with a service manager that writes down what it is told.
+/// A user of their own, with a service manager that records the commands that it gets.
 struct User {
     world: World,
 }
@@ -47,7 +47,7 @@ impl User {
         serde_json::from_str(&self.install(&[args, &["--json"]].concat()).ok()).unwrap()
     }
 
-    /// What the manager was told since the last look.
+    /// The commands that the manager got since the last look.
     fn told(&self) -> Vec<Value> {
         let told = self.world.scratch("told");
         let lines = lines(&told);

@@ -8,8 +8,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use hearback_tests::{
-    Job, KillOnDrop, Ran, Snapshot, World, alive, args, asked, bin, eventually, forced, go_on, is_full,
-    is_real_windows, is_wine, lines, rounds, run, scaled, skipped, stop,
+    Job, KillOnDrop, Ran, Snapshot, World, alive, args, bin, eventually, exit_killed, exit_terminated, go_on,
+    is_full, is_real_windows, is_wine, lines, rounds, run, scaled, skipped, stop,
 };
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn signal(pid: u32, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.try_into().unwrap()), signal).unwrap();
 }
 
-/// What a person is told of an exit.
+/// How an exit is shown to people.
 fn shown(exit: &Value) -> String {
     match exit["signal"].as_i64() {
         Some(signal) => format!("signal {signal}"),
@@ -44,14 +44,14 @@ fn run_as(world: &World, session: &str, args: &[&str]) -> Ran {
     run(command)
 }
 
-/// A job that lasts until it is ended. Who does not hear a request has little time to.
+/// A job that lasts until it is killed, with a short grace for a target that ignores termination.
 #[track_caller]
 fn held(world: &World, options: &[&str]) -> String {
     let options = options.iter().chain(&["--grace", "500ms"]).map(OsString::from);
     world.launch(options.chain(args!["--", bin("hold"), world.scratch("never")]))
 }
 
-/// A job of processes that do not end when they are asked, and their pids.
+/// A job of processes that ignore termination, and their pids.
 #[track_caller]
 fn stubborn(world: &World, options: &[&str], depth: u32, detach: &str) -> (String, Vec<u32>) {
     let witness = world.scratch("witness");
@@ -84,7 +84,7 @@ fn first_words(witness: &Path) -> Vec<u32> {
 /// The pid of a `hold` with this witness, once it holds.
 #[track_caller]
 fn holder(witness: &Path) -> u32 {
-    let line = eventually("somebody holds", || lines(witness).first().cloned());
+    let line = eventually("a process holds", || lines(witness).first().cloned());
     line.strip_prefix("start ").unwrap().parse().unwrap()
 }
 
@@ -92,12 +92,12 @@ fn holder(witness: &Path) -> u32 {
 fn all_dead(id: &str, pids: &[u32], what: &str) {
     let left: Vec<_> = pids.iter().filter(|pid| alive(**pid)).collect();
     assert!(left.is_empty(), "{what}: {left:?} are left");
-    nobody_carries(id, what);
+    no_process_carries(id, what);
 }
 
-/// Nobody has the mark of this job, where that can be seen from outside.
+/// No process has the mark of this job, where that can be seen from outside.
 #[track_caller]
-fn nobody_carries(id: &str, what: &str) {
+fn no_process_carries(id: &str, what: &str) {
     #[cfg(any(target_os = "linux", windows))]
     assert_eq!(hearback_tests::carrying(&format!("HEARBACK_JOB={id}")), [0; 0], "{what}");
     let _ = (id, what);
@@ -110,7 +110,7 @@ fn is_settled(world: &World, id: &str) {
     });
 }
 
-/// What a job has printed so far, line by line.
+/// The output of a job so far, line by line.
 #[track_caller]
 fn printed(world: &World, id: &str) -> Vec<String> {
     world.run(["logs", id]).ok().lines().map(str::to_owned).collect()
@@ -123,28 +123,28 @@ fn unchanged(world: &World, before: &Snapshot) {
 }
 
 #[test]
-fn scenario_21_a_killed_job_names_who_did_it_and_what_was_seen_of_it() {
+fn scenario_21_a_killed_job_names_the_killer_and_the_exit() {
     let world = World::new();
     let id = held(&world, &[]);
     let told = world.run(["kill", &id, "--reason", "too slow"]).ok();
-    assert_eq!(told, format!("{id} killed: by a person, too slow (then {})", shown(&asked())));
-    let killed = json!({"kind": "killed", "by": "person", "reason": "too slow", "exit": asked()});
+    assert_eq!(told, format!("{id} killed: by a person, too slow (then {})", shown(&exit_terminated())));
+    let killed = json!({"kind": "killed", "by": "person", "reason": "too slow", "exit": exit_terminated()});
     world.show(&id).state_is("failed").outcome_is(killed);
     world.run(["wait", &id]).exits(143);
 
     let id = held(&world, &["--session", "a"]);
     let killed = run_as(&world, "a", &["kill", &id, "--force", "--json"]).ok();
     let killed: Value = serde_json::from_str(&killed).unwrap();
-    let expected = json!({"kind": "killed", "by": {"session": "a"}, "exit": forced()});
+    let expected = json!({"kind": "killed", "by": {"session": "a"}, "exit": exit_killed()});
     assert_eq!(killed, json!({"format": 1, "id": id, "already_ended": false, "outcome": expected}));
     world.show(&id).outcome_is(expected);
-    assert_eq!(world.run(["wait", &id]).code, code(&forced()));
+    assert_eq!(world.run(["wait", &id]).code, code(&exit_killed()));
 }
 
 #[test]
 fn scenario_21_a_killed_job_is_no_success_whatever_it_returns() {
     if is_wine() {
-        return skipped("Wine passes no Ctrl-Break on, so nobody there can answer one with a code");
+        return skipped("Wine passes no Ctrl-Break on, so no program there can answer one with a code");
     }
     let world = World::new();
     for code in [9, 0] {
@@ -168,26 +168,26 @@ fn several_jobs_are_killed_by_one_command() {
     let outcomes: Vec<Value> = killed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let ids: Vec<_> = outcomes.iter().map(|outcome| outcome["id"].as_str()).collect();
     assert_eq!(ids, [Some(&*one), Some(&*two)]);
-    // One that is not found is found out before anybody is harmed.
+    // An unknown id is reported before any job is killed.
     let three = held(&world, &[]);
     world.run(["kill", &three, "zzzzzzzz"]).exits(1);
     world.show(&three).state_is("running");
 }
 
 #[test]
-fn scenario_23_a_tree_that_ignores_the_request_is_dead_after_the_grace() {
+fn scenario_23_a_tree_that_ignores_termination_is_dead_after_the_grace() {
     for detach in DETACH {
         let world = World::new();
         let (id, pids) = stubborn(&world, &[], 2, detach);
         let killed = world.json(["kill", "--grace", "200ms", "--json", &id]);
         all_dead(&id, &pids, detach);
         Job::new(killed).in_case(detach).lacks("/survivors").has("/already_ended", false);
-        world.show(&id).in_case(detach).lacks("/survivors").has("/outcome/exit", forced());
+        world.show(&id).in_case(detach).lacks("/survivors").has("/outcome/exit", exit_killed());
     }
 }
 
 #[test]
-fn scenario_24_a_finished_job_is_already_over_and_nothing_happens() {
+fn scenario_24_killing_a_finished_job_changes_nothing() {
     let world = World::new();
     let settled = world.launch(args!["--", bin("exit-with"), "3"]);
     let pending = world.launch(args!["--session", "a", "--", bin("exit-with"), "0"]);
@@ -202,7 +202,7 @@ fn scenario_24_a_finished_job_is_already_over_and_nothing_happens() {
         (&pending, "done: exit code 0", json!({"kind": "exited", "code": 0})),
         (
             &killed,
-            &*format!("killed: by a person (then {})", shown(&asked())),
+            &*format!("killed: by a person (then {})", shown(&exit_terminated())),
             world.show(&killed)["outcome"].clone(),
         ),
     ] {
@@ -217,7 +217,7 @@ fn scenario_24_a_finished_job_is_already_over_and_nothing_happens() {
 }
 
 #[test]
-fn scenario_31_a_supervisor_that_does_not_answer_is_an_error_and_can_be_forced() {
+fn scenario_31_an_unresponsive_supervisor_is_an_error_and_can_be_killed() {
     let world = World::new();
     let (id, tree) = stubborn(&world, &["--grace", "100ms"], 2, "none");
     let supervisor = world.supervisor(&id);
@@ -229,19 +229,19 @@ fn scenario_31_a_supervisor_that_does_not_answer_is_an_error_and_can_be_forced()
     assert!(tree.iter().all(|pid| alive(*pid)));
 
     world.run(["kill", "--force", &id]).ok();
-    all_dead(&id, &[&tree[..], &[supervisor]].concat(), "forced");
+    all_dead(&id, &[&tree[..], &[supervisor]].concat(), "killed");
     world.show(&id).is_lost("supervisor_died");
     world.run(["wait", &id]).exits(125);
 }
 
-/// How a job that is stopped may end when it is to. The thread that hears a request on Windows is a new one, which
-/// nobody has stopped.
-fn ends_of_a_stopped_job() -> Vec<Value> {
-    if is_real_windows() { vec![asked(), forced()] } else { vec![forced()] }
+/// How a paused job may end when it is killed. The thread that hears a request on Windows is a new one, which
+/// no process has stopped.
+fn exits_of_a_paused_job() -> Vec<Value> {
+    if is_real_windows() { vec![exit_terminated(), exit_killed()] } else { vec![exit_killed()] }
 }
 
 #[test]
-fn a_stopped_job_is_shown_as_one_and_can_be_continued_or_killed() {
+fn a_paused_job_is_shown_as_paused_and_can_be_continued_or_killed() {
     let world = World::new();
     let witness = world.scratch("witness");
     let id = world.launch(args!["--", bin("hold"), world.scratch("never"), "--witness", witness]);
@@ -268,12 +268,12 @@ fn a_stopped_job_is_shown_as_one_and_can_be_continued_or_killed() {
     world.run(["kill", "--grace", "100ms", &id]).ok();
     all_dead(&id, &[target], "stopped");
     let job = world.show(&id);
-    assert!(ends_of_a_stopped_job().contains(&job["outcome"]["exit"]), "{job}");
+    assert!(exits_of_a_paused_job().contains(&job["outcome"]["exit"]), "{job}");
     job.lacks("/paused");
 }
 
 #[test]
-fn the_limit_of_a_stopped_job_counts_on() {
+fn the_limit_of_a_paused_job_counts_on() {
     let world = World::new();
     let witness = world.scratch("witness");
     let limits = args!["--timeout", scaled("1s", "3s"), "--grace", "100ms", "--"];
@@ -284,7 +284,7 @@ fn the_limit_of_a_stopped_job_counts_on() {
     world.run(["wait", &id]).exits(124);
     all_dead(&id, &[target], "stopped");
     let job = world.show(&id);
-    assert!(ends_of_a_stopped_job().contains(&job["outcome"]["exit"]), "{job}");
+    assert!(exits_of_a_paused_job().contains(&job["outcome"]["exit"]), "{job}");
 }
 
 /// How many times a race is run, and by how many at once.
@@ -293,7 +293,7 @@ fn races() -> (usize, usize) {
     scaled((if full { 1000 } else { 100 }, 4), (if full { 100 } else { 10 }, 2))
 }
 
-/// One job that ends by itself about when it is killed. Tells whether the kill was in time.
+/// One job that ends by itself about when it is killed. Returns whether the kill was in time.
 fn race(world: &World, n: usize) -> bool {
     let after = (n * scaled(7, 67) % scaled(40, 400)).to_string();
     let exits = args!["--grace", "500ms", "--session", "a", "--", bin("exit-with"), "7", "--after", after];
@@ -301,8 +301,8 @@ fn race(world: &World, n: usize) -> bool {
     let killed = world.json(["kill", "--json", &id]);
     let waited = world.run(["wait", &id]).code;
     let job = world.show(&id).in_case(n);
-    assert_eq!(job["outcome"], killed["outcome"], "told otherwise before: {job}");
-    // One message is owed, however it ended: nobody of the session has asked for the end.
+    assert_eq!(job["outcome"], killed["outcome"], "the kill reported another outcome: {job}");
+    // One follow-up is pending, however it ended: the session did not kill the job.
     job.state_is("failed").follow_up_is("pending");
     match job["outcome"]["kind"].as_str() {
         Some("exited") => {
@@ -343,9 +343,9 @@ fn scenario_67_a_tree_over_its_time_limit_is_stopped_whole() {
             .chain(args!["--witness", witness]),
     );
     world.run(["wait", &id]).exits(124);
-    all_dead(&id, &first_words(&witness), "over its limit");
+    all_dead(&id, &first_words(&witness), "beyond its limit");
     let job = world.show(&id);
-    job.outcome_is(json!({"kind": "timed_out", "limit_ms": 300, "exit": forced()}));
+    job.outcome_is(json!({"kind": "timed_out", "limit_ms": 300, "exit": exit_killed()}));
     job.has("/timeout_ms", 300).lacks("/survivors").follow_up_is("pending");
     assert!(job["ran_ms"].as_u64().unwrap() >= 300, "not early: {job}");
     assert!(world.run(["show", &id]).ok().contains("timed out: exceeded its limit of 300 ms"));
@@ -374,13 +374,13 @@ fn scenario_111_only_silence_is_ended_by_an_idle_limit() {
 
     world.run(["wait", &silent]).exits(124);
     let job = world.show(&silent);
-    job.outcome_is(json!({"kind": "idle_timed_out", "limit_ms": limit, "exit": asked()}));
+    job.outcome_is(json!({"kind": "idle_timed_out", "limit_ms": limit, "exit": exit_terminated()}));
     job.lacks("/timeout_ms").has("/idle_timeout_ms", limit).has("/output/bytes", 5);
 
     world.run(["wait", &printing]).ok();
     let job = world.show(&printing);
     job.ended_as("exited").has("/output/bytes", 4000);
-    assert!(job["ran_ms"].as_u64().unwrap() > limit, "it lived longer than the limit: {job}");
+    assert!(job["ran_ms"].as_u64().unwrap() > limit, "it ran longer than the limit: {job}");
 }
 
 #[test]
@@ -399,7 +399,7 @@ fn scenario_36_a_grandchild_that_keeps_the_output_open_delays_nothing() {
 }
 
 #[test]
-fn a_leftover_that_ignores_the_request_is_forced_and_the_code_is_kept() {
+fn a_leftover_that_ignores_termination_is_killed_and_the_code_is_kept() {
     let world = World::new();
     let witness = world.scratch("witness");
     let tree =
@@ -446,13 +446,13 @@ fn scenario_76_another_sessions_job_is_not_found_and_not_touched() {
     unchanged(&world, &before);
     assert!(alive(target));
 
-    // Who says that all are meant may, and is named; the owner has not asked for it and is told.
+    // A caller may kill it with `--all-sessions`, and is named; the owner did not ask for it and is notified.
     run_as(&world, "other", &["kill", &id, "--all-sessions"]).ok();
     world.show(&id).has("/outcome/by", json!({"session": "other"})).follow_up_is("pending");
 }
 
 #[test]
-fn scenario_77_a_kill_by_the_owner_wakes_nobody() {
+fn scenario_77_a_kill_by_the_owner_wakes_no_agent() {
     let world = World::new();
     let id = held(&world, &["--session", "mine"]);
     run_as(&world, "mine", &["kill", &id]).ok();
@@ -474,22 +474,22 @@ fn scenario_77_a_kill_by_the_owner_wakes_nobody() {
     world.show(&always).follow_up_is("pending");
 }
 
-// Not on Windows: a console without a window, as a supervisor has it, is told to close by nothing but logging off.
+// Not on Windows: a console without a window, as a supervisor has it, gets a close event only at logoff.
 #[cfg(unix)]
 #[test]
-fn a_supervisor_that_is_told_to_end_ends_its_job() {
+fn a_supervisor_that_is_terminated_ends_its_job() {
     for detach in DETACH {
         let world = World::new();
         let (id, pids) = stubborn(&world, &["--grace", "200ms"], 1, detach);
         signal(world.supervisor(&id), nix::sys::signal::Signal::SIGTERM);
         assert_eq!(world.run(["wait", &id]).code, Some(137), "{detach}");
         all_dead(&id, &pids, detach);
-        let killed = json!({"kind": "killed", "by": "system", "exit": forced()});
+        let killed = json!({"kind": "killed", "by": "system", "exit": exit_killed()});
         world.show(&id).in_case(detach).outcome_is(killed);
     }
 }
 
-/// A job that is done and has left somebody who prints `late` when `go` is there, and `last` when
+/// A job that is done and has left a process that prints `late` when `go` is there, and `last` when
 /// `end` is.
 #[track_caller]
 fn kept(world: &World) -> (String, u32) {
@@ -517,7 +517,10 @@ fn leftovers_that_are_kept_live_on_and_are_heard() {
     fs_err::write(world.scratch("go"), "").unwrap();
     eventually("what it prints later is kept", || (printed(&world, &id) == ["main", "late"]).then_some(()));
     world.run(["reconcile"]).ok();
-    assert!(world.home().join("jobs").join(&id).exists(), "nobody moves it from under its keeper");
+    assert!(
+        world.home().join("jobs").join(&id).exists(),
+        "no command moves it while its supervisor keeps it"
+    );
     fs_err::write(world.scratch("end"), "").unwrap();
     is_settled(&world, &id);
     assert_eq!(printed(&world, &id), ["main", "late", "last"], "to the last byte");
@@ -556,7 +559,7 @@ fn a_job_that_was_launched_by_a_job_survives_it() {
         world.show(&outer).in_case(format!("{limits:?}")).state_is("failed");
         assert!(alive(target), "{limits:?}");
         world.show(&inner).in_case(format!("{limits:?}")).state_is("running");
-        nobody_carries(&outer, "outer");
+        no_process_carries(&outer, "outer");
         world.run(["kill", "--grace", "500ms", &inner]).ok();
         all_dead(&inner, &[target], "inner");
     }
@@ -577,11 +580,11 @@ fn a_second_kill_is_more_urgent_and_the_first_names_the_cause() {
     all_dead(&id, &pids, "urgent");
     assert!(began.elapsed() < PROMPTLY);
     assert_eq!(first.0.wait().unwrap().code(), Some(0));
-    world.show(&id).has("/outcome/reason", "first").has("/outcome/exit", forced());
+    world.show(&id).has("/outcome/reason", "first").has("/outcome/exit", exit_killed());
 }
 
 #[test]
-fn limits_that_make_no_sense_are_refused_and_nothing_runs() {
+fn invalid_limits_are_refused_and_nothing_runs() {
     let world = World::new();
     for (words, helpful) in [
         (&["--timeout", "0"][..], "`none`"),
@@ -604,7 +607,7 @@ fn limits_that_make_no_sense_are_refused_and_nothing_runs() {
 }
 
 #[test]
-fn a_job_has_an_hour_unless_it_is_told_otherwise() {
+fn the_default_time_limit_is_an_hour() {
     let world = World::new();
     for (words, expected) in [
         (&[][..], Some(3_600_000)),

@@ -1,5 +1,5 @@
 //! Kill points: the command line, the supervisor and the deliverer are killed from outside of Wine, as its host kills,
-//! at moments by chance. Nothing is lost, nothing is taken for a success, and nobody is left.
+//! at moments by chance. Nothing is lost, nothing is taken for a success, and no process is left.
 //!
 //! By default some dozen of them are hit; with `HEARBACK_TEST_FULL=1` a thousand. The seed is printed, and
 //! `HEARBACK_TEST_SEED` repeats it.
@@ -13,14 +13,14 @@ use fs_err as fs;
 use hearback_tests::{Chance, Outbox, bin, carrying, copy_program, eventually, is_full, lines, outside};
 use serde_json::json;
 
-/// What a target returns. Whoever sees a success saw the code of a kill on close.
+/// The exit code of a target. A success would be the code of a kill on close.
 const CODE: u32 = 7;
 const WORKERS: usize = 4;
 /// A victim is killed so long after it was first seen, in milliseconds.
 const LATEST: u64 = 300;
 const ERROR_INTERNAL_ERROR: i32 = 1359;
 
-/// Takes requests in a folder, and kills from outside of Wine. Nobody else has the names of this folder.
+/// Takes requests in a folder, and kills from outside of Wine. No other test has the names of this folder.
 const KILLER: &str = r#"
 cd "$1" || exit 1
 turn=0
@@ -48,7 +48,7 @@ while [ -d "$1" ] && [ ! -e stop ] && [ $turn -lt 180000 ]; do
 done
 "#;
 
-/// One store, one copy of hearback that nobody else runs, and somebody outside who kills it.
+/// One store, one copy of hearback that no other test runs, and a killer outside of Wine.
 struct Scene {
     outbox: Outbox,
     hearback: PathBuf,
@@ -72,30 +72,30 @@ impl Scene {
         Scene { outbox, hearback, kills, asked: AtomicUsize::new(0) }
     }
 
-    /// Asks for the death of whoever of this scene plays this part, so long after it was first seen.
+    /// Asks the killer for the process of this scene that has this part, so long after it was first seen.
     fn doom(&self, part: &str, after_ms: u64) -> Doom {
         let n = self.asked.fetch_add(1, Ordering::Relaxed);
         let world = self.outbox.world.home().parent().unwrap().file_name().unwrap().to_str().unwrap();
         // Spelled so that it does not match itself.
         let pattern = format!("[{}]{}.*victim.exe.*{part}", &world[..1], &world[1..]);
-        // Nobody takes it before its last line is there.
+        // The killer waits for the last line.
         fs::write(self.kills.join(format!("{n}.ask")), format!("0.{after_ms:03}\n{pattern}\nend\n")).unwrap();
         Doom(self.kills.join(format!("{n}.done")))
     }
 
-    /// What the one that may be killed has printed. Its code says nothing: a kill from outside shows as 0.
+    /// The output of a hearback that may be killed. Its code says nothing: a kill from outside shows as 0.
     fn hearback(&self, args: &[&str]) -> String {
         let mut command = Command::new(&self.hearback);
         self.outbox.world.settle(&mut command);
         match command.args(args).stderr(Stdio::null()).output() {
             Ok(done) => String::from_utf8_lossy(&done.stdout).trim().to_owned(),
-            // Killed before it was born.
+            // Killed before it had begun.
             Err(error) if error.raw_os_error() == Some(ERROR_INTERNAL_ERROR) => String::new(),
             Err(error) => panic!("{error}"),
         }
     }
 
-    /// One job, whose launcher or supervisor is killed, and then whoever delivers. Tells how many were hit.
+    /// One job, whose launcher or supervisor is killed, and then the deliverer. Returns how many were hit.
     #[track_caller]
     fn round(&self, n: usize, chance: &mut Chance) -> usize {
         let Scene { outbox, .. } = self;
@@ -136,7 +136,7 @@ impl Scene {
             _ => panic!("what is this? {job}"),
         }
         assert_eq!(job.get("survivors"), None, "{job}");
-        eventually("nobody is left", || carrying(&format!("HEARBACK_JOB={id}")).is_empty().then_some(()));
+        eventually("no process is left", || carrying(&format!("HEARBACK_JOB={id}")).is_empty().then_some(()));
         hits
     }
 }
@@ -151,7 +151,7 @@ impl Drop for Scene {
 struct Doom(PathBuf);
 
 impl Doom {
-    /// Waits until it is done, and tells how many it hit.
+    /// Waits until it is done, and returns how many it hit.
     #[track_caller]
     fn hits(&self) -> usize {
         eventually("the killer answers", || self.0.exists().then_some(()));
@@ -160,7 +160,7 @@ impl Doom {
 }
 
 #[test]
-fn whoever_is_killed_from_outside_loses_nothing_and_leaves_nobody() {
+fn a_kill_from_outside_loses_nothing_and_leaves_no_process() {
     if !outside::is_there("a kill without a word") {
         return;
     }
@@ -176,7 +176,7 @@ fn whoever_is_killed_from_outside_loses_nothing_and_leaves_nobody() {
                 let scene = Scene::new();
                 while hits.load(Ordering::Relaxed) < wanted {
                     let n = rounds.fetch_add(1, Ordering::Relaxed);
-                    assert!(n < wanted * 2, "most kills hit nobody");
+                    assert!(n < wanted * 2, "most kills hit no process");
                     hits.fetch_add(scene.round(n, &mut chance), Ordering::Relaxed);
                 }
                 scene.outbox.check_order();

@@ -1,4 +1,4 @@
-//! `killat` kills where it says it does, and nobody else: the tests of crashes rely on it.
+//! `killat` kills at the given call and no other process: the crash tests rely on it.
 // Not on Windows: ptrace.
 #![cfg(target_os = "linux")]
 
@@ -231,7 +231,7 @@ impl Tree {
     }
 }
 
-/// Runs `killat OPTIONS -- PROGRAM ARGS` until it has ended, whoever lives on with its output.
+/// Runs `killat OPTIONS -- PROGRAM ARGS` until it has ended, even if a process lives on with its output.
 fn killat(world: &World, options: &[&str], program: &str, args: &[impl AsRef<OsStr>]) -> Ran {
     let (stdout, stderr) = (world.scratch("stdout"), world.scratch("stderr"));
     let mut command = Command::new(bin("killat"));

@@ -28,7 +28,7 @@ fn started(witness: &Path) -> u32 {
     line.strip_prefix("start ").unwrap().parse().unwrap()
 }
 
-/// What a job printed, once it is over.
+/// The output of a job, once it has ended.
 #[track_caller]
 fn printed(world: &World, id: &str) -> Vec<u8> {
     world.run(["wait", id]);
@@ -104,7 +104,7 @@ fn scenario_62_what_cannot_be_recorded_is_not_run() {
 }
 
 #[test]
-fn a_command_that_cannot_be_started_is_recorded_and_over() {
+fn a_command_that_cannot_be_started_is_recorded_as_ended() {
     let world = World::new();
     let text = world.scratch("text");
     fs_err::write(&text, "no program\n").unwrap();
@@ -144,9 +144,9 @@ fn a_command_that_cannot_be_started_is_recorded_and_over() {
         assert_eq!(job["outcome"]["kind"], "failed_to_start", "{job}");
         assert_eq!(job["outcome"]["error"]["kind"], kind, "{job}");
         assert!(job["outcome"]["error"]["message"].as_str().unwrap().contains(reason), "{job}");
-        assert_eq!(job["follow_up"]["state"], "read", "the caller has been told: {job}");
+        assert_eq!(job["follow_up"]["state"], "read", "the caller knows already: {job}");
         assert!((job.get("pid"), job.get("started_at")) == (None, None), "{job}");
-        // Nothing is owed, so it is out of the way at once.
+        // Nothing is pending, so it is settled at once.
         assert!(world.job_dir(id).starts_with(world.home().join("history")));
         assert_eq!(world.run(["wait", id]).code, Some(code));
     }
@@ -207,7 +207,7 @@ fn run_with(mut command: Command, args: impl IntoIterator<Item = OsString>) -> S
 }
 
 #[test]
-fn launches_under_one_key_are_one_job_whoever_is_first() {
+fn launches_under_one_key_are_one_job() {
     let world = World::new();
     let (go, witness) = (world.scratch("go"), world.scratch("witness"));
     let launch = args!["launch", "--key", "k", "--", bin("hold"), go, "--witness", witness];
@@ -228,7 +228,7 @@ fn launches_under_one_key_are_one_job_whoever_is_first() {
 
     fs_err::write(&go, "").unwrap();
     world.run(["wait", id]).ok();
-    assert_eq!(world.run(&launch).ok(), id, "it is the same job when it is over");
+    assert_eq!(world.run(&launch).ok(), id, "it is the same job when it has ended");
     assert_eq!(lines(&witness).len(), 1);
 }
 
@@ -273,7 +273,7 @@ fn what_a_job_leaves_behind_is_ended_with_it() {
 }
 
 #[test]
-fn what_a_job_leaves_behind_is_forced_when_it_will_not_end() {
+fn what_a_job_leaves_behind_is_killed_when_it_ignores_termination() {
     let world = World::new();
     let witness = world.scratch("witness");
     let tree = args![bin("tree"), "--depth", "1", "--breadth", "2", "--detach", "setsid", "--ignore-term"];
@@ -283,7 +283,7 @@ fn what_a_job_leaves_behind_is_forced_when_it_will_not_end() {
     eventually("the tree has grown", || (lines(&witness).len() == 3).then_some(()));
     let grown = Instant::now();
     assert_eq!(world.run(["wait", &id]).code, Some(3));
-    // They are asked first, and have the whole grace: five seconds, less what passed before we looked.
+    // They are terminated first, and have the whole grace: five seconds, less what passed before we looked.
     let waited = grown.elapsed();
     assert!(waited > Duration::from_secs(scaled(4, 2)) && waited < Duration::from_secs(20), "{waited:?}");
     for line in lines(&witness) {
@@ -394,10 +394,10 @@ fn a_caller_gets_back_every_descriptor_it_had_open() {
     let mut caller = with_more_descriptors(&world, bin("act"));
     caller.arg("run").arg(&told).arg(bin("hearback")).args(["launch", "--"]);
     caller.arg(bin("hold")).arg(&go).args(["--code", "4", ";"]).stdin(writer);
-    // Until nobody holds its output any more, which includes the job's processes. It is not the output of the launch,
+    // Until no process holds its output any more, the job's included. It is not the output of the launch,
     // and has been inherited by it all the same.
     run(caller).ok();
-    end_of_file(reader).recv_timeout(Duration::from_secs(20)).expect("nobody holds the pipe");
+    end_of_file(reader).recv_timeout(Duration::from_secs(20)).expect("no process holds the pipe");
     runs_on(&world, &lines(&told)[0], &go, 4);
 }
 
@@ -412,7 +412,7 @@ fn with_more_descriptors(world: &World, program: PathBuf) -> Command {
     command
 }
 
-/// Tells when everybody who could write into a pipe has let go.
+/// Says when every process that could write into a pipe has closed it.
 fn end_of_file(mut reader: io::PipeReader) -> mpsc::Receiver<()> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -474,7 +474,7 @@ fn kill_group(leader: &mut std::process::Child) {
         use nix::sys::signal::{Signal, killpg};
         killpg(nix::unistd::Pid::from_raw(leader.id().try_into().unwrap()), Signal::SIGKILL).unwrap();
     }
-    // The Job Object goes with whoever made it, and everybody in it goes with the Job Object.
+    // The Job Object ends with the process that made it, and every process in it ends with the Job Object.
     #[cfg(windows)]
     leader.kill().unwrap();
 }
@@ -482,7 +482,7 @@ fn kill_group(leader: &mut std::process::Child) {
 #[test]
 fn a_job_is_launched_from_a_directory_that_is_gone_into_one_that_is_named() {
     #[cfg(windows)]
-    if !hearback_tests::outside::is_there("a directory that is removed while somebody is in it") {
+    if !hearback_tests::outside::is_there("a directory that is removed while a process works in it") {
         return;
     }
     let world = World::new();
@@ -612,7 +612,7 @@ fn a_target_is_alone_in_its_session_and_its_supervisor_in_another() {
         assert_ne!(supervisor.group, target);
         fs_err::write(&go, "").unwrap();
     }
-    // A target is asked over the console of its supervisor, which is their own and has nobody else on it.
+    // A target is terminated over the console of its supervisor, which has no other processes on it.
     #[cfg(windows)]
     {
         let id = world.launch(args!["--", bin("show-env"), "--console"]);
@@ -690,8 +690,8 @@ fn a_target_obeys_signals_that_its_launcher_ignored_or_blocked() {
     }
     #[cfg(windows)]
     {
-        // Whoever leads a group ignores Ctrl-C, and so does whatever it starts, targets among it, each of which leads
-        // one. Ctrl-Break, by which they are asked, nobody can ignore for another.
+        // The leader of a group ignores Ctrl-C, and so does every process that it starts, targets among them, each of
+        // which leads one. Ctrl-Break, which terminates them, cannot be ignored for another process.
         let witness = world.scratch("witness");
         let hold = args!["launch", "--grace", scaled("10s", "1s"), "--", bin("hold"), world.scratch("never")];
         let mut launch = world.command(hold.into_iter().chain(args!["--witness", witness]));
@@ -703,8 +703,8 @@ fn a_target_obeys_signals_that_its_launcher_ignored_or_blocked() {
         started(&witness);
         let began = Instant::now();
         world.run(["kill", &id]).ok();
-        assert_eq!(world.show(&id)["outcome"]["exit"], hearback_tests::asked());
-        assert!(!is_real_windows() || began.elapsed() < Duration::from_secs(10), "it was not forced");
+        assert_eq!(world.show(&id)["outcome"]["exit"], hearback_tests::exit_terminated());
+        assert!(!is_real_windows() || began.elapsed() < Duration::from_secs(10), "it was not killed");
     }
 }
 
@@ -873,7 +873,7 @@ mod linux {
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;
 
-    /// Jobs that show their signals, launched by somebody who ignores many and by somebody who blocks all.
+    /// Jobs that show their signals, launched by a process that ignores many and by one that blocks all.
     pub(super) fn launched_deaf(world: &World) -> [String; 2] {
         let launch = args![bin("hearback"), "launch", "--", bin("show-env"), "--signals"];
         let mut ignoring = Command::new("sh");
@@ -940,7 +940,7 @@ fn a_launch_killed_whole_at_any_call_is_finished_under_its_key_or_known_to_be_lo
     killed_and_launched_again(&["--follow", "--whole"], &["--only", "all"], |point, job, starts| {
         match job["outcome"]["kind"].as_str() {
             Some("exited") => assert_eq!(starts, 1, "point {point}: {job}"),
-            // It had begun: nobody may begin again.
+            // It had begun: no process may begin it again.
             Some("lost") => {
                 assert_eq!(job["outcome"]["reason"], "supervisor_died", "point {point}: {job}");
                 assert!(starts <= 1, "point {point}: {job}");

@@ -1,4 +1,4 @@
-//! Limits of the system: memory, file sizes, descriptors, interrupted calls. What a job meets is told, and what its
+//! Limits of the system: memory, file sizes, descriptors, interrupted calls. What a job meets is reported, and what its
 //! supervisor meets costs no job its end.
 #![cfg(any(target_os = "linux", windows))]
 
@@ -7,7 +7,7 @@ use hearback_tests::outside;
 use hearback_tests::{World, bin, eventually, scaled};
 use serde_json::json;
 
-/// Where somebody can set limits for a process.
+/// Where limits can be set for a process.
 // Not on Windows: limits of a process and cgroups.
 #[cfg(target_os = "linux")]
 mod linux {
@@ -23,7 +23,7 @@ mod linux {
     struct Group(PathBuf);
 
     impl Group {
-        /// Nothing, with a word about why, where none can be made.
+        /// Nothing, with the reason printed, where none can be made.
         fn new(name: &str, limit: &str) -> Option<Group> {
             let path =
                 Path::new("/sys/fs/cgroup/memory").join(format!("hearback-{name}-{}", std::process::id()));
@@ -53,7 +53,7 @@ mod linux {
 
     impl Drop for Group {
         fn drop(&mut self) {
-            // The world was dropped before; whoever was in there is gone in a moment.
+            // The world was dropped before; its processes are gone in a moment.
             for _ in 0..500 {
                 if std::fs::remove_dir(&self.0).is_ok() {
                     return;
@@ -67,7 +67,7 @@ mod linux {
         job.get("notes").map(Value::to_string).unwrap_or_default()
     }
 
-    // Not on Windows: nobody is ended there for lack of memory; whoever asks for too much is refused.
+    // Not on Windows: no process is killed there for lack of memory; one that asks for too much is refused.
     #[test]
     fn a_job_that_was_ended_for_lack_of_memory_says_so_and_its_supervisor_lives() {
         let Some(group) = Group::new("oom", "64M") else { return };
@@ -99,7 +99,7 @@ mod linux {
         assert_eq!(notes(&job), "", "{job}");
     }
 
-    // Not on Windows: nobody is ended there when memory runs out, so nobody goes first.
+    // Not on Windows: no process is killed there when memory runs out, so none goes first.
     #[test]
     fn a_target_goes_before_its_supervisor_when_memory_runs_out() {
         let world = World::new();
@@ -130,7 +130,7 @@ mod linux {
         run(command).ok()
     }
 
-    // Not on Windows: a process has no limit on handles that anybody could set.
+    // Not on Windows: a process has no limit on handles that could be set.
     #[test]
     fn a_supervisor_makes_do_with_sixteen_descriptors() {
         let world = World::new();
@@ -231,7 +231,7 @@ fn interrupted_calls_lose_no_output_and_no_end() {
     assert_eq!((&job["output"]["bytes"], &job["output"]["dropped"]), (&json!(bytes), &json!(0)), "{job}");
 }
 
-/// Interrupts whatever a supervisor waits in: it hears something, or is stopped and continued.
+/// Interrupts the call that a supervisor waits in: it gets a signal, or is paused and continued.
 #[cfg(target_os = "linux")]
 fn interrupt(world: &World, id: &str, times: usize) {
     use nix::sys::signal::{Signal, kill};

@@ -1,4 +1,4 @@
-//! Whoever is killed or in the way, the truth is recorded: lost is said to be lost, and never a success.
+//! Whichever process is killed or in the way, the truth is recorded: lost is shown as lost, and never as a success.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn tree(world: &World, detach: &str) -> (String, Vec<u32>) {
     (id, pids.iter().map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect())
 }
 
-/// The job is lost, nothing of it is left, and nobody takes that for a success.
+/// The job is lost, nothing of it is left, and no command shows that as a success.
 #[track_caller]
 fn is_lost(world: &World, id: &str, pids: &[u32], what: &str) {
     // No interval passes: the lock is free as soon as its holder is dead.
@@ -31,8 +31,8 @@ fn is_lost(world: &World, id: &str, pids: &[u32], what: &str) {
 }
 
 #[test]
-fn scenario_69_a_supervisor_killed_hard_ends_its_job_and_is_reported_at_once() {
-    // On Windows nobody may leave its Job Object, however it asks.
+fn scenario_69_a_killed_supervisor_ends_its_job_and_is_reported_at_once() {
+    // On Windows no process may leave its Job Object, however it asks.
     let group = if cfg!(windows) { "breakaway" } else { "group" };
     for detach in ["none", group, "setsid", "double-fork"] {
         let world = World::new();
@@ -72,13 +72,13 @@ fn a_reader_that_keeps_facts_open_keeps_nothing_from_being_recorded() {
     eventually("the supervisor is gone", || (!alive(supervisor)).then_some(()));
     assert_eq!(world.show(&id)["outcome"], json!({"kind": "exited", "code": 6}));
     drop(readers);
-    // Where an open file held its folder in place, it is moved by whoever looks next.
+    // Where an open file held its folder in place, it is moved by the next command that looks.
     world.run(["reconcile"]).ok();
     assert!(!world.home().join("jobs").join(&id).exists());
     assert_eq!(world.show(&id)["outcome"], json!({"kind": "exited", "code": 6}));
 }
 
-/// Opens a file, and lets nobody write, rename or remove it meanwhile, where a system has such a thing.
+/// Opens a file, and lets no process write, rename or remove it meanwhile, where a system has such a thing.
 fn unfriendly(path: &Path) -> fs_err::File {
     #[cfg_attr(unix, expect(unused_mut, reason = "everybody may, whatever a reader wants"))]
     let mut options = std::fs::OpenOptions::new();

@@ -23,7 +23,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
 }
 
-/// Reads what a follower of `print` printed: every line in its order, and every jump told to the byte. Returns how
+/// Reads what a follower of `print` printed: every line in its order, and every gap reported to the byte. Returns how
 /// many bytes that makes, and how often there was a gap. A line may be cut by a gap that came while it was printed.
 fn check_stream(stream: impl Read) -> (u64, u64) {
     let (mut at, mut gaps) = (0, 0);
@@ -52,13 +52,13 @@ fn a_flood_stays_within_its_cap_and_every_byte_is_accounted_for() {
     let id = world.launch(["--log-cap", "8MiB", "--", &program("print"), "--bytes", &bytes]);
     let log = world.job_dir(&id).join("output.log");
     let supervisor = world.supervisor(&id);
-    // One that reads the first lines and is then held up until everything is over.
+    // One that reads the first lines and is then held up until everything has ended.
     let mut slow = world.command(["logs", "-f", &id]);
     let mut slow = KillOnDrop(slow.stdout(Stdio::piped()).spawn().unwrap());
     let mut stream = BufReader::new(slow.0.stdout.take().unwrap());
     let mut first = String::new();
     stream.read_line(&mut first).unwrap();
-    // Wine ends a program whose large write to a pipe is interrupted, so there nobody is held up.
+    // Wine ends a program whose large write to a pipe is interrupted, so there no reader is held up.
     let (over, held_up) = std::sync::mpsc::channel::<()>();
     let followed = std::thread::spawn(move || {
         let _ = if is_wine() { Ok(()) } else { held_up.recv() };
@@ -118,7 +118,7 @@ fn a_flood_stays_within_its_cap_and_every_byte_is_accounted_for() {
     drop(over);
     let (seen, gaps) = check_stream(first.as_bytes().chain(&*followed.join().unwrap()));
     assert_eq!(seen, flood);
-    assert_eq!(gaps, 1, "what was cut while it was held up is told once");
+    assert_eq!(gaps, 1, "what was cut while it was held up is reported once");
     assert!(slow.0.wait().unwrap().success());
 }
 
@@ -170,7 +170,7 @@ fn scenario_71_a_job_that_prints_without_end_is_trimmed_or_ended_as_it_was_launc
         "{waited:?}"
     );
 
-    // Where holes are punched, a running job tells what it has dropped. Elsewhere only its end does.
+    // Where holes are punched, a running job reports what it has dropped. Elsewhere only its end does.
     if cfg!(unix) || hearback_tests::is_real_windows() {
         let so_far = eventually("it prints on", || {
             let output = world.show(&trimmed)["output"].clone();
@@ -252,14 +252,14 @@ fn a_follower_sees_everything_as_it_comes_and_ends_with_the_job() {
     let mut stream = BufReader::new(follower.0.stdout.take().unwrap());
     let mut line = String::new();
     stream.read_line(&mut line).unwrap();
-    assert_eq!(line, "first\n", "before the job is over");
+    assert_eq!(line, "first\n", "before the job has ended");
     fs::write(&go, "").unwrap();
     let mut rest = String::new();
     stream.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "");
     assert!(follower.0.wait().unwrap().success(), "how the job ended is not what was asked");
 
-    // One that is over already is printed and that is it; one that never was is not found.
+    // The log of a job that has ended is printed once; an unknown job is not found.
     assert_eq!(world.run(["logs", "-f", &id]).ok(), "first");
     assert_eq!(world.run(["logs", "-f", "zzzz"]).code, Some(1));
     let lines = world.run(["logs", "-f", &id, "--json"]).ok();

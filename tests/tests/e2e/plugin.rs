@@ -56,7 +56,7 @@ fn a_plugin_that_keeps_to_the_protocol_passes() {
 }
 
 #[test]
-fn whoever_does_not_say_hello_is_asked_nothing_more() {
+fn a_plugin_without_a_hello_gets_no_request() {
     assert_failed("exit 3", &[("hello", "ended without a word")]);
     assert_failed("complain nonsense\nexit 3", &[("hello", "nonsense")]);
     assert_failed("say hi\ndrain", &[("hello", "did not say hello")]);
@@ -80,7 +80,7 @@ fn what_a_plugin_does_wrong_is_named() {
 }
 
 #[test]
-fn a_plugin_that_cannot_be_found_is_said_to_be_missing() {
+fn a_missing_plugin_is_reported() {
     let world = World::new();
     let missing = world.run(["plugin", "check", "no-such"]);
     assert_eq!(missing.code, Some(2));

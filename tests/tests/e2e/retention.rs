@@ -1,5 +1,5 @@
-//! What is over is forgotten in good time and in good order; what is open or owed never is; and nobody sees the jobs
-//! of others.
+//! Settled jobs are pruned in time and in order; open jobs and pending follow-ups never are; and no session sees the
+//! jobs of another.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ fn scenario_42_the_oldest_settled_jobs_go_first() {
     // The first to be launched is the last to be settled.
     let long = world.launch(["--", &hold, &text(&go)]);
     let runs = world.launch(["--", &hold, &text(&never)]);
-    let owed = world.launch(["--session", "s", "--", &exit_with, "0"]);
-    world.leave_alone(&owed);
+    let pending = world.launch(["--session", "s", "--", &exit_with, "0"]);
+    world.leave_alone(&pending);
     let brief: Vec<String> = (0..12)
         .map(|n| {
             let id = world.launch(["--", &exit_with, &n.to_string()]);
@@ -29,7 +29,7 @@ fn scenario_42_the_oldest_settled_jobs_go_first() {
 
     assert_eq!(pruned(&world, &["--max-jobs", "4"]), brief[..9], "oldest settlement first");
     let mut kept: Vec<&str> = brief[9..].iter().map(String::as_str).collect();
-    kept.extend([&*long, &runs, &owed]);
+    kept.extend([&*long, &runs, &pending]);
     assert_eq!(listed(&world), sorted(kept));
     assert_eq!(world.show(&long)["state"], "done", "what ran for long is readable when it has ended");
     for id in &brief[..9] {
@@ -38,7 +38,7 @@ fn scenario_42_the_oldest_settled_jobs_go_first() {
     }
     assert_eq!(pruned(&world, &["--max-jobs", "4"]), [""; 0], "once is enough");
     assert_eq!(pruned(&world, &["--max-jobs", "0"]), [&brief[9..], &[long]].concat());
-    assert_eq!(listed(&world), sorted(vec![&runs, &owed]), "neither is open to a limit");
+    assert_eq!(listed(&world), sorted(vec![&runs, &pending]), "neither is open to a limit");
     fs::write(&never, "").unwrap();
     assert_eq!(world.run(["wait", &runs]).code, Some(0));
 }
@@ -72,7 +72,7 @@ fn scenario_42_age_counts_from_settlement() {
     assert_eq!(pruned(&world, &["--older-than", "4h"]), [""; 0]);
     assert_eq!(pruned(&world, &["--older-than", "2h"]), [settled_long_ago]);
     assert_eq!(listed(&world), sorted(vec![&launched_long_ago, &fresh]));
-    assert_eq!(pruned(&world, &[]), [""; 0], "a month, when nobody says otherwise");
+    assert_eq!(pruned(&world, &[]), [""; 0], "a month by default");
     let mut command = world.command(["prune"]);
     command.env("HEARBACK_MAX_JOBS", "1");
     assert_eq!(run(command).ok(), launched_long_ago);
@@ -81,12 +81,12 @@ fn scenario_42_age_counts_from_settlement() {
 }
 
 #[test]
-fn scenario_72_what_is_owed_is_kept_and_what_is_settled_is_gone_with_all_its_files() {
+fn scenario_72_what_is_pending_is_kept_and_what_is_settled_is_gone_with_all_its_files() {
     let world = World::new();
     let exit_with = program("exit-with");
     let launch =
         |wish: &[&str]| world.launch(wish.iter().chain(&["--", &exit_with, "3", "--print", "hello"]));
-    let owed = [
+    let pending = [
         launch(&["--session", "s"]),
         launch(&["--session", "s", "--notify", "always"]),
         launch(&["--session", "s", "--notify", "failure", "--key", "k"]),
@@ -98,7 +98,7 @@ fn scenario_72_what_is_owed_is_kept_and_what_is_settled_is_gone_with_all_its_fil
         launch(&["--notify", "always"]),
         world.launch(["--shell", "exit 3"]),
     ];
-    for id in &owed {
+    for id in &pending {
         world.leave_alone(id);
         assert_eq!(world.show(id)["follow_up"]["state"], "pending");
     }
@@ -109,10 +109,10 @@ fn scenario_72_what_is_owed_is_kept_and_what_is_settled_is_gone_with_all_its_fil
     let before = Snapshot::of(world.home().join("jobs"));
     for _ in 0..2 {
         pruned(&world, &["--older-than", "0s", "--max-jobs", "0"]);
-        assert_eq!(listed(&world), sorted(owed.iter().map(String::as_str).collect()));
+        assert_eq!(listed(&world), sorted(pending.iter().map(String::as_str).collect()));
     }
     assert_eq!(before.changes(&Snapshot::of(world.home().join("jobs"))), Vec::<PathBuf>::new());
-    for id in &owed {
+    for id in &pending {
         assert_eq!(world.run(["logs", id]).ok(), "hello");
     }
     let left = Snapshot::of(world.home());
@@ -186,7 +186,7 @@ fn prune_around_a_held_file() {
     let report = world.json(["prune", "--older-than", "0s", "--max-jobs", "0", "--json"]);
     let gone: Vec<&str> = report["pruned"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(sorted(gone), sorted(jobs.iter().map(String::as_str).collect()), "{report}");
-    assert_eq!(listed(&world), [""; 0], "it is gone for everybody who asks");
+    assert_eq!(listed(&world), [""; 0], "it is gone for every command");
     assert!(folders.iter().all(|folder| !folder.exists()));
     let trash = || fs::read_dir(world.home().join("trash")).unwrap().map(|entry| entry.unwrap().path());
     let left: Vec<PathBuf> = trash().collect();
@@ -237,7 +237,7 @@ fn scenario_76_a_session_sees_its_own_jobs_and_no_others() {
     let b = launch(&["--session", "b"], "from b");
     let past = launch(&["--session", "b", "--notify", "never"], "long ago");
     settled(&world, &past);
-    let unowned = launch(&[], "from nobody");
+    let unowned = launch(&[], "from no session");
     let within = |session: &str, args: &[&str]| {
         let mut command = world.command(args);
         command.env("HEARBACK_SESSION", session);
@@ -276,7 +276,7 @@ fn scenario_76_a_session_sees_its_own_jobs_and_no_others() {
         assert_eq!(within("a", &[args, &["--all-sessions"]].concat()).ok(), "from b");
         assert_eq!(world.run(args).ok(), "from b");
     }
-    for (id, word) in [(&past, "long ago"), (&unowned, "from nobody")] {
+    for (id, word) in [(&past, "long ago"), (&unowned, "from no session")] {
         assert_eq!(world.run(["logs", id]).ok(), word);
     }
     assert_eq!(within("a", &["wait", &a]).code, Some(0));
@@ -297,7 +297,7 @@ fn scenario_76_the_variables_of_agents_name_sessions() {
         let args = [&["launch", "--json"], flags, &["--", &exit_with, "0"]].concat();
         let job: Value = serde_json::from_str(&with(variables, &args)).unwrap();
         let id = job["id"].as_str().unwrap().to_owned();
-        // Whoever launched it sees it, with the same variables and flags.
+        // Its launcher sees it, with the same variables and flags.
         let shown: Value =
             serde_json::from_str(&with(variables, &[&["show", &id, "--json"], flags].concat())).unwrap();
         assert_eq!(shown["session"], job["session"]);
@@ -379,7 +379,7 @@ fn icacls(path: &Path, args: &[&str]) {
     run(command).ok();
 }
 
-/// A folder that nobody can move, not even root, as long as there is this.
+/// A folder that no user can move, not even root, until this is dropped.
 #[cfg(any(target_os = "linux", windows))]
 enum Stuck {
     Immutable(PathBuf),

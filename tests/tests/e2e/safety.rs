@@ -1,5 +1,5 @@
-//! hearback harms nobody: not a stranger's process, not another user, not a job that is only looked at, and not the
-//! truth when the disk is full or cannot be written.
+//! hearback does no harm: not to a foreign process, not to another user, not to a job that is only looked at, and not
+//! to the truth when the disk is full or cannot be written.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -10,7 +10,7 @@ use hearback_platform::Native;
 #[cfg(windows)]
 use hearback_tests::outside;
 use hearback_tests::{
-    Job, KillOnDrop, Snapshot, World, bin, eventually, forced, give_away, is_real_windows, lines, me,
+    Job, KillOnDrop, Snapshot, World, bin, eventually, exit_killed, give_away, is_real_windows, lines, me,
     take_back,
 };
 use serde_json::{Value, json};
@@ -48,13 +48,13 @@ fn scenario_29_a_stranger_with_the_pid_of_a_lost_job_is_left_alone() {
         assert_eq!(read(&world.job_dir(&id).join("end.json"))["author"], "reconciler", "{case}");
         assert!(stranger.0.try_wait().unwrap().is_none(), "{case}: the stranger lives");
     }
-    // No signal that ends a process has reached it: it ends when it is told to, with its own code.
+    // No signal that ends a process has reached it: it ends when its file appears, with its own code.
     fs::write(go, "").unwrap();
     assert_eq!(stranger.0.wait().unwrap().code(), Some(7));
 }
 
 /// A record is believed in this one case: it names a process that is there, exactly, and that leads a group as every
-/// target does. Whoever can write such a record into our store can signal our processes anyway.
+/// target does. A process that can write such a record into our store can signal our processes anyway.
 #[test]
 fn what_a_record_names_exactly_is_ended_and_nothing_but_that() {
     let world = World::new();
@@ -66,7 +66,7 @@ fn what_a_record_names_exactly_is_ended_and_nothing_but_that() {
     let mut other = KillOnDrop(command.spawn().unwrap());
     let id = orphan(&world, &identity(leader.0.id()));
     world.show(&id).ended_as("lost");
-    assert_eq!(exit_of(leader.0.wait().unwrap()), forced(), "the sweep takes it for the target");
+    assert_eq!(exit_of(leader.0.wait().unwrap()), exit_killed(), "the sweep takes it for the target");
 
     if cfg!(unix) {
         let id = orphan(&world, &identity(other.0.id()));
@@ -139,7 +139,7 @@ fn scenario_83_a_crowd_of_looks_keeps_no_job_from_starting() {
                 }
             });
         }
-        // Whatever happens here, the others have to stop, or the scope would wait for ever.
+        // Even if this panics, the other threads have to stop, or the scope would wait for ever.
         let launched = std::panic::catch_unwind(|| {
             (0..8).map(|n| world.launch(["--", &program("exit-with"), &n.to_string()])).collect()
         });
@@ -249,7 +249,7 @@ fn it_is_enough_that_some_others_may_write_a_store() {
     let world = World::new();
     fs::create_dir(world.home()).unwrap();
     if is_real_windows() {
-        // Whoever has an account, and one right of those that make a folder another's.
+        // All users with an account, and one right of those that let others change a folder.
         for right in ["(WD)", "(AD)", "(DC)", "(D)", "(WDAC)", "(WO)"] {
             icacls(world.home(), &["/grant", &format!("*S-1-5-11:{right}")]);
             is_refused_for_others(&world);
@@ -329,7 +329,7 @@ fn the_store_of_another_user_is_refused() {
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt;
-        const NOBODY: u32 = 65534;
+        const NO_OWNER: u32 = 65534;
         let elsewhere = World::new();
         for path in [elsewhere.home().parent().unwrap(), world.home().parent().unwrap(), world.home()] {
             set_mode(path, 0o755);
@@ -339,10 +339,10 @@ fn the_store_of_another_user_is_refused() {
         let as_user = |args: &[&str]| {
             let mut command = Command::new(&copy);
             world.settle(&mut command);
-            command.args(args).current_dir("/").uid(NOBODY).gid(NOBODY);
+            command.args(args).current_dir("/").uid(NO_OWNER).gid(NO_OWNER);
             hearback_tests::run(command)
         };
-        refused(&as_user(&["list"]), &format!("belongs to user 0, and you are user {NOBODY}"));
+        refused(&as_user(&["list"]), &format!("belongs to user 0, and you are user {NO_OWNER}"));
         refused(&as_user(&["launch", "--", "/bin/true"]), "belongs to user 0");
         set_mode(world.home().parent().unwrap(), 0o700);
         refused(&as_user(&["list"]), "Permission denied");
@@ -351,7 +351,7 @@ fn the_store_of_another_user_is_refused() {
 }
 
 #[test]
-fn settings_that_somebody_else_wrote_are_ignored() {
+fn settings_of_another_user_are_ignored() {
     let world = World::new();
     world.run(["list"]).ok();
     let config = world.home().join("config.toml");
@@ -364,7 +364,7 @@ fn settings_that_somebody_else_wrote_are_ignored() {
     let why = format!("config.toml` was ignored: owned by user {other}");
     assert!(pruned.stderr.contains(&why), "{pruned:?}");
     take_back(&config);
-    assert_eq!(world.run(["prune"]).ok(), id, "it is only about who wrote them");
+    assert_eq!(world.run(["prune"]).ok(), id, "only the owner of the file matters");
 }
 
 #[test]
@@ -421,17 +421,19 @@ fn what_hearback_makes_is_private_whatever_the_umask() {
         fs::write(go, "").unwrap();
         let begin = read(&home.join("jobs").join(&held).join("begin.json"));
         let supervisor = begin["by"]["supervisor"]["pid"].as_u64().unwrap().try_into().unwrap();
-        eventually("nobody uses the store any more", || (!hearback_tests::alive(supervisor)).then_some(()));
+        eventually("no process uses the store any more", || {
+            (!hearback_tests::alive(supervisor)).then_some(())
+        });
     }
 }
 
 #[cfg(windows)]
 mod windows {
-    //! Who may do what, as Windows has it, or as its host has it under Wine.
+    //! Access rights, as Windows has them, or as its host has them under Wine.
 
     use super::*;
 
-    /// Nobody but the owner may do anything in the folders that lead to a store, nor to what is in it.
+    /// Only the owner may do anything in the folders that lead to a store, and to what is in it.
     #[track_caller]
     pub(super) fn are_private(leading: &[PathBuf], all: &Snapshot, made: &Path) {
         if is_real_windows() {
@@ -442,7 +444,7 @@ mod windows {
             return;
         }
         // Wine keeps of the rights of a folder what a mode can say, with administrators for the group, and hands
-        // nothing down: what is inside is behind folders that nobody else can enter.
+        // nothing down: what is inside is behind folders that no other user can enter.
         let modes = |paths: &[&Path]| -> Vec<u32> {
             let paths: Vec<String> = paths.iter().map(|path| outside::unix(path)).collect();
             let args: Vec<&str> = ["-c", "%a"].into_iter().chain(paths.iter().map(String::as_str)).collect();
@@ -481,7 +483,7 @@ mod windows {
 }
 
 #[test]
-fn a_secret_reaches_the_target_and_nobody_else() {
+fn a_secret_reaches_only_the_target() {
     let world = World::new();
     let go = world.scratch("go");
     // Spelled in halves, so that neither is in the command line that is stored for people to see.
@@ -526,7 +528,7 @@ fn a_secret_reaches_the_target_and_nobody_else() {
     nowhere(&world);
 }
 
-/// Somebody whom hearback knows nothing about: `hold` in a group of its own, as a target would be.
+/// A process that hearback knows nothing about: `hold` in a group of its own, as a target would be.
 fn stranger(go: &Path) -> KillOnDrop {
     let mut command = Command::new(bin("hold"));
     command.arg(go).args(["--code", "7"]).stdin(Stdio::null());
@@ -535,7 +537,7 @@ fn stranger(go: &Path) -> KillOnDrop {
     KillOnDrop(command.spawn().unwrap())
 }
 
-/// Who a living process is, as a record would name it.
+/// The identity of a living process, as a record would name it.
 fn identity(pid: u32) -> Value {
     let identity = Native::default().identify(pid).unwrap().expect("it lives");
     serde_json::to_value(identity).unwrap()
@@ -652,7 +654,7 @@ mod full_and_read_only {
         fs::remove_dir_all(world.home().join("filler")).unwrap();
     }
 
-    /// Launches on a disk with room for almost nothing, and holds what was answered against what is there.
+    /// Launches on a disk with room for almost nothing, and compares the answer with what is there.
     fn launch_in(limits: &str, args: &[&str]) -> bool {
         let disk = SmallDisk::new(limits);
         let world = &disk.world;
@@ -735,7 +737,7 @@ mod full_and_read_only {
             let launch = |owner: &[&str], code: &str| {
                 world.launch(owner.iter().chain(&["--", &hold, &text(&go), "--code", code]))
             };
-            let (owed, unowned) = (launch(&["--session", "s"], "7"), launch(&[], "8"));
+            let (pending, unowned) = (launch(&["--session", "s"], "7"), launch(&[], "8"));
             let orphaned = launch(&["--session", "s"], "9");
             fill(world);
 
@@ -744,18 +746,18 @@ mod full_and_read_only {
             assert_eq!(read(&world.job_dir(&orphaned).join("end.json"))["outcome"]["kind"], "lost");
 
             fs::write(&go, "").unwrap();
-            for (id, code) in [(&owed, 7), (&unowned, 8)] {
+            for (id, code) in [(&pending, 7), (&unowned, 8)] {
                 world.run(["wait", id]).exits(code);
                 let outcome = json!({"kind": "exited", "code": code});
                 assert_eq!(read(&world.job_dir(id).join("end.json"))["outcome"], outcome);
-                // The disk is as full as ever, and whoever asks is told.
+                // The disk is as full as before, and every reader gets the outcome.
                 world.show(id).outcome_is(outcome);
             }
             let listed = world.json(["list", "--json"]);
             assert!(listed.get("problems").is_none(), "{listed}");
             assert_eq!(listed["jobs"].as_array().unwrap().len(), 3, "{listed}");
             world.run(["list"]).ok();
-            world.run(["logs", &owed]).ok();
+            world.run(["logs", &pending]).ok();
             let refused = world.run(["launch", "--", &program("exit-with"), "0"]);
             refused.refuses(125).says(FULL).says("tip: make room");
 
@@ -838,12 +840,12 @@ mod full_and_read_only {
             let go = world.scratch("go");
             let (exit_with, hold) = (program("exit-with"), program("hold"));
             let past = world.launch(["--", &exit_with, "3", "--print", "hello"]);
-            let owed = world.launch(["--session", "s", "--", &exit_with, "4"]);
+            let pending = world.launch(["--session", "s", "--", &exit_with, "4"]);
             let runs = world.launch(["--", &hold, &text(&go), "--code", "5"]);
             let orphaned = world.launch(["--session", "s", "--", &hold, &text(&go)]);
             settled(world.home(), &past);
-            world.leave_alone(&owed);
-            // With its start, because a pid is soon somebody else's.
+            world.leave_alone(&pending);
+            // With its start, because a pid is soon reused.
             let target = |id: &str| {
                 let pid = u32::try_from(world.show(id)["pid"].as_u64().unwrap()).unwrap();
                 (pid, start_ticks(pid).expect("it runs"))
@@ -861,12 +863,12 @@ mod full_and_read_only {
                 assert!(listed.get("problems").is_none(), "{listed}");
                 let jobs = listed["jobs"].as_array().unwrap().clone();
                 let find = |id: &String| jobs.iter().find(|job| job["id"] == **id).unwrap()["state"].clone();
-                [&past, &owed, &runs, &orphaned].map(find)
+                [&past, &pending, &runs, &orphaned].map(find)
             };
             assert_eq!(states(&world), ["failed", "failed", "running", "failed"]);
             world.show(&orphaned).has("/outcome/reason", "supervisor_died");
             assert_eq!(world.run(["logs", &past]).ok(), "hello");
-            for (id, code) in [(&past, 3), (&owed, 4), (&orphaned, 125)] {
+            for (id, code) in [(&past, 3), (&pending, 4), (&orphaned, 125)] {
                 world.run(["show", id]).ok();
                 world.run(["wait", id]).exits(code);
             }
@@ -880,7 +882,7 @@ mod full_and_read_only {
             // A job that ends now keeps its result until it can be written.
             fs::write(&go, "").unwrap();
             eventually("the job has ended", || (!alive(target)).then_some(()));
-            assert_eq!(states(&world)[2], "running", "nobody but its supervisor may say how");
+            assert_eq!(states(&world)[2], "running", "only its supervisor may say how");
             assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
             mount.change("bind,rw");
             world.run(["wait", &runs]).exits(5);

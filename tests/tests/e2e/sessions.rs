@@ -11,7 +11,7 @@ use serde_json::Value;
 /// A world whose agent waits for its session's gate, with a monitor that looks after it.
 struct Host<First = KillOnDrop> {
     outbox: Outbox,
-    /// The monitor that was started by hand; its successors are nobody's children.
+    /// The monitor that was started by hand; its successors are not children of the test.
     first: First,
 }
 
@@ -121,7 +121,7 @@ impl<First> Host<First> {
 
 impl<First> Drop for Host<First> {
     fn drop(&mut self) {
-        // Whoever came after the first is not a child of the test.
+        // The successors of the first are not children of the test.
         let _ = self.outbox.world.command(["monitor", "stop", "--timeout", "0s"]).output();
     }
 }
@@ -175,7 +175,7 @@ fn messages_are_on_disk_when_send_returns_and_are_taken_in_order_without_a_monit
 }
 
 #[test]
-fn a_message_is_refused_clearly_when_it_can_reach_nobody() {
+fn a_message_that_cannot_arrive_is_refused_with_a_reason() {
     let outbox = Outbox::pull();
     let refused = |args: &[&str], words: &str| {
         let ran = outbox.world.run([&["send"], args].concat());
@@ -183,14 +183,14 @@ fn a_message_is_refused_clearly_when_it_can_reach_nobody() {
     };
     refused(&["hi"], "--session");
     refused(&["--session", "s", "hi"], "default_sink");
-    refused(&["--session", "s", "--sink", "nobody", "hi"], "there is no sink `nobody`");
+    refused(&["--session", "s", "--sink", "unknown", "hi"], "there is no sink `unknown`");
     refused(&["--session", "s", "  \n"], "empty");
     assert_eq!(outbox.world.run(["sessions"]).ok(), "");
     assert_eq!(outbox.world.run(["inbox", "discard", "--session", "s", "1"]).code, Some(1));
 }
 
 #[test]
-fn a_message_that_nobody_takes_is_given_up_where_it_can_be_seen_and_keeps_nobody_behind_it() {
+fn a_message_that_no_sink_takes_becomes_a_dead_letter_and_blocks_no_other() {
     let outbox = Outbox::with("attempts = 2", "turn = true", &["1:no luck", "1:no luck"]);
     outbox.world.run(["send", "--session", "s", "lost"]).ok();
     let given_up = eventually("it is given up", || {
@@ -210,7 +210,7 @@ fn a_message_that_nobody_takes_is_given_up_where_it_can_be_seen_and_keeps_nobody
 }
 
 #[test]
-fn a_damaged_message_costs_itself_alone_and_keeps_nobody_at_work() {
+fn a_damaged_message_costs_only_itself_and_keeps_no_messenger_running() {
     let outbox = Outbox::with("", "turn = true", &["0"]);
     outbox.world.run(["send", "--session", "s", "first"]).ok();
     outbox.called(1);
@@ -227,7 +227,7 @@ fn a_damaged_message_costs_itself_alone_and_keeps_nobody_at_work() {
     let inbox = outbox.world.json(["inbox", "--json"]);
     let [shown] = &inbox["messages"].as_array().unwrap()[..] else { panic!("{inbox}") };
     assert!(shown["error"].as_str().unwrap().contains("cannot be read"), "{shown}");
-    // Whoever saw the messages through has nothing more to do, and is gone.
+    // The messenger has nothing more to do, and has ended.
     outbox.world.settle_down();
 }
 
@@ -238,7 +238,7 @@ fn a_message_can_interrupt_the_turn_that_is_under_way() {
     let agent = host.in_hand("s.message.1", 1);
     let sent = host.json(&["send", "--session", "s", "stop that"]);
     assert_eq!((&sent["interrupted"], &sent["in_turn"]), (&true.into(), &true.into()));
-    assert!(!alive(agent), "its agent is gone before anybody is answered");
+    assert!(!alive(agent), "its agent is gone before the request is answered");
     host.release("s");
     host.in_hand("s.message.2", 1);
     host.until_idle("s");
@@ -266,7 +266,7 @@ fn an_agent_that_is_not_there_is_said_to_be_missing() {
 }
 
 #[test]
-fn scenario_84_a_restart_says_who_is_awaited_and_interrupts_nobody() {
+fn scenario_84_a_restart_reports_the_busy_turns_and_interrupts_none() {
     let host = Host::new("");
     host.make_busy("a");
     host.make_busy("b");
@@ -275,7 +275,7 @@ fn scenario_84_a_restart_says_who_is_awaited_and_interrupts_nobody() {
     assert_eq!(asked["awaited_turns"], 2, "{asked}");
     assert_eq!(host.status()["stopping"], "restart");
     let agents = [host.in_hand("a.message.1", 1), host.in_hand("b.message.1", 1)];
-    assert!(agents.into_iter().all(alive), "nobody is interrupted");
+    assert!(agents.into_iter().all(alive), "no turn is interrupted");
     host.release("a");
     host.release("b");
     host.successor_of(before);
@@ -312,7 +312,7 @@ fn scenario_86_messages_for_the_busy_are_queued_during_a_drain_and_taken_in_orde
     for n in 2..=6 {
         assert_eq!(host.send("s", &format!("number {n}")), n);
     }
-    assert_eq!(host.taken().len(), 1, "nobody is interrupted by them");
+    assert_eq!(host.taken().len(), 1, "no turn is interrupted by them");
     host.release("s");
     host.successor_of(before);
     host.until_idle("s");
@@ -321,7 +321,7 @@ fn scenario_86_messages_for_the_busy_are_queued_during_a_drain_and_taken_in_orde
 }
 
 #[test]
-fn scenario_87_whoever_is_idle_or_new_is_refused_during_a_drain() {
+fn scenario_87_idle_and_new_sessions_are_refused_during_a_drain() {
     let host = Host::new("");
     host.release("idle");
     host.send("idle", "hello");
@@ -366,8 +366,11 @@ fn scenario_90_the_busy_are_marked_before_the_wait_and_the_rest_is_interrupted_w
     assert!(alive(agent));
     host.release("quick");
     host.successor_of(before);
-    assert!(!alive(agent), "its time was over");
-    assert!(host.until_idle("quick")["interrupted"].is_null(), "who has ended is not marked any more");
+    assert!(!alive(agent), "its time had passed");
+    assert!(
+        host.until_idle("quick")["interrupted"].is_null(),
+        "a session whose turn has ended is not marked any more"
+    );
     host.in_hand("slow.message.1", 2);
     let seen = host.session("slow");
     assert_eq!(
@@ -399,7 +402,7 @@ fn scenario_91_marks_survive_a_host_that_is_killed_while_it_drains() {
     host.until_idle("s");
     assert_eq!(host.taken(), [("s.message.1".to_owned(), 1), ("s.message.1".to_owned(), 2)]);
     assert_eq!(host.sent("s.message.1", 2)["note"]["reason"], "restart");
-    assert!(host.status()["stopping"].is_null(), "the request died with whoever was asked");
+    assert!(host.status()["stopping"].is_null(), "the request died with the monitor that was asked");
 }
 
 #[test]
@@ -434,7 +437,7 @@ fn scenario_93_a_restart_leaves_jobs_alone_but_for_those_that_are_bound_to_the_h
     assert_eq!(outbox.world.show(&free)["state"], "running");
     let ended = outbox.world.show(&bound);
     assert_eq!((&ended["outcome"]["kind"], &ended["outcome"]["by"]), (&"killed".into(), &"host".into()));
-    assert_eq!(outbox.receipt(&bound)["how"], "delivered", "and its owner hears of it");
+    assert_eq!(outbox.receipt(&bound)["how"], "delivered", "and its owner is notified");
     outbox.release("free");
     outbox.world.run(["wait", &free]).ok();
     assert_eq!(outbox.receipt(&free)["how"], "delivered");
@@ -472,7 +475,7 @@ fn scenario_94_under_a_service_manager_the_agreed_code_is_used_instead() {
     eventually("the monitor runs", || host.status()["service"].as_bool().filter(|service| *service));
     host.run(&["monitor", "restart"]).ok();
     assert_eq!(host.first.0.wait().unwrap().code(), Some(85));
-    assert!(!host.request("begin.2").exists(), "whoever manages it starts the next one");
+    assert!(!host.request("begin.2").exists(), "its service manager starts the next one");
 }
 
 /// Notices go to a file; what is in there, by destination.
@@ -500,7 +503,7 @@ fn noticing(sink: &str) -> Outbox {
 }
 
 #[test]
-fn scenario_95_each_destination_is_told_once_and_only_a_restart_promises_to_go_on() {
+fn scenario_95_each_destination_is_notified_once_and_only_a_restart_promises_to_go_on() {
     for kind in ["restart", "stop"] {
         let host = Host::over(noticing("file = FILE"));
         for (session, destination) in [("a", "chat"), ("b", "chat"), ("c", "chat/1"), ("d", "chat/2")] {
@@ -509,7 +512,7 @@ fn scenario_95_each_destination_is_told_once_and_only_a_restart_promises_to_go_o
         }
         let no_wait: &[&str] = if kind == "stop" { &["--no-wait"] } else { &[] };
         host.run(&[&["monitor", kind, "--timeout", "100ms"], no_wait].concat()).ok();
-        eventually("three are told", || (noticed(&host).len() == 3).then_some(()));
+        eventually("three are notified", || (noticed(&host).len() == 3).then_some(()));
         let kind = |to: &str, n| (to.to_owned(), kind.to_owned(), n);
         assert_eq!(noticed(&host), [kind("chat", 2), kind("chat/1", 1), kind("chat/2", 1)]);
         let words = fs::read_to_string(host.outbox.world.scratch("notices")).unwrap();
@@ -521,7 +524,7 @@ fn scenario_95_each_destination_is_told_once_and_only_a_restart_promises_to_go_o
 }
 
 #[test]
-fn scenario_95_where_nobody_is_active_nobody_is_told() {
+fn scenario_95_without_active_sessions_there_are_no_notices() {
     let host = Host::over(noticing("file = FILE"));
     host.release("s");
     host.send("s", "hello");
@@ -584,7 +587,7 @@ fn kill_a_turn(outbox: &Outbox, session: &str, n: usize) -> u32 {
 }
 
 #[test]
-fn two_turns_never_overlap_whoever_was_killed() {
+fn two_turns_never_overlap_after_a_kill() {
     let outbox = Outbox::pull();
     let agent = kill_a_turn(&outbox, "s", 0);
     assert!(note_of(&outbox, "s", &[]).unwrap().contains("the process that ran it died"));
@@ -627,7 +630,7 @@ fn scenario_102_three_interruptions_in_a_row_suspend_and_a_good_turn_resets() {
 fn scenario_102_a_host_that_is_restarted_three_times_does_not_continue_a_fourth() {
     let host = Host::over(Outbox::with("", "turn = true", &["until:nowhere:0"]));
     let mut before = host.first.0.id();
-    // A turn of a person, by the sink's name: nothing comes again of it by itself but what is continued.
+    // A turn that a person began: nothing of it is repeated unless the host continues it.
     host.send("s", "go in circles");
     for attempt in 1..=3 {
         host.in_hand("s.message.1", attempt);
@@ -757,7 +760,7 @@ fn has_drained<First>(host: &Host<First>, code: Option<i32>, agent: u32) {
 }
 
 #[test]
-fn a_signal_asks_for_a_stop_like_everybody_else() {
+fn a_signal_starts_the_same_drain_as_a_command() {
     let settings = "drain_timeout = \"200ms\"";
     #[cfg(unix)]
     {
@@ -806,10 +809,10 @@ fn killed_when(point: &str, seen: impl Fn(&Host) -> bool) {
     host.kill_first();
     restart.0.kill().unwrap();
     host.release("s");
-    // A successor may be on its way, or may never come: both are looked after.
+    // A successor may be starting, or may never come: both cases are covered.
     let next = host.outbox.monitor();
     for text in ["second", "third"] {
-        // Whoever takes over may still be asked to restart itself, by a request that nobody has answered.
+        // The next monitor may itself be asked to restart, by a request that is still unanswered.
         eventually("it is taken", || {
             let sent = host.run(&["send", "--session", "s", text]);
             assert!(matches!(sent.code, Some(0 | 75)), "{point}: {sent:?}");

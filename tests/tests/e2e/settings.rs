@@ -1,4 +1,4 @@
-//! What is in force, and who said so.
+//! The settings in force, and where each comes from.
 
 use fs_err as fs;
 use hearback_tests::{World, bin, run};

@@ -155,7 +155,7 @@ impl Shell {
         path
     }
 
-    /// Runs such a file when nobody is between.
+    /// Runs such a file directly, without hearback.
     fn command(&self, script: &Path) -> Command {
         let mut command = Command::new(if self.is_cmd() { script } else { &self.program });
         if !self.is_cmd() {
@@ -220,7 +220,7 @@ fn launch(world: &World, shell: &Shell, text: &str, as_argument: bool) -> (Ran, 
     (ran, job)
 }
 
-/// What a shell makes of a script when nobody is between: how it ends, and what it prints to both streams.
+/// What a shell makes of a script without hearback: how it ends, and what it prints to both streams.
 fn directly(world: &World, shell: &Shell, text: &str) -> (Value, Vec<u8>) {
     let (script, log) = (shell.script(world, text), world.scratch("log"));
     let stream = fs_err::OpenOptions::new().append(true).create(true).open(&log).unwrap();
@@ -354,7 +354,7 @@ fn a_shell_sees_neither_our_standard_input_nor_more_arguments() {
 #[test]
 fn text_that_opens_its_streams_again_loses_nothing() {
     let world = World::new();
-    // Whoever opens `/dev/stderr` opens what is behind it: a file would be cut off and written over.
+    // A program that opens `/dev/stderr` opens what is behind it: a file would be truncated and overwritten.
     let text = "echo one; echo two >/dev/stderr; echo three | tee /dev/stderr; echo four >/dev/stdout; echo five >&2";
     // `cmd` has no such names. What it gives to others, it gives to one after the other.
     let cmd = "echo one\necho two>&2\ncmd /d /c echo three\ncmd /d /c \"echo three>&2\"\necho four 1>&1\necho five>&2";

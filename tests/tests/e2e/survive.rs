@@ -1,4 +1,4 @@
-//! What a job lives through is what its record claims, and what it does not live through is not claimed.
+//! A job survives what its record claims, and what it does not survive is not claimed.
 #![cfg(any(target_os = "linux", windows))]
 
 use std::path::Path;
@@ -21,8 +21,8 @@ fn launch_and_stay(world: &World, before: &[&Path], told: &Path, go: &Path, witn
     command
 }
 
-/// Starts it as the head of what is nearest to a group of processes: on Windows, whatever confines it and lets go of
-/// who asks, such as the Job Object of a terminal.
+/// Starts it as the head of what is nearest to a group of processes: on Windows, whatever confines it and lets a
+/// process leave that asks, such as the Job Object of a terminal.
 fn lead(world: &World, told: &Path, go: &Path, witness: &Path) -> KillOnDrop {
     #[cfg(unix)]
     let mut command = launch_and_stay(world, &[], told, go, witness);
@@ -33,7 +33,7 @@ fn lead(world: &World, told: &Path, go: &Path, witness: &Path) -> KillOnDrop {
     KillOnDrop(command.spawn().unwrap())
 }
 
-/// Ends a group with everybody in it. A Job Object ends with the one that has it.
+/// Kills a group with every process in it. A Job Object ends with the process that holds it.
 fn end_group(leader: &mut KillOnDrop) {
     #[cfg(unix)]
     nix::sys::signal::killpg(
@@ -47,7 +47,7 @@ fn end_group(leader: &mut KillOnDrop) {
 }
 
 #[test]
-fn scenario_82_a_job_lives_through_all_that_its_record_claims() {
+fn scenario_82_a_job_survives_all_that_its_record_claims() {
     let world = World::new();
     let go = world.scratch("go");
     let launched =
@@ -164,7 +164,7 @@ mod linux {
             eventually("the unit is empty", || {
                 let members = lines(self.0.join("cgroup.procs"));
                 for member in &members {
-                    // Nobody but our own job ever entered it; who is gone by now needs no signal.
+                    // Only our own job ever entered it; a process that is gone by now needs no signal.
                     let _ = kill(Pid::from_raw(member.parse().unwrap()), Signal::SIGKILL);
                 }
                 members.is_empty().then_some(())

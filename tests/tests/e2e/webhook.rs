@@ -1,6 +1,6 @@
 //! Webhooks against a real server: what is posted, how it is signed, and what each answer means.
 //!
-//! The signature is judged by somebody else's implementation, the Python package `standardwebhooks`.
+//! The signature is checked by an independent implementation, the Python package `standardwebhooks`.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,7 +21,7 @@ struct Posted {
     line: String,
     headers: BTreeMap<String, String>,
     body: Vec<u8>,
-    /// The command lines of all processes at that moment, where `/proc` tells.
+    /// The command lines of all processes at that moment, where there is `/proc`.
     command_lines: Vec<u8>,
 }
 
@@ -77,7 +77,7 @@ fn command_lines() -> Vec<u8> {
     // Under Wine there is that of its host.
     let proc = if cfg!(windows) { r"Z:\proc" } else { "/proc" };
     if !std::path::Path::new(proc).exists() {
-        hearback_tests::skipped("nobody tells the command lines of others here");
+        hearback_tests::skipped("the command lines of other processes cannot be seen here");
     }
     let processes = std::fs::read_dir(proc).into_iter().flatten().flatten();
     processes.flat_map(|process| fs::read(process.path().join("cmdline")).unwrap_or_default()).collect()
@@ -127,7 +127,7 @@ fn each_answer_of_a_server_is_an_exit_code() {
 }
 
 #[test]
-fn a_server_that_asks_for_patience_is_given_it_and_not_for_ever() {
+fn retry_after_is_kept_to_within_a_bound() {
     let world = World::new();
     let server = Server::new(&[
         "429 Too Many Requests\r\nretry-after: 86400",
@@ -190,9 +190,9 @@ fn nothing_is_posted_in_the_clear_or_without_a_secret() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_waited_for_so_long_and_no_longer() {
+fn a_silent_server_is_waited_for_until_the_timeout() {
     let world = World::new();
-    // Accepted by the system, and heard by nobody.
+    // Accepted by the system, and read by no program.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", mute.local_addr().unwrap());
     configure(

@@ -95,7 +95,7 @@ fn jobs_are_kept_where_nothing_roams() {
     assert!(local.join("hearback").join("jobs").is_dir());
 }
 
-/// A tree of seven, and who they are.
+/// A tree of seven processes, and their pids.
 #[track_caller]
 fn tree(world: &World) -> (String, Vec<u32>) {
     let witness = world.scratch("tree");
@@ -119,7 +119,7 @@ fn a_supervisor_killed_from_outside_takes_its_tree_along_and_is_lost() {
     outside::signal("KILL", &format!("__supervise {id}"));
     assert_eq!(world.run(["wait", &id]).code, Some(125));
     let job = world.show(&id);
-    // Who looks at the processes alone sees the code 0: closing a Job Object ends them with it.
+    // The processes themselves show the code 0: closing a Job Object ends them with it.
     assert_eq!(job["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}), "{job}");
     assert_eq!((&job["state"], job.get("survivors")), (&json!("failed"), None), "{job}");
     eventually("nothing of the tree is left", || (!pids.iter().any(|pid| alive(*pid))).then_some(()));
@@ -147,7 +147,8 @@ fn a_launcher_killed_from_outside_takes_nothing_along() {
     assert_eq!(world.run(["wait", &id]).code, Some(4));
 }
 
-/// Launches a held job from inside a Job Object that is gone when this returns. Tells its id and what was said.
+/// Launches a held job from inside a Job Object that is gone when this returns. Returns its id and the
+/// run of the launcher.
 #[track_caller]
 fn launched_confined(world: &World, options: &[&str], go: &Path) -> (String, Ran) {
     let mut command = Command::new(bin("confine"));
@@ -179,7 +180,7 @@ fn scenario_82_a_job_bound_to_the_callers_job_object_says_so_and_is_lost_with_it
     let (id, ran) = launched_confined(&world, &[], &never);
     let warned = "warning: the job runs inside the caller's Job Object, and ends when that stops";
     assert!(ran.stderr.contains(warned), "{ran:?}");
-    // Whoever is in there ended with it, with the code 0 of a kill on close. That is no success.
+    // Its processes ended with it, with the code 0 of a kill on close. That is no success.
     assert_eq!(world.run(["wait", &id]).code, Some(125));
     let job = world.show(&id);
     assert_eq!(job["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}), "{job}");

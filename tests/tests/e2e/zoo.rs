@@ -12,7 +12,7 @@ use hearback_tests::{
 };
 use serde_json::json;
 
-/// A storm is over by itself after this long, on Linux. So long it is watched when it should be over: each link of it
+/// A storm ends by itself after this long, on Linux. It is watched that long when it should have ended: each link of it
 /// lives for far less.
 const STORM: Duration = Duration::from_secs(4);
 const AT_ONCE: usize = 2;
@@ -21,7 +21,7 @@ const AT_ONCE: usize = 2;
 enum Way {
     Kill,
     Limit,
-    /// The supervisor is killed, and whoever comes next cleans up.
+    /// The supervisor is killed, and the next command cleans up.
     Orphan,
 }
 
@@ -38,7 +38,7 @@ fn left(witness: &Path) -> Vec<u32> {
     named.filter(|(pid, started)| start_ticks(*pid) == Some(*started)).map(|(pid, _)| pid).collect()
 }
 
-/// One job with the animal in it, ended in one way. Tells where it left its marks, and how many there were.
+/// One job with the animal in it, ended in one way. Returns its witness, and how many processes there were.
 fn round(world: &World, kind: &str, grown: usize, way: Way, n: usize) -> (PathBuf, usize) {
     let what = format!("{kind} {way:?} {n}");
     let witness = world.scratch(format!("{kind}-{way:?}-{n}"));
@@ -62,7 +62,7 @@ fn round(world: &World, kind: &str, grown: usize, way: Way, n: usize) -> (PathBu
         Way::Orphan => {
             grow();
             kill_hard(world.supervisor(&id));
-            // It is gone a moment after the signal; whoever waits for it hears that, and sweeps.
+            // It is gone a moment after the signal; the waiting command notices that, and sweeps.
             assert_eq!(world.run(["wait", &id]).code, Some(125), "{what}");
         }
     }
@@ -136,7 +136,7 @@ fn a_shell_within_a_shell_is_no_escape() {
     ended_by("shells", 7, &ALL);
 }
 
-/// Without a mark and in another group nobody but the supervisor, to whom it comes back, knows whose it is.
+/// Without a mark and in another group, only the supervisor, which becomes its parent, knows to which job it belongs.
 #[test]
 fn an_empty_environment_is_no_escape_from_a_living_supervisor() {
     ended_by("bare", 7, &[Way::Kill, Way::Limit]);
@@ -158,7 +158,7 @@ fn a_storm_that_grows_is_no_escape() {
 }
 
 #[test]
-fn not_to_listen_is_no_escape() {
+fn ignoring_termination_is_no_escape() {
     ended_by("deaf", 7, &ALL);
 }
 
@@ -167,7 +167,7 @@ fn to_be_stopped_is_no_escape() {
     ended_by("stopped", 7, &ALL);
 }
 
-// Not on Windows: whoever cannot be ended waits for a driver there, and Wine takes one for ended that was told to end.
+// Not on Windows: a process that cannot be ended waits for a driver there, and Wine takes a terminated one for ended.
 #[cfg(target_os = "linux")]
 mod linux {
     use std::process::{Command, Stdio};
@@ -200,16 +200,16 @@ mod linux {
             Some(mute)
         }
 
-        /// Who asked it for a file and waits for the answer.
+        /// The process that asked it for a file and waits for the answer.
         fn waiting(&self) -> u32 {
-            eventually("somebody asks", || {
+            eventually("a process asks", || {
                 lines(&self.witness).iter().find_map(|line| line.strip_prefix("1 ")?.parse().ok())
             })
         }
     }
 
     #[test]
-    fn who_cannot_be_killed_is_named_and_killed_later() {
+    fn a_process_that_cannot_be_killed_is_named_and_killed_later() {
         with_private_mounts(|| {
             std::thread::scope(|scope| {
                 for way in ALL {
@@ -244,7 +244,7 @@ mod linux {
         assert!(start_ticks(stuck).is_some(), "{way:?}: this test proves nothing");
         let job = world.show(&id);
         assert_eq!(job["survivors"], json!([stuck]), "{way:?}: {job}");
-        assert_eq!(job["outcome"].get("exit"), None, "{way:?}: nobody has seen it end: {job}");
+        assert_eq!(job["outcome"].get("exit"), None, "{way:?}: no process has seen it end: {job}");
         assert!(world.run(["list"]).ok().contains(&id[9..]), "{way:?}: it is still listed");
 
         // Again, while it still waits; then the file system gives up.

@@ -52,7 +52,7 @@ fn notes(file: &RustFile<'_>) -> Vec<Finding> {
     for (line, text) in (1..).zip(file.text.lines()) {
         if let Some(note) = NOTES.iter().find(|note| has_word(text, note)) {
             let message =
-                format!("`{note}` is left in the file: nobody is asked to act on it, so open an issue");
+                format!("`{note}` is left in the file: notes in code are not followed up, so open an issue");
             findings.push(Finding::new(file.path, line, message));
         }
     }

@@ -1,4 +1,4 @@
-//! Which end-to-end tests Windows has no notion of, and why: each says so above its `cfg`.
+//! Which end-to-end tests do not apply to Windows, and why: each says so above its `cfg`.
 //!
 //! `// Not on Windows: signals.` above the attributes of a test, or above the `cfg` of a file or of a module whose
 //! tests share the reason. Without a reason a test that only Unix runs is a finding, so that none is left out for

@@ -9,7 +9,7 @@ const ASKS: &[&str] = &["cfg", "cfg_attr", "cfg_select"];
 
 const SYSTEMS: &[&str] = &["unix", "windows", "target_os", "target_family", "target_vendor"];
 
-/// Refuses conditional compilation by operating system outside its homes.
+/// Refuses conditional compilation by operating system outside these places.
 ///
 /// Looks at the whole predicate, because rustfmt spreads a long one over several lines.
 pub(crate) fn check(file: &RustFile<'_>) -> Vec<Finding> {

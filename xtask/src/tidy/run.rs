@@ -1,4 +1,4 @@
-//! Collects the files that git knows, or would if they were added, and holds every rule against them.
+//! Collects the files that git knows, or would if they were added, and checks every rule against them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// The end-to-end tests that Windows has no notion of: name and reason, in the order of the files.
+/// The end-to-end tests that do not apply to Windows: name and reason, in the order of the files.
 pub(crate) fn not_on_windows(workspace: &Workspace) -> Result<Vec<(String, String)>> {
     let texts = read(workspace, &list(workspace)?)?;
     let absent = texts.iter().flat_map(|(path, text)| absences::absent(path, text));

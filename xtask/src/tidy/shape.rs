@@ -52,7 +52,7 @@ pub(crate) fn line_ends(path: &str, text: &str) -> Vec<Finding> {
         .filter(|(_, line)| line.ends_with(char::is_whitespace))
         .map(|(line, text)| {
             let what = if text.ends_with('\r') { "a carriage return" } else { "whitespace" };
-            let message = format!("the line ends in {what}: nobody sees it, and it makes noise in diffs");
+            let message = format!("the line ends in {what}: it is invisible, and makes noise in diffs");
             Finding::new(path, line, message)
         })
         .collect()

@@ -15,7 +15,7 @@ use hearback_platform::Native;
 use hearback_store::{Format, Records, Rules};
 use serde::{Deserialize, Serialize};
 
-/// What this hotel writes. The store knows nothing of it.
+/// The records of this hotel. The store does not know the type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Booking {
     version: u32,

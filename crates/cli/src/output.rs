@@ -106,6 +106,11 @@ impl Output {
         say(line);
     }
 
+    /// Prints a line to standard error, and tells whether it was written: what a caller never got, it has not read.
+    pub(crate) fn report(&self, line: &str) -> bool {
+        writeln!(anstream::stderr().lock(), "{line}").is_ok()
+    }
+
     pub(crate) fn warn(&self, what: &str) {
         say(&format!("{BUSY}warning:{BUSY:#} {}", clean_line(what)));
     }

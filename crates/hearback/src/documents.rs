@@ -51,6 +51,9 @@ pub struct LogDocument {
     /// The missing parts between `offset` and `end`, in order; widened to whole lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
+    /// How the job ended; only in a document that reaches the end of the output of an ended job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
 }
 
 /// What `followups --json` prints.

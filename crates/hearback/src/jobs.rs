@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hearback_core::port::record::{FactStore, Housekeeping, JobFiles, StoreError};
 use hearback_core::{
-    HandsOff, JobId, JobView, LockState, Observed, Output, ProcessIdentity, StateWord, Timestamp,
+    HandsOff, JobId, JobView, LockState, Observed, Output, ProcessIdentity, Session, StateWord, Timestamp,
 };
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::wait::WaitError;
@@ -33,6 +33,13 @@ impl Job {
     /// Whether it is a prompt job, which has an answer when it has ended.
     pub fn is_asked(&self) -> bool {
         self.seen.facts.spec.present().is_some_and(|spec| spec.answer)
+    }
+
+    /// Whether `by` is the owner of this ended job, and reading how it ended would close its follow-up. To see a prompt
+    /// job end is not to read its answer.
+    pub fn is_unread_by(&self, by: Option<&Session>) -> bool {
+        let is_owner = by.is_some() && self.view.session.as_ref() == by;
+        is_owner && self.view.state.has_ended() && !self.is_asked() && !self.view.follow_up.state.is_closed()
     }
 
     /// When it was launched.

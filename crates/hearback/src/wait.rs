@@ -68,7 +68,7 @@ impl Hearback {
     ///
     /// When the records cannot be read or written.
     pub fn mark_read(&self, job: &Job, by: Option<&Session>) -> Result<(), StoreError> {
-        if by.is_some() && job.view.session.as_ref() == by && job.view.state.has_ended() && !job.is_asked() {
+        if job.is_unread_by(by) {
             delivery::close(&self.ports, &job.view.id, ReceiptHow::Read)?;
         }
         Ok(())

@@ -39,6 +39,7 @@ pub use service::ServicePlace;
 pub use stop::StopWatch;
 pub use sys::files::state_directory;
 pub use sys::service::service_place;
+pub use sys::streams::stdout_is_connected;
 #[cfg(all(windows, feature = "testing"))]
 pub use sys::testing;
 pub use sys::text::{TERMINALS_TAKE_BYTES, from_os, split_variable, to_os};

@@ -1,6 +1,7 @@
 //! Always hear back: what an owner gets when a job has ended, when, how often, and what settles it.
 
 use std::path::Path;
+use std::process::Stdio;
 
 use fs_err as fs;
 use hearback_tests::{Job, KillOnDrop, Outbox, Snapshot, bin, eventually, lines, run, scaled};
@@ -379,6 +380,93 @@ fn scenario_15_a_session_without_a_sink_learns_how_to_ask_and_nothing_stays_pend
     outbox.world.run(["monitor", "run", "--once"]).ok();
     is_in_state(&outbox, &id, "expired");
     assert_eq!(outbox.pending("s"), ids(&[]));
+}
+
+/// Starts a waiting command of the owner, closes both of its pipes while the job runs, and lets the job end.
+fn leave_a_waiting_command(outbox: &Outbox, args: &[&str]) -> String {
+    let (gate, started) = (outbox.gate("go"), outbox.gate("started"));
+    let hold = text(&bin("hold"));
+    let words = [args, &["--", &hold, &gate, "--witness", &started, "--code", "3"]].concat();
+    let mut command = outbox.command_as("s", &words);
+    let mut child = KillOnDrop(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    eventually("the job runs", || (!lines(Path::new(&started)).is_empty()).then_some(()));
+    drop((child.0.stdout.take(), child.0.stderr.take()));
+    fs::write(&gate, "").unwrap();
+    child.0.wait().unwrap();
+    let listed = outbox.world.json(["list", "--all", "--json"]);
+    listed["jobs"][0]["id"].as_str().unwrap().to_owned()
+}
+
+// With `--quiet` nothing is written. Windows does not tell whether a reader is there, so nothing is settled there.
+#[test]
+fn scenario_112_a_waiting_caller_that_is_gone_has_read_nothing() {
+    for form in [&["launch", "--wait"][..], &["launch", "--wait", "--json"], &["launch", "--wait", "--quiet"]]
+    {
+        let outbox = Outbox::new(&[]);
+        let id = leave_a_waiting_command(&outbox, &[form, &["--sink", "fixture"]].concat());
+        outbox.until(&id, &["delivered"]);
+        assert_eq!(outbox.calls_of(&id).len(), 1, "{form:?}");
+    }
+    let outbox = Outbox::new(&[]);
+    let there = ["launch", "--wait", "--sink", "fixture", "--", &text(&bin("exit-with")), "3"];
+    outbox.run_as("s", &there).exits(3);
+    let jobs = outbox.world.json(["list", "--all", "--json"]);
+    assert_eq!(jobs["jobs"][0]["follow_up"]["state"], "read", "a caller that is there has read it");
+    assert_eq!(outbox.calls().len(), 0);
+}
+
+#[test]
+fn scenario_113_reading_a_log_settles_only_if_the_outcome_was_part_of_it() {
+    let outbox = Outbox::pull();
+    let gate = outbox.gate("go");
+    let id = outbox.launch(&[], "hold", &[&gate, "--print", "compiling...", "--code", "3"]);
+    eventually("it has printed", || {
+        (outbox.run_as("s", &["logs", &id]).stdout == "compiling...\n").then_some(())
+    });
+    let early = outbox.run_as("s", &["logs", &id]);
+    assert_eq!((early.stdout.as_str(), early.stderr.as_str()), ("compiling...\n", ""));
+    fs::write(&gate, "").unwrap();
+    outbox.world.run(["wait", &id]).exits(3);
+    outbox
+        .world
+        .show(&id)
+        .because("a log that was read while the job ran settles nothing")
+        .follow_up_is("pending");
+    // The caller closes standard error, where the outcome would be.
+    let mut command = outbox.command_as("s", &["logs", &id]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    child.wait().unwrap();
+    if cfg!(unix) {
+        outbox.world.show(&id).because("its outcome reached no reader").follow_up_is("pending");
+    }
+    let told = outbox.run_as("s", &["logs", &id]);
+    told.says("failed: exit code 3");
+    assert_eq!(told.stdout, "compiling...\n");
+    is_in_state(&outbox, &id, "read");
+    assert_eq!(outbox.run_as("s", &["logs", &id]).stderr, "", "it is said once");
+    let last = outbox.run_as("s", &["logs", "-f", "--json", &id]).ok();
+    let last: Value = serde_json::from_str(last.lines().last().unwrap()).unwrap();
+    assert_eq!(last["outcome"], json!({"kind": "exited", "code": 3}));
+}
+
+#[test]
+fn scenario_131_one_unknown_job_keeps_no_other_from_being_handled() {
+    let outbox = Outbox::pull();
+    let (one, two) =
+        (outbox.launch(&[], "hold", &[&outbox.gate("a")]), outbox.launch(&[], "hold", &[&outbox.gate("b")]));
+    let killed = outbox.run_as("s", &["kill", &one, "zzzz", &two, "yyyy"]);
+    killed.exits(1).says("no job `zzzz`").says("no job `yyyy`");
+    for id in [&one, &two] {
+        outbox.world.show(id).ended_as("killed");
+    }
+    let waited = outbox.run_as("s", &["wait", "--peek", &one, "zzzz", &two]);
+    waited.says("no job `zzzz`").prints(&format!("{one} killed")).prints(&format!("{two} killed"));
+    assert_ne!(waited.code, Some(0));
+    let three = outbox.launch(&["--notify", "always"], "exit-with", &["0"]);
+    outbox.world.run(["wait", &three]).ok();
+    let acked = outbox.run_as("s", &["followups", "ack", "zzzz", &three]);
+    acked.exits(1).says("no job `zzzz`").prints(&format!("{three}.end acknowledged"));
 }
 
 #[test]

@@ -77,15 +77,16 @@ fn close(
 ) -> Result<u32, CliError> {
     let scope = super::scope(&args.scope)?;
     let mut code = 0;
-    for text in &args.deliveries {
-        let id = hearback.find(job_of_delivery(text), &scope)?;
+    let find = |text: &str| hearback.find(job_of_delivery(text), &scope);
+    let (ids, failed) = super::find_each(&args.deliveries, output, find);
+    for id in ids {
         let closed = act(&id)?;
         let (changed, said) = match closed {
             Closed::Done => (true, done.to_owned()),
             // A repeat is harmless.
             Closed::Already(state) => (false, format!("nothing to do: {}", word(state))),
             Closed::NotEnded => (false, "the job has not ended".to_owned()),
-            Closed::NoJob => return Err(FindError::NotFound(text.clone()).into()),
+            Closed::NoJob => return Err(FindError::NotFound(id.to_string()).into()),
         };
         if closed == Closed::NotEnded {
             code = NOTHING;
@@ -97,7 +98,7 @@ fn close(
             output.line(&format!("{} {said}", delivery_id(&id)))?;
         }
     }
-    Ok(code)
+    failed.map_or(Ok(code), Err)
 }
 
 fn word(state: FollowUpState) -> String {

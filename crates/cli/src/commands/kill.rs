@@ -14,14 +14,11 @@ const NOT_ENDED: u32 = 1;
 
 pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Result<u32, CliError> {
     let scope = super::scope(&args.scope)?;
-    let mut ids = Vec::new();
-    for text in &args.jobs {
-        ids.push(hearback.find_to_kill(text, &scope)?);
-    }
+    let (ids, mut failed) = super::find_each(&args.jobs, output, |text| hearback.find_to_kill(text, &scope));
     let by =
         hearback::current_session()?.or(scope.session().cloned()).map_or(KilledBy::Person, KilledBy::Session);
     let request = KillRequest { by, reason: args.reason.clone(), grace: args.grace, force: args.force };
-    let (mut code, mut failed) = (0, None);
+    let mut code = 0;
     for id in &ids {
         match hearback.kill(id, &request) {
             Ok(killed) => {

@@ -2,7 +2,7 @@
 
 use hearback::core::message::{Cleaner, Excerpt, gap_text};
 use hearback::core::port::disk::ReadError;
-use hearback::core::{DOCUMENT_FORMAT, Gap, GapReason, OutputView};
+use hearback::core::{DOCUMENT_FORMAT, Gap, GapReason, OutputView, Session};
 use hearback::documents::LogDocument;
 use hearback::{FindError, Hearback, Job, LogPiece};
 use hearback::{Log, Piece};
@@ -43,13 +43,14 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
         let all = start == 0 && read.end >= job.view.output.bytes;
         let mut document = document(secrets, &job, start, read);
         document.text.insert_str(0, &begin.instead);
+        document.outcome = job.view.outcome.clone().filter(|_| all);
         output.document(&document)?;
-        if all {
-            settle(hearback, &job, args)?;
+        if document.outcome.is_some() && !args.peek {
+            hearback.mark_read(&job, reader(args)?.as_ref())?;
         }
         return Ok(0);
     }
-    let Some(log) = &mut log else { return settle(hearback, &job, args).map(|()| 0) };
+    let Some(log) = &mut log else { return settle(hearback, &job, args, output).map(|()| 0) };
     let mut printer = Printer::new(output, secrets, args.raw);
     printer.emit(begin.instead.as_bytes())?;
     let mut block = vec![0; BLOCK];
@@ -69,19 +70,24 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
         }
     }
     printer.finish()?;
-    // An owner that has read all output needs no follow-up.
     if start == 0 && end >= job.view.output.bytes {
-        settle(hearback, &job, args)?;
+        settle(hearback, &job, args, output)?;
     }
     Ok(0)
 }
 
-fn settle(hearback: &Hearback, job: &Job, args: &LogsArgs) -> Result<(), CliError> {
-    let reader = match &args.scope.session {
+fn reader(args: &LogsArgs) -> Result<Option<Session>, CliError> {
+    Ok(match &args.scope.session {
         Some(session) => Some(session.clone()),
         None => hearback::current_session()?,
-    };
-    if !args.peek {
+    })
+}
+
+/// Tells an owner who has read all output how the job ended. Only then does it need no follow-up: the output alone may
+/// be the same as it was while the job ran.
+fn settle(hearback: &Hearback, job: &Job, args: &LogsArgs, output: &Output) -> Result<(), CliError> {
+    let reader = reader(args)?;
+    if !args.peek && job.is_unread_by(reader.as_ref()) && output.report(&super::wait::summary(job)) {
         hearback.mark_read(job, reader.as_ref())?;
     }
     Ok(())
@@ -108,8 +114,8 @@ fn follow(
 ) -> Result<u32, CliError> {
     if output.is_json() {
         let job = follow_as_json(hearback, job, begin, output)?;
-        if begin.requested == 0 {
-            settle(hearback, &job, args)?;
+        if begin.requested == 0 && !args.peek {
+            hearback.mark_read(&job, reader(args)?.as_ref())?;
         }
         return Ok(0);
     }
@@ -121,12 +127,13 @@ fn follow(
     })?;
     printer.finish()?;
     if begin.requested == 0 {
-        settle(hearback, &job, args)?;
+        settle(hearback, &job, args, output)?;
     }
     Ok(0)
 }
 
-/// Prints one object for each piece. A character or a secret that is cut in two waits for its second half.
+/// Prints one object for each piece, and a last one with the outcome. A character or a secret that is cut in two waits
+/// for its second half.
 fn follow_as_json(hearback: &Hearback, job: &Job, begin: &Begin, output: &Output) -> Result<Job, CliError> {
     let secrets = hearback.secrets();
     let mut half: Vec<u8> = Vec::new();
@@ -149,10 +156,10 @@ fn follow_as_json(hearback: &Hearback, job: &Job, begin: &Begin, output: &Output
             tell(start, Read { end: gap.end, bytes, gaps: vec![gap] })
         }
     })?;
-    if !half.is_empty() {
-        let end = job.view.output.bytes;
-        tell(end - half.len() as u64, Read { end, bytes: half, gaps: vec![] })?;
-    }
+    // The last object says how the job ended, with the output that waited for its second half.
+    let end = job.view.output.bytes;
+    let last = part(secrets, &job, end - half.len() as u64, Read { end, bytes: half, gaps: vec![] });
+    output.object(&LogDocument { outcome: job.view.outcome.clone(), ..last })?;
     Ok(job)
 }
 
@@ -278,6 +285,7 @@ fn part(secrets: &Secrets, job: &Job, offset: u64, read: Read) -> LogDocument {
         dropped: gaps.iter().map(Gap::len).sum(),
         text: String::from_utf8_lossy(&secrets.masked_bytes(&bytes)).into_owned(),
         gaps,
+        outcome: None,
     }
 }
 

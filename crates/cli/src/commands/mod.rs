@@ -26,10 +26,11 @@ pub(crate) mod wait;
 
 use hearback::core::{JobId, Session};
 use hearback::documents::Problem;
-use hearback::{Scope, SessionError};
+use hearback::{FindError, Scope, SessionError};
 
 use crate::args::ScopeArgs;
 use crate::error::CliError;
+use crate::output::Output;
 
 /// The sessions whose jobs a command reads.
 fn scope(args: &ScopeArgs) -> Result<Scope, SessionError> {
@@ -57,6 +58,27 @@ fn parent(named: Option<&Session>) -> Result<Session, CliError> {
         Some(session) => Ok(session.clone()),
         None => hearback::current_session()?.ok_or(CliError::NoParent),
     }
+}
+
+/// Finds each job that was named. A job that is not found keeps no other from being handled: its error is printed, and
+/// the last of these errors is returned, for the command to end with.
+fn find_each(
+    names: &[String],
+    output: &Output,
+    find: impl Fn(&str) -> Result<JobId, FindError>,
+) -> (Vec<JobId>, Option<CliError>) {
+    let (mut ids, mut failed) = (Vec::new(), None);
+    for name in names {
+        match find(name) {
+            Ok(id) => ids.push(id),
+            Err(error) => {
+                if let Some(error) = failed.replace(CliError::from(error)) {
+                    output.error(&error);
+                }
+            }
+        }
+    }
+    (ids, failed)
 }
 
 fn problems<E: std::fmt::Display>(failed: Vec<(JobId, E)>) -> Vec<Problem> {

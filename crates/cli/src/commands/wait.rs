@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hearback::core::message::clean_line;
 use hearback::core::{JobId, Outcome};
-use hearback::{Hearback, Job, Until};
+use hearback::{Hearback, Job, Scope, Until};
 
 use crate::args::WaitArgs;
 use crate::error::CliError;
@@ -16,10 +16,26 @@ const DEADLINE: u32 = 75;
 
 pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Result<u32, CliError> {
     let scope = super::scope(&args.scope)?;
-    let mut ids = Vec::new();
-    for text in &args.jobs {
-        ids.push(hearback.find(text, &scope)?);
+    let (ids, unknown) = super::find_each(&args.jobs, output, |text| hearback.find(text, &scope));
+    if let Some(error) = unknown {
+        if ids.is_empty() {
+            return Err(error);
+        }
+        // Said before the wait, which may be long; the exit code says it again.
+        output.error(&error);
+        let waited = wait_for(hearback, &ids, args, scope, output)?;
+        return Ok(if waited == 0 { error.exit_code() } else { waited });
     }
+    wait_for(hearback, &ids, args, scope, output)
+}
+
+fn wait_for(
+    hearback: &Hearback,
+    ids: &[JobId],
+    args: &WaitArgs,
+    scope: Scope,
+    output: &Output,
+) -> Result<u32, CliError> {
     let reader = if args.peek { None } else { scope.session().cloned().or(hearback::current_session()?) };
     // An owner that waits must not be woken as well: nothing is delivered while these are held.
     let _reading: Vec<_> = match &reader {
@@ -29,10 +45,10 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
     let until = if args.any { Until::Any } else { Until::All };
     let mut codes = BTreeMap::new();
     let mut failure = None;
-    let in_time = hearback.wait_for(&ids, until, args.timeout, |id, ended| {
+    let in_time = hearback.wait_for(ids, until, args.timeout, |id, ended| {
         let printed = ended.map_err(CliError::from).and_then(|job| {
             codes.insert(id.clone(), code(&job));
-            tell(&job, ids.len() > 1, output)?;
+            tell(&job, args.jobs.len() > 1, output)?;
             // Only what was written counts as read.
             Ok(hearback.mark_read(&job, reader.as_ref())?)
         });
@@ -50,16 +66,25 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
 /// Waits for a job that was just launched, and shows how it ended.
 pub(crate) fn one(hearback: &Hearback, id: &JobId, quiet: bool, output: &Output) -> Result<u32, CliError> {
     let job = hearback.wait(id)?;
-    if output.is_json() {
-        unless_closed(output.document(&job.view)).map_err(|error| error.about(id))?;
-    } else if !quiet {
-        output.say(&summary(&job));
+    let is_read = if output.is_json() {
+        let printed = output.document(&job.view);
+        let is_read = printed.is_ok();
+        unless_closed(printed).map_err(|error| error.about(id))?;
+        is_read
+    } else if quiet {
+        // The exit code is all that is said. Its reader holds the other end of standard output, or is gone.
+        hearback::stdout_is_connected() == Some(true)
+    } else {
+        let is_read = output.report(&summary(&job));
         if job.view.output.bytes > 0 {
             output.hint(&format!("next: hearback logs {}", id.short()));
         }
+        is_read
+    };
+    // The caller launched the job and waited for it, so the caller is its owner. It has read only what it was given.
+    if is_read {
+        hearback.mark_read(&job, job.view.session.as_ref())?;
     }
-    // The caller launched the job and waited for it, so the caller is its owner.
-    hearback.mark_read(&job, job.view.session.as_ref())?;
     Ok(code(&job))
 }
 
@@ -71,7 +96,8 @@ fn tell(job: &Job, several: bool, output: &Output) -> Result<(), CliError> {
     output.line(&if several { format!("{} {summary}", job.view.id) } else { summary })
 }
 
-fn summary(job: &Job) -> String {
+/// How a job ended, in one line.
+pub(super) fn summary(job: &Job) -> String {
     let ending = job.view.outcome.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
     let ran = job.view.ran_ms.map_or_else(String::new, |ran| {
         format!(" after {}", table::duration(std::time::Duration::from_millis(ran)))

@@ -32,6 +32,7 @@ pub(crate) mod shell;
 mod signals;
 mod snapshot;
 pub(crate) mod stop;
+pub(crate) mod streams;
 #[expect(unsafe_code, reason = "sources of other crates are numbers, which poll has no safe wrapper for")]
 pub(crate) mod surroundings;
 pub(crate) mod text;

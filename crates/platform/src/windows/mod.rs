@@ -35,6 +35,7 @@ pub(crate) mod shell;
 pub(crate) mod snapshot;
 #[expect(unsafe_code, reason = "the system calls us back when it goes down")]
 pub(crate) mod stop;
+pub(crate) mod streams;
 pub(crate) mod surroundings;
 #[expect(unsafe_code, reason = "the folder of the system and its libraries have no safe wrapper")]
 pub(crate) mod system;

@@ -88,7 +88,10 @@ impl<D: Disk> SessionStore for Store<D> {
     fn sessions(&self) -> Result<Vec<Session>, StoreError> {
         let mut sessions = Vec::new();
         for name in self.disk().list(&self.layout.sessions())? {
-            sessions.extend(self.session_of(&name)?);
+            // File managers leave files of their own in every folder that they show.
+            if self.disk().is_dir(&self.layout.sessions().join(&name))? {
+                sessions.extend(self.session_of(&name)?);
+            }
         }
         Ok(sessions)
     }

@@ -596,6 +596,18 @@ fn two_turns_never_overlap_after_a_kill() {
 }
 
 #[test]
+fn a_stray_file_among_the_sessions_disturbs_no_session() {
+    let outbox = Outbox::with("", "turn = true", &[]);
+    assert_eq!(note_of(&outbox, "s", &[]), None);
+    fs::write(outbox.world.home().join("sessions/.DS_Store"), "x").unwrap();
+    let sessions = outbox.world.json(["sessions", "--json"]);
+    assert_eq!(sessions["sessions"][0]["session"], "s", "{sessions}");
+    outbox.world.run(["send", "--session", "s", "--sink", "fixture", "hello"]).ok();
+    outbox.world.run(["monitor", "run", "--once"]).ok();
+    eventually("the message is delivered", || (outbox.calls().len() == 1).then_some(()));
+}
+
+#[test]
 fn scenario_100_an_interruption_that_is_too_old_gets_no_note() {
     let outbox = Outbox::pull();
     outbox.write_settings("resume_window = \"1ms\"");

@@ -4,7 +4,7 @@
 //! then sleeps: `double-fork` (an orphan at once), `session` and `group` (one of its own; on Windows no console, and a
 //! console group of its own), `closed` (no standard stream is open; on Windows they lead nowhere), `bare` (an empty
 //! environment), `shells` (each generation is started by a shell that is started by a shell), `deaf` (SIGTERM is
-//! blocked, Ctrl-Break is heard and ignored) and `stopped` (by SIGSTOP; its threads are suspended). Windows has
+//! blocked, Ctrl-Break is received and ignored) and `stopped` (by SIGSTOP; its threads are suspended). Windows has
 //! `breakaway` (out of the Job Object if it may, and without a mark, like what Git Bash starts).
 //!
 //! The storms are processes that are never there when one looks: each starts its successor and ends. `storm` is some

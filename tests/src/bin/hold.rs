@@ -1,4 +1,4 @@
-//! `hold FILE [--witness W] [--code N] [--print TEXT] [--asked N]`: ends when it is told to.
+//! `hold FILE [--witness W] [--code N] [--print TEXT] [--asked N]`: ends when a file appears.
 //!
 //! Prints the text if there is one, appends `start <pid>` to the witness, waits until `FILE` exists and exits
 //! with `N` (default 0). With `--asked` it exits with that code when it is terminated. Gives up

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::run::{RUN_MAX, collect};
 use crate::{KillOnDrop, Ran};
 
-/// Makes a terminal as wide as it is told, and becomes the program.
+/// Makes a terminal of the given width, and becomes the program.
 const WIDE: &str = r#"stty rows 24 cols "$0" && exec "$@""#;
 
 /// A terminal with a program in it, such as a window that a person can close.
@@ -82,7 +82,7 @@ impl Terminal {
         Ran { code, stdout, stderr: String::new() }
     }
 
-    /// Closes the window: whatever is in its foreground is told to hang up.
+    /// Closes the window: the processes in its foreground get a hangup.
     pub fn close(mut self) {
         drop(self.screen);
         self.program.0.wait().expect("only this process waits for the child");

@@ -19,7 +19,7 @@ const ROWS: u16 = 300;
 pub struct Terminal {
     program: InTerminal,
     columns: u16,
-    /// Where the seat is told to press Ctrl-C.
+    /// The file that makes the seat press Ctrl-C.
     folder: TempDir,
 }
 

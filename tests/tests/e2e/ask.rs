@@ -261,7 +261,7 @@ fn scenario_52_a_task_whose_worker_is_gone_ends_with_a_reason() {
     let (witness, never) = (outbox.gate("witness"), outbox.gate("never"));
     let id = ask(&outbox, &[], &["print", "halfway", "witness", &witness, "hold", &never]);
     eventually("it runs", || lines(&witness).pop());
-    // Hosts come and go, and the task does not mind.
+    // Hosts come and go, and the task runs on.
     drop(outbox.monitor());
     assert_eq!(document(&outbox, &[])["running"], json!([id]));
     kill_hard(outbox.world.supervisor(&id));
@@ -322,7 +322,7 @@ fn scenario_54_a_start_without_prompt_agent_or_parent_is_a_specific_error_and_cr
     assert_eq!(results(&outbox, &[]).code, Some(1));
     assert_eq!(outbox.world.run(["results"]).code, Some(2), "no session is named");
     assert_eq!(before.changes(&Snapshot::of(outbox.world.home())), Vec::<&Path>::new());
-    // A caller inside the session need not name an agent.
+    // A caller inside the session may ask although the session is not known yet.
     outbox.run_as("p", &["ask", "--prompt", "why?", "--", &act, "print"]).ok();
     outbox.world.run(["ask", "--session", "p", "--prompt", "why?", "--", &act, "print"]).ok();
 }

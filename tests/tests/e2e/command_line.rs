@@ -682,7 +682,7 @@ fn a_reader_that_closes_the_pipe_is_no_error() {
         let mut command = world.command(args);
         let mut child = KillOnDrop(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
         let mut line = Vec::new();
-        // And lets go after the first line, as `head -1` does.
+        // And closes the pipe after the first line, as `head -1` does.
         BufReader::with_capacity(128, child.0.stdout.take().unwrap()).read_until(b'\n', &mut line).unwrap();
         assert!(!line.is_empty(), "{args:?}");
         let stderr = std::io::read_to_string(child.0.stderr.take().unwrap()).unwrap();
@@ -991,7 +991,7 @@ fn a_launch_that_cannot_print_its_id_names_the_job_in_its_error() {
     }
 }
 
-/// What a person sees who looks at a terminal.
+/// What a person sees on a terminal.
 #[cfg(any(target_os = "linux", windows))]
 mod terminal {
     use super::*;

@@ -334,7 +334,7 @@ fn a_doctor_killed_at_any_call_leaves_no_process_behind() {
         killat::run(&world, &["kill", &point.to_string()], &["doctor"]);
         no_process_is_left(&world);
     }
-    // What is left on disk is known for unfinished, and goes when it is old. Another look does not mind it.
+    // What is left on disk is recognised as unfinished, and removed when it is old. It disturbs no later doctor.
     let (code, told) = doctor(&world);
     assert_eq!(code, Some(0), "{told}");
 }

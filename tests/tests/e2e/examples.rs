@@ -68,7 +68,7 @@ fn a_consumer_that_is_killed_again_and_again_gets_every_job_once() {
     let world = World::new();
     let [calls, strike, state, go, tasks] =
         ["calls", "strike", "state", "go", "tasks"].map(|name| world.scratch(name));
-    // PowerShell takes a word in quotes for a value, unless it is told to call it.
+    // PowerShell takes a word in quotes for a value, unless an `&` comes before it.
     let call = if cfg!(windows) { "& " } else { "" };
     let held = format!("{call}'{}' '{}' --code 3\n", bin("hold").display(), go.display());
     fs::write(&tasks, format!("{held}echo one\nsleep 0.2; echo two\nexit 1\n")).unwrap();

@@ -234,7 +234,7 @@ fn scenario_31_an_unresponsive_supervisor_is_an_error_and_can_be_killed() {
     world.run(["wait", &id]).exits(125);
 }
 
-/// How a paused job may end when it is killed. The thread that hears a request on Windows is a new one, which
+/// How a paused job may end when it is killed. The thread that handles Ctrl-Break on Windows is a new one, which
 /// no process has stopped.
 fn exits_of_a_paused_job() -> Vec<Value> {
     if is_real_windows() { vec![exit_terminated(), exit_killed()] } else { vec![exit_killed()] }

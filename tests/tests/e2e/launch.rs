@@ -457,7 +457,7 @@ fn a_job_outlives_a_script_that_is_killed_with_everything_in_its_group() {
     runs_on(&world, &lines(&told)[0], &go, 4);
 }
 
-/// A program whose children can be killed together with it: in a process group, or in a Job Object that lets go.
+/// A program whose children can be killed together with it: in a process group, or in a Job Object that may be left.
 fn in_a_group(world: &World, program: PathBuf) -> Command {
     let mut command = Command::new(if cfg!(unix) { program.clone() } else { bin("confine") });
     world.settle(&mut command);

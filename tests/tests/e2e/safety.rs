@@ -60,7 +60,7 @@ fn what_a_record_names_exactly_is_ended_and_nothing_but_that() {
     let world = World::new();
     let go = world.scratch("go");
     let mut leader = stranger(&go);
-    // Leads no group, so it was never the target of a job. Windows does not tell who leads one; there it is not named.
+    // Leads no group, so it was never the target of a job. Windows does not say who leads one; there it is not named.
     let mut command = Command::new(bin("hold"));
     command.arg(&go).args(["--code", "7"]).stdin(Stdio::null());
     let mut other = KillOnDrop(command.spawn().unwrap());
@@ -461,7 +461,7 @@ mod windows {
         }
     }
 
-    /// Who has rights to a file besides the system, its administrators and one more, which is us.
+    /// The users with rights to a file besides the system, its administrators and one more, which is us.
     fn others(path: &Path) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let list = folder.path().join("list");

@@ -185,7 +185,7 @@ mod linux {
     }
 
     impl Mute {
-        /// Nothing, with a word about why, where there is no FUSE.
+        /// Nothing, with the reason printed, where there is no FUSE.
         fn mount(world: &World) -> Option<Mute> {
             let (folder, witness) = (world.scratch("mute"), world.scratch("asked"));
             fs_err::create_dir(&folder).unwrap();

@@ -77,17 +77,17 @@ struct Tried<'a> {
 }
 
 impl Tried<'_> {
-    fn speak(&self, payload: &SinkPayload, told: Vec<u8>) -> Result<BoundedRunReport, StartError> {
+    fn speak(&self, payload: &SinkPayload, input: Vec<u8>) -> Result<BoundedRunReport, StartError> {
         let native = self.hearback.registry.native;
         let (context, timeout) = (&self.context, WITHIN);
-        self.plugin.speak(&HandOver { native, program: None, payload, context, timeout }, told)
+        self.plugin.speak(&HandOver { native, program: None, payload, context, timeout }, input)
     }
 }
 
 /// What is sent to a plugin, and how its answer is judged.
 struct Trial {
     name: &'static str,
-    told: Vec<u8>,
+    input: Vec<u8>,
     payload: SinkPayload,
     judge: fn(&BoundedRunReport) -> Result<String, String>,
 }
@@ -105,7 +105,7 @@ fn check(plugin: &Tried<'_>, sample: &Delivery) -> Vec<PluginCheck> {
     checks.push(PluginCheck::new("end_of_input", ends(&hello)));
     let mut impure = impurity(&hello);
     for trial in trials(sample) {
-        let found = match plugin.speak(&trial.payload, trial.told) {
+        let found = match plugin.speak(&trial.payload, trial.input) {
             Ok(report) => {
                 impure = impure.or_else(|| impurity(&report));
                 (trial.judge)(&report)
@@ -129,9 +129,9 @@ fn trials(sample: &Delivery) -> Vec<Trial> {
     hostile.id.push_str(".hostile");
     hostile.text = HOSTILE.repeat(HOSTILE_BYTES / HOSTILE.len());
     hostile.output.head.clone_from(&hostile.text);
-    let trial = |name, told, delivery: &Delivery, judge| Trial {
+    let trial = |name, input, delivery: &Delivery, judge| Trial {
         name,
-        told,
+        input,
         payload: delivery.clone().into(),
         judge,
     };

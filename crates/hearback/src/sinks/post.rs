@@ -157,11 +157,11 @@ mod tests {
         assert_eq!([200, 204].map(code), [None, None]);
         assert_eq!([404, 410].map(code), [Some(GONE); 2]);
         assert_eq!([302, 400, 401, 429, 500, 503].map(code), [Some(1); 6]);
-        let asked = |status, when| judge(status, Some(when)).unwrap_err().retry_after;
-        assert_eq!([429, 503].map(|status| asked(status, " 30")), [Some(Duration::from_secs(30)); 2]);
+        let requested = |status, when| judge(status, Some(when)).unwrap_err().retry_after;
+        assert_eq!([429, 503].map(|status| requested(status, " 30")), [Some(Duration::from_secs(30)); 2]);
         assert_eq!(
             [("0", 429), ("Sun, 06 Nov 1994 08:49:37 GMT", 429), ("-1", 503), ("30", 404)]
-                .map(|(when, status)| asked(status, when)),
+                .map(|(when, status)| requested(status, when)),
             [None; 4]
         );
     }

@@ -56,7 +56,7 @@ impl SinkKind for WebhookSink {
         let report = hand_over.run_built_in(NAME, words.into())?;
         // It may say on its standard output when to retry.
         match report.exit.and_then(|_| Reply::parse(&report.stdout)) {
-            Some(Reply::SinkReply(asked @ SinkReply::RetryAfter { .. })) => Ok(asked),
+            Some(Reply::SinkReply(reply @ SinkReply::RetryAfter { .. })) => Ok(reply),
             _ => answer(&report),
         }
     }

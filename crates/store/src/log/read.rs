@@ -155,7 +155,7 @@ mod tests {
     use std::ops::Range;
 
     /// Everything from `at` on, with gaps as `<bytes>`.
-    fn told(log: &mut Log, mut at: u64) -> String {
+    fn shown(log: &mut Log, mut at: u64) -> String {
         let (mut text, mut block) = (String::new(), [0; 7]);
         loop {
             match log.read(at, &mut block).unwrap() {
@@ -200,8 +200,8 @@ mod tests {
         let size = text.len() as u64;
         let mut log = Log::new(Box::new(Holed(Cursor::new(text), 6..15)), None, None);
         assert_eq!(log.size().unwrap(), size);
-        assert_eq!(told(&mut log, 0), "one\n<16>four\n");
-        assert_eq!(told(&mut log, 10), "<10>four\n", "from inside a gap the rest of it is told");
+        assert_eq!(shown(&mut log, 0), "one\n<16>four\n");
+        assert_eq!(shown(&mut log, 10), "<10>four\n", "from inside a gap, the rest of it is shown");
         assert_eq!(log.end_of_first(2).unwrap(), size, "lines that are there are counted");
         assert_eq!([1, 2, 9].map(|n| log.start_of_last(n).unwrap()), [20, 0, 0]);
         let cut = log.excerpt(100, 100).unwrap();
@@ -215,17 +215,17 @@ mod tests {
         let (head, tail) = (Cursor::new(b"one\ntwo\n".to_vec()), Cursor::new(b"d\nlast\n\n".to_vec()));
         let mut log = Log::new(Box::new(head), Some(Box::new(tail)), Some(recorded));
         assert_eq!(log.size().unwrap(), 1_000);
-        assert_eq!(told(&mut log, 0), "one\ntwo\n<986>last\n\n");
-        assert_eq!(told(&mut log, 996), "st\n\n");
+        assert_eq!(shown(&mut log, 0), "one\ntwo\n<986>last\n\n");
+        assert_eq!(shown(&mut log, 996), "st\n\n");
         assert_eq!(log.start_of_last(1).unwrap(), 999);
         let cut = log.excerpt(4, 6).unwrap();
         assert_eq!((&cut.head[..], &cut.tail[..], cut.omitted), (&b"one\n"[..], &b"last\n\n"[..], 990));
     }
 
     #[test]
-    fn what_was_printed_after_the_record_is_there_too() {
+    fn output_after_the_record_is_there_too() {
         let recorded = Output { bytes: 4, ..Output::default() };
         let mut log = Log::new(Box::new(Cursor::new(b"one\nlater\n".to_vec())), None, Some(recorded));
-        assert_eq!(told(&mut log, 0), "one\nlater\n");
+        assert_eq!(shown(&mut log, 0), "one\nlater\n");
     }
 }

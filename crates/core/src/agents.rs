@@ -1,7 +1,7 @@
 //! The agents that hearback knows, as data: one row each.
 //!
-//! A row joins how an agent is woken, which variable names its session to its children, and what its transcript looks
-//! like. A new agent is a new row, unless its transcript has a shape that no other agent has.
+//! A row contains the command that wakes an agent, the variable that names its session to its children, and the shape
+//! of its transcript. A new agent is a new row, unless its transcript has a new shape.
 
 use crate::transcript::Shape;
 
@@ -13,22 +13,22 @@ pub struct Agent {
     pub name: &'static str,
     /// Its name for people.
     pub title: &'static str,
-    /// The variable by which it names its session to the programs that it starts.
+    /// The variable that names its session to the programs that it starts.
     pub session_variable: Option<&'static str>,
-    /// The command that resumes a session without a terminal and runs one turn of it. `{session}` and `{text}` stand
-    /// for what they say; without a `{text}` the agent reads the text from its standard input.
+    /// The command that resumes a session without a terminal and runs one turn of it. `{session}` and `{text}` are
+    /// replaced by their values; without `{text}` the agent reads the text from its standard input.
     pub headless: &'static [&'static str],
-    /// What it prints when it is asked for JSON.
+    /// Its transcript in JSON.
     pub transcript: Option<AgentTranscript>,
 }
 
-/// How an agent prints what it did as JSON.
+/// How an agent prints a transcript in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentTranscript {
-    /// The options that make it do so.
+    /// The options for that.
     pub options: &'static str,
-    /// The rows that it then prints.
+    /// The shapes of the rows that it prints.
     pub shapes: &'static [Shape],
 }
 
@@ -45,12 +45,12 @@ pub fn agent(name: &str) -> Option<&'static Agent> {
     AGENTS.iter().find(|agent| agent.name == name)
 }
 
-/// The variables by which agents name a session. Where several are set, the first one counts.
+/// The variables that name the session of an agent. If several are set, the first one counts.
 pub fn session_variables() -> impl Iterator<Item = &'static str> {
     AGENTS.iter().filter_map(|agent| agent.session_variable)
 }
 
-/// A row with nothing but the command: the session variable and the transcript of this agent are not known.
+/// A row with only the command: the session variable and the transcript of this agent are unknown.
 const fn row(name: &'static str, title: &'static str, headless: &'static [&'static str]) -> Agent {
     Agent { name, title, session_variable: None, headless, transcript: None }
 }
@@ -59,10 +59,10 @@ const fn prints(options: &'static str, shapes: &'static [Shape]) -> Option<Agent
     Some(AgentTranscript { options, shapes })
 }
 
-/// Every agent. Qwen Code comes before gemini-cli, of which it is a fork: its own variable says more.
+/// All agents. Qwen Code is a fork of gemini-cli and comes before it: if both variables are set, its own counts.
 ///
-/// Each command resumes the session that is named, and never the latest one: with two sessions in one directory that is
-/// the wrong one. None has a flag that lets the agent do more than its user allows.
+/// Each command resumes the named session, and never the latest one, which may be another session in the same
+/// directory. No command has a flag that lets the agent do more than its user allows.
 pub const AGENTS: &[Agent] = &[
     Agent {
         session_variable: Some("CLAUDE_CODE_SESSION_ID"),

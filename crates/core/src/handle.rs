@@ -1,4 +1,4 @@
-//! How an executor finds a target again: recorded in `target.json`, read by the executor that wrote it.
+//! How an executor finds its target again: recorded in `target.json`, and read only by the same executor.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -30,17 +30,17 @@ impl TargetHandle {
         Self::new(process).expect("an identity is an object with text keys")
     }
 
-    /// What the executor stored; nothing when another kind of executor wrote it.
+    /// What the executor stored; none if another kind of executor wrote it.
     pub fn content<T: DeserializeOwned>(&self) -> Option<T> {
         T::deserialize(&Value::Object(self.0.clone())).ok()
     }
 
-    /// The process on this machine that the target is, if it is one.
+    /// The process of the target, if it is a process on this machine.
     pub fn process(&self) -> Option<ProcessIdentity> {
         self.content()
     }
 
-    /// The pid on this machine, for people; nothing for a target that runs elsewhere.
+    /// The pid on this machine, for people; none for a target that runs elsewhere.
     pub fn pid(&self) -> Option<u32> {
         self.0.get("pid")?.as_u64()?.try_into().ok()
     }

@@ -1,18 +1,18 @@
-//! What follows from one look at a job: whether it may be touched from here, how it is written, how often it was tried.
+//! What follows from one look at a job: whether it may be changed from here, its durability, its attempts.
 //!
-//! Each rule stands here once, so that every command and the monitor decide alike.
+//! Each rule is here once, so that every command and the monitor decide in the same way.
 
 use crate::fold::{Fold, Here, Observed, fold};
 use crate::{Durability, Lease, Read};
 
-/// Why a job is shown and left alone.
+/// Why a job is only shown and must not be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HandsOff {
-    /// A newer build wrote some of it: what a change would do to it is not known here.
+    /// A newer build wrote a part of it. This build does not know what a change would do.
     Newer,
-    /// It was launched on another machine, and this is a copy of its store: its locks and processes say nothing here.
+    /// It was launched on another machine, and this is a copy of its store. Locks and processes here prove nothing.
     OtherMachine,
-    /// Its supervisor is alive although its lock here is free: it works in another store, of which this is a copy.
+    /// Its supervisor is alive although the lock here is free: it uses another store, of which this is a copy.
     OtherStore,
 }
 
@@ -22,10 +22,10 @@ impl Observed {
         fold(&self.facts, self.locks)
     }
 
-    /// Why the job must not be changed, ended or delivered from here; nothing when it may be.
+    /// Why the job must not be changed, killed or delivered from here; none if it may be.
     ///
-    /// Facts alone decide. [`HandsOff::OtherStore`] needs a look at processes, so it is never among the answers: a
-    /// caller that meets a job without supervisor and without end asks for that as well.
+    /// Only facts decide. [`HandsOff::OtherStore`] needs a look at processes, so this never returns it: for a job
+    /// without supervisor and without end, the caller has to check that, too.
     pub fn hands_off(&self, here: &Here) -> Option<HandsOff> {
         if self.facts.any_newer() {
             Some(HandsOff::Newer)
@@ -36,7 +36,7 @@ impl Observed {
         }
     }
 
-    /// What has to survive a power cut: as its owner chose, and the default where the spec cannot be read.
+    /// What has to survive a power cut, as the spec says; the default if the spec cannot be read.
     pub fn durability(&self) -> Durability {
         self.facts.spec.present().map(crate::Spec::durability).unwrap_or_default()
     }
@@ -46,11 +46,11 @@ impl Observed {
         self.facts.leases.iter().map(|(n, _)| *n).max().unwrap_or(0)
     }
 
-    /// How often it was handed to a sink. A sink is told this number, so it rises with every attempt: also with one
-    /// that met a busy session, and after a retry by hand. What counts towards giving up is [`Lease::attempts_used`],
-    /// which a busy session does not raise and a retry resets.
+    /// How often it was handed to a sink. A sink gets this number, so it grows with every attempt, also if the session
+    /// was busy, and after a retry by hand. The limit of attempts applies to [`Lease::attempts_used`], which a busy
+    /// session does not raise and a retry resets.
     ///
-    /// A retry takes a number and is no attempt itself. A lease that cannot be read was one.
+    /// A retry takes a lease number and is no attempt itself. A lease that cannot be read counts as an attempt.
     pub fn attempts(&self) -> u32 {
         let is_retry = |lease: &Read<Lease>| lease.present().is_some_and(|lease| lease.attempts_used == 0);
         let tried = self.facts.leases.iter().filter(|(_, lease)| !is_retry(lease));

@@ -1,14 +1,14 @@
 //! Reading an enum of which a newer build may have more variants.
 //!
 //! A field that an older build does not know is kept in `Extra`. A variant that it does not know is read as the
-//! enum's `Unknown`: the fact around it still says what it says. `Unknown` never reaches a fact on disk in the place of
-//! what stood there, because the store copies facts as they stand (`docs/storage.md`, "Formats").
+//! enum's `Unknown`; the rest of the fact is read as usual. `Unknown` never replaces the original on disk, because the
+//! store copies such facts from their files (`docs/storage.md`, "Formats").
 
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Value;
 
-/// Reads an externally tagged enum with `#[serde(other)] Unknown`. serde itself does so for a newer variant that is one
-/// word; this also accepts one that has data, `{"word": …}`. A known word with data that does not fit stays an error.
+/// Reads an externally tagged enum with `#[serde(other)] Unknown`. serde itself accepts a newer variant that is one
+/// word; this also accepts one with data, `{"word": …}`. A known word with wrong data stays an error.
 pub(crate) fn read<'de, D, T>(
     deserializer: D,
     parse: fn(Value) -> serde_json::Result<T>,
@@ -143,7 +143,7 @@ mod tests {
         assert!(shown.follow_up.state.is_closed(), "and is never offered again");
         let spec = Spec { notify: NotifyPolicy::Unknown, ..sample::spec("s") };
         let shown = view(Facts { spec: Read::Present(spec), ..ended(sample::end(0)) });
-        assert_eq!(shown.follow_up.state, FollowUpState::Pending, "an owner is rather told");
+        assert_eq!(shown.follow_up.state, FollowUpState::Pending, "in doubt, the owner is notified");
     }
 
     #[test]
@@ -153,10 +153,10 @@ mod tests {
         let folded = fold(&facts, LockView::FREE);
         assert_eq!(folded.state, JobState::Running, "no lock proves that it died");
         assert!(facts.any_newer(), "and it is left alone");
-        let over = Facts { begin: Read::Present(begin), ..ended(sample::end(0)) };
-        let folded = fold(&over, LockView::FREE);
+        let ended = Facts { begin: Read::Present(begin), ..ended(sample::end(0)) };
+        let folded = fold(&ended, LockView::FREE);
         assert!(matches!(folded.state, JobState::Ended { outcome: Outcome::Exited { code: 0 }, .. }));
-        assert!(!over.any_newer(), "its end is understood");
+        assert!(!ended.any_newer(), "its end is understood");
     }
 
     #[test]

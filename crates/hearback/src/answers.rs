@@ -228,7 +228,7 @@ impl Hearback {
 
     fn look_for_results(&self, by: &ResultsQuery) -> Result<Results, StoreError> {
         let mut results = Results::default();
-        for job in self.asked(by)? {
+        for job in self.prompt_jobs(by)? {
             let id = job.view.id.clone();
             if !job.view.state.has_ended() {
                 results.running.push(id);
@@ -247,7 +247,7 @@ impl Hearback {
     }
 
     /// The prompt jobs of a parent, brought up to date.
-    fn asked(&self, by: &ResultsQuery) -> Result<Vec<Job>, StoreError> {
+    fn prompt_jobs(&self, by: &ResultsQuery) -> Result<Vec<Job>, StoreError> {
         let mut jobs = Vec::new();
         let mut add = |job: Option<Job>| {
             jobs.extend(job.filter(|job| job.is_asked() && job.view.session.as_ref() == Some(&by.parent)));

@@ -145,7 +145,8 @@ impl TrialFolder {
     /// Makes one below `ground`, in which a file can be written.
     fn make(ground: &Path) -> io::Result<Self> {
         let native = Native::default();
-        let trial_folder = Self(ground.join(hearback_store::workshop_name(native.wall(), native.nonce())));
+        let trial_folder =
+            Self(ground.join(hearback_store::trial_folder_name(native.wall(), native.nonce())));
         let made = native.make_dir(&trial_folder.0)?;
         let written = native.publish_new(&trial_folder.0.join("block"), &BLOCK, Flush::No)?;
         match (made, written) {

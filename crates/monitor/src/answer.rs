@@ -90,12 +90,12 @@ mod tests {
         for (id, reason) in [(&orphan, LostReason::SupervisorDied), (&cut_short, LostReason::Abandoned)] {
             assert!(reconcile::job(&ports, id).unwrap().contains(&Step::Answer));
             let facts = store.facts(id);
-            let Some(AnswerRecord { answer: Answer::Failed { reason: told, .. }, .. }) =
+            let Some(AnswerRecord { answer: Answer::Failed { reason: recorded, .. }, .. }) =
                 facts.answer.present()
             else {
                 panic!("{facts:?}")
             };
-            assert_eq!(*told, Outcome::Lost { reason }.to_string());
+            assert_eq!(*recorded, Outcome::Lost { reason }.to_string());
         }
     }
 

@@ -1,6 +1,5 @@
 //! Launching: record first, spawn second, confirm third.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,111 +8,22 @@ use hearback_core::port::executor::UnknownExecutor;
 use hearback_core::port::process::{LaunchAnswer, LaunchSignal, SupervisorReply, SupervisorRequest};
 use hearback_core::port::record::{JobLock, KeyClaim, StoreError};
 use hearback_core::{
-    Begin, BegunBy, CommandLine, Durability, ExecutorName, Extra, FORMAT, Fact, JobId, JobState, Key, Limits,
-    LockState, LockView, LogCap, NotifyPolicy, Observed, OsText, Outcome, Read, Receipt, ReceiptHow, Session,
-    Spec, StartError, Timestamp, fold,
+    Begin, BegunBy, Durability, Fact, JobId, JobState, Key, Outcome, Receipt, ReceiptHow, Spec, StartError,
+    fold,
 };
 
+use adopt::{Adopted, adopt};
+
 use crate::{Ports, reconcile};
+
+mod adopt;
+
+pub use crate::request::{DEFAULT_TIMEOUT, Request};
 
 /// How long a launcher waits for the answer that the target has started.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
 /// How often a launch starts over because another process pruned its folder meanwhile.
 const TRIES: usize = 16;
-
-/// How long a job may run by default.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
-
-/// What to launch.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// What to run.
-    pub command: CommandLine,
-    /// Where to run it.
-    pub cwd: OsText,
-    /// Which executor runs it.
-    pub executor: ExecutorName,
-    /// Its owner.
-    pub session: Option<Session>,
-    /// A name for people.
-    pub label: Option<String>,
-    /// Makes the launch repeatable.
-    pub key: Option<Key>,
-    /// When the owner is notified.
-    pub notify: NotifyPolicy,
-    /// Where the follow-up goes.
-    pub sinks: Vec<String>,
-    /// How many follow-ups led to this launch.
-    pub depth: u32,
-    /// Whether it ends with the host: a monitor that restarts or stops kills it first.
-    pub bound: bool,
-    /// Whether it is a prompt job: its answer is worked out when it has ended.
-    pub answer: bool,
-    /// Names of variables that hold secrets, which the target does not inherit.
-    pub withhold: Vec<String>,
-    /// Changes to the environment that the target inherits.
-    pub env: Vec<(OsString, Option<OsString>)>,
-    /// Its limits; by default after [`DEFAULT_TIMEOUT`].
-    pub limits: Limits,
-    /// What has to survive a power cut; by default what [`Launcher::durability`] says.
-    pub durability: Option<Durability>,
-}
-
-impl Request {
-    /// A request to run `command` in `cwd`, which has to be absolute. Everything else has its default.
-    pub fn new(command: CommandLine, cwd: OsText) -> Self {
-        Self {
-            command,
-            cwd,
-            executor: ExecutorName::default(),
-            session: None,
-            label: None,
-            key: None,
-            notify: NotifyPolicy::default(),
-            sinks: Vec::new(),
-            depth: 0,
-            bound: false,
-            answer: false,
-            withhold: Vec::new(),
-            env: Vec::new(),
-            limits: Limits {
-                timeout_ms: Some(DEFAULT_TIMEOUT.as_secs() * 1000),
-                log_cap: Some(LogCap::DEFAULT),
-                ..Limits::default()
-            },
-            durability: None,
-        }
-    }
-}
-
-impl Request {
-    /// The spec of the job, as far as the request determines it.
-    pub fn spec(&self, id: &JobId, session: Option<Session>, now: Timestamp) -> Spec {
-        Spec {
-            format: FORMAT,
-            id: id.clone(),
-            command: self.command.clone(),
-            cwd: self.cwd.clone(),
-            executor: self.executor.clone(),
-            session,
-            label: self.label.clone(),
-            key: self.key.clone(),
-            notify: self.notify,
-            sinks: self.sinks.clone(),
-            withhold: self.withhold.clone(),
-            depth: self.depth,
-            bound: self.bound,
-            answer: self.answer,
-            limits: self.limits,
-            durability: self.durability.unwrap_or_default(),
-            launched_at_ms: now,
-            boot: None,
-            machine: None,
-            version: String::new(),
-            extra: Extra::new(),
-        }
-    }
-}
 
 /// The launching program, and the program that becomes the supervisor.
 #[derive(Debug, Clone)]
@@ -274,76 +184,6 @@ fn fresh(ports: &Ports) -> Result<HeldJob, LaunchError> {
 fn lock_launch(ports: &Ports, id: &JobId) -> Result<Lock, StoreError> {
     let lock = ports.store.lock(id, JobLock::Launch, LockMode::Exclusive, Wait::Block)?;
     Ok(lock.expect("a lock that was waited for is held"))
-}
-
-enum Adopted {
-    /// The job has begun, or will.
-    Known(JobId),
-    /// Its launcher died before a supervisor had begun. This launcher finishes it under the same id.
-    Unfinished(HeldJob),
-}
-
-/// How far the launch came of the job that a key names.
-#[derive(PartialEq, Eq)]
-enum Reached {
-    /// There is no spec.
-    Nothing,
-    /// There is a spec, and neither a launcher nor a supervisor.
-    Recorded,
-    /// A supervisor has begun, or will.
-    Begun,
-}
-
-/// Finds the job that a key names. Waits if another process is launching it at this moment.
-fn adopt(ports: &Ports, request: &Request, key: &Key, mut id: JobId) -> Result<Adopted, LaunchError> {
-    for _ in 0..TRIES {
-        let waited = ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block)?;
-        drop(waited);
-        match reached(ports, request, key, &id)? {
-            Reached::Begun => return Ok(Adopted::Known(id)),
-            Reached::Recorded => {}
-            Reached::Nothing => ports.store.recreate(&id)?,
-        }
-        let launching = match lock_launch(ports, &id) {
-            Ok(launching) => launching,
-            Err(error) if error.is_gone() => continue,
-            Err(error) => return Err(error.into()),
-        };
-        // Another process may have finished the launch while this one waited for the lock.
-        let recorded = match reached(ports, request, key, &id)? {
-            Reached::Begun => return Ok(Adopted::Known(id)),
-            reached => reached == Reached::Recorded,
-        };
-        let held = HeldJob { id: id.clone(), launching, recorded };
-        // Since the key was read, the job may have been pruned, and its key given to another job. Prune releases a key
-        // only under the lock that this process holds now.
-        match ports.store.claim_key(request.session.as_ref(), key, &id)? {
-            KeyClaim::Ours => return Ok(Adopted::Unfinished(held)),
-            KeyClaim::Taken(other) => {
-                clean_up(ports, held);
-                id = other;
-            }
-        }
-    }
-    Err(LaunchError::Refused("other processes kept removing its folder".into()))
-}
-
-fn reached(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Reached, LaunchError> {
-    let Some(seen) = ports.store.observe(id)? else { return Ok(Reached::Nothing) };
-    match &seen.facts.spec {
-        Read::Absent => Ok(Reached::Nothing),
-        Read::Present(spec)
-            if (&spec.command, &spec.cwd, &spec.executor, spec.answer)
-                == (&request.command, &request.cwd, &request.executor, request.answer) =>
-        {
-            // This process may hold the launch lock itself, so the lock proves nothing here.
-            let locks = LockView { launch: LockState::Free, ..seen.locks };
-            let step = reconcile::plan(&Observed { locks, ..seen }, &ports.here);
-            Ok(if step == Some(reconcile::Step::Abandon) { Reached::Recorded } else { Reached::Begun })
-        }
-        // A spec that cannot be read cannot be shown to be the same.
-        _ => Err(LaunchError::KeyTaken { key: key.clone(), id: id.clone() }),
-    }
 }
 
 /// Starts the supervisor, records the job, and waits for the supervisor's answer.

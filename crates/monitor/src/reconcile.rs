@@ -289,13 +289,13 @@ mod tests {
     fn a_job_that_is_pending_newer_or_foreign_is_left_alone() {
         let (store, ports) = world();
         let id = sample::id(1);
-        let owed = Facts {
+        let pending = Facts {
             spec: Read::Present(sample::spec("s")),
             end: Read::Present(sample::end(0)),
             ..Facts::default()
         };
         let newer = Facts { begin: Read::Newer(2), ..begun(&id) };
-        for facts in [owed, newer] {
+        for facts in [pending, newer] {
             store.put(&id, facts);
             assert_eq!(job(&ports, &id).unwrap(), []);
         }

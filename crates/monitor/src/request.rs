@@ -1,11 +1,107 @@
-//! Filling in a launch request, one choice at a time.
+//! A launch request, and filling it in one choice at a time.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
-use hearback_core::{Durability, Key, NotifyPolicy, Session};
+use hearback_core::{
+    CommandLine, Durability, ExecutorName, Extra, FORMAT, JobId, Key, Limits, LogCap, NotifyPolicy, OsText,
+    Session, Spec, Timestamp,
+};
 
-use crate::launch::Request;
+/// How long a job may run by default.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// What to launch.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What to run.
+    pub command: CommandLine,
+    /// Where to run it.
+    pub cwd: OsText,
+    /// Which executor runs it.
+    pub executor: ExecutorName,
+    /// Its owner.
+    pub session: Option<Session>,
+    /// A name for people.
+    pub label: Option<String>,
+    /// Makes the launch repeatable.
+    pub key: Option<Key>,
+    /// When the owner is notified.
+    pub notify: NotifyPolicy,
+    /// Where the follow-up goes.
+    pub sinks: Vec<String>,
+    /// How many follow-ups led to this launch.
+    pub depth: u32,
+    /// Whether it ends with the host: a monitor that restarts or stops kills it first.
+    pub bound: bool,
+    /// Whether it is a prompt job: its answer is worked out when it has ended.
+    pub answer: bool,
+    /// Names of variables that hold secrets, which the target does not inherit.
+    pub withhold: Vec<String>,
+    /// Changes to the environment that the target inherits.
+    pub env: Vec<(OsString, Option<OsString>)>,
+    /// Its limits; by default after [`DEFAULT_TIMEOUT`].
+    pub limits: Limits,
+    /// What has to survive a power cut; by default what [`Launcher::durability`](crate::launch::Launcher::durability)
+    /// says.
+    pub durability: Option<Durability>,
+}
+
+impl Request {
+    /// A request to run `command` in `cwd`, which has to be absolute. Everything else has its default.
+    pub fn new(command: CommandLine, cwd: OsText) -> Self {
+        Self {
+            command,
+            cwd,
+            executor: ExecutorName::default(),
+            session: None,
+            label: None,
+            key: None,
+            notify: NotifyPolicy::default(),
+            sinks: Vec::new(),
+            depth: 0,
+            bound: false,
+            answer: false,
+            withhold: Vec::new(),
+            env: Vec::new(),
+            limits: Limits {
+                timeout_ms: Some(DEFAULT_TIMEOUT.as_secs() * 1000),
+                log_cap: Some(LogCap::DEFAULT),
+                ..Limits::default()
+            },
+            durability: None,
+        }
+    }
+}
+
+impl Request {
+    /// The spec of the job, as far as the request determines it.
+    pub fn spec(&self, id: &JobId, session: Option<Session>, now: Timestamp) -> Spec {
+        Spec {
+            format: FORMAT,
+            id: id.clone(),
+            command: self.command.clone(),
+            cwd: self.cwd.clone(),
+            executor: self.executor.clone(),
+            session,
+            label: self.label.clone(),
+            key: self.key.clone(),
+            notify: self.notify,
+            sinks: self.sinks.clone(),
+            withhold: self.withhold.clone(),
+            depth: self.depth,
+            bound: self.bound,
+            answer: self.answer,
+            limits: self.limits,
+            durability: self.durability.unwrap_or_default(),
+            launched_at_ms: now,
+            boot: None,
+            machine: None,
+            version: String::new(),
+            extra: Extra::new(),
+        }
+    }
+}
 
 /// Each method changes one choice and returns the request, so that they chain:
 ///

@@ -1,6 +1,6 @@
 //! Which jobs there are, and moving them: settled ones to history, pruned ones to the trash.
 //!
-//! What is to be moved is decided by the caller. A job that a process still uses stays where it is.
+//! The caller decides what is moved. A job that a process still uses stays where it is.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -22,7 +22,7 @@ impl<D: Disk> Housekeeping for Store<D> {
         eras.sort();
         let mut newest = Vec::new();
         for era in eras.iter().rev() {
-            // A file manager leaves files of its own wherever it looks.
+            // File managers leave files of their own in the folders that they show.
             if !self.disk().is_dir(&self.layout.era(era))? {
                 continue;
             }
@@ -53,7 +53,7 @@ impl<D: Disk> Housekeeping for Store<D> {
         }
         let spec: Read<Spec> = self.records.read(layout::fact(&folder, FactKind::Spec))?;
         if let Read::Present(Spec { session, key: Some(key), .. }) = spec {
-            // A process that launches under this key at the moment holds the lock, and keeps key and job.
+            // A process that is launching under this key holds the lock: then key and job stay.
             let launch = layout::lock(&folder, JobLock::Launch);
             let Some(_launching) = self.records.lock(launch, LockMode::Exclusive, Wait::Try)? else {
                 return Ok(false);
@@ -95,21 +95,22 @@ impl<D: Disk> Store<D> {
                 return Ok(false);
             }
         }
-        // Held shared by those who need it, so that only taking it alone tells.
+        // Processes that need the folder hold this lock shared, so only an exclusive lock proves that there are none.
         let keeper = layout::lock(folder, JobLock::Keeper);
         let kept = self.disk().list(folder)?.iter().any(|name| keeper.ends_with(name));
         Ok(!kept || self.records.lock(keeper, LockMode::Exclusive, Wait::Try)?.is_some())
     }
 
-    /// Removes what is of no use in the folder of a settled job; tells whether all of it is gone.
+    /// Removes the files of a settled job that are of no use any more; returns whether all are gone.
     ///
-    /// If not, another process has it open, or the disk refused: among the open jobs the next look finds it.
+    /// If not, another process has one open, or the disk refused. The job stays among the open ones, and the next
+    /// reconcile tries again.
     fn remove_spent(&self, folder: &Path) -> Result<bool, StoreError> {
         let spent = self.spent(folder)?;
         for name in &spent {
             let _ = self.disk().remove(&folder.join(name));
         }
-        // What another process is just removing too may be there until that process is done.
+        // If another process removes the same file, the file may stay until that process is done.
         Ok(spent.is_empty() || self.spent(folder)?.is_empty())
     }
 
@@ -123,13 +124,14 @@ impl<D: Disk> Store<D> {
             let _ = self.disk().make_dir(&self.layout.era(id.era()))?;
             match self.disk().move_dir(folder, past) {
                 Ok(published) => return Ok(published == Publish::New),
-                // A prune took the empty era away, or another process has moved the job.
+                // A prune removed the empty era, or another process moved the job.
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     if self.disk().is_dir(past)? {
                         return Ok(true);
                     }
                 }
-                // Where an open file holds its folder in place, a process is reading: there is time.
+                // On some systems, an open file keeps its folder in place. A process is reading: the next reconcile
+                // moves it.
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
@@ -140,7 +142,7 @@ impl<D: Disk> Store<D> {
     fn to_trash(&self, folder: &Path, id: &JobId) -> Result<(), StoreError> {
         let trash = self.layout.trash().join(layout::trash_name(id, self.disk().nonce()));
         if self.disk().move_dir(folder, &trash)? == Publish::New {
-            // What cannot be removed now, tidying finds; the job is gone either way.
+            // The job is gone either way. Tidy removes what cannot be removed now.
             let _ = self.disk().remove(&trash);
         }
         Ok(())
@@ -184,7 +186,7 @@ mod tests {
         for path in &spent {
             disk.plant(path, b"spent");
         }
-        // However far the removal gets at first.
+        // The first removal may stop at any file.
         for n in 0..=spent.len() as u32 {
             disk.fail_after(n.min(1));
             assert!(

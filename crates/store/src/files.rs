@@ -12,22 +12,22 @@ use hearback_core::{JobId, Key, Observed, Output, Remains, Session, Timestamp};
 use crate::log::Log;
 use crate::{Store, key, layout};
 
-/// Room for an end: one block of every file system that we know.
+/// Room for an end: one block of every known file system.
 pub(crate) const END_RESERVE_BYTES: usize = 4096;
-/// How often to open the log of a job that moves away at the same moment.
+/// How often to try to open the log of a job that moves to history at the same moment.
 const LOOKS: usize = 3;
 
 impl<D: Disk> Store<D> {
-    /// Opens the output of a job, of which its end says `recorded`; nothing when there is no output yet.
+    /// Opens the output of a job; none if there is no output yet. `recorded` is what the end of the job says about it.
     ///
     /// # Errors
     ///
-    /// When the log is not a file of ours, or the system would not.
+    /// When the log is not a safe file, or cannot be opened.
     pub fn open_log(&self, id: &JobId, recorded: Option<Output>) -> Result<Option<Log>, ReadError> {
         for _ in 0..LOOKS {
             let Some((folder, _)) = self.locate(id).map_err(io_error)? else { break };
             let file = self.disk().open(&layout::log(&folder))?;
-            // A log that is not there while its folder moves away may be there in the next place.
+            // If the log is missing while its folder moves, it may be in the other place.
             if file.is_some() || self.disk().is_dir(&folder)? {
                 let tail = self.disk().open(&layout::log_tail(&folder))?;
                 return Ok(file.map(|file| Log::new(file, tail, recorded)));
@@ -68,7 +68,7 @@ impl<D: Disk> JobFiles for Store<D> {
     }
 
     fn reserve_end(&self, id: &JobId) -> Result<(), StoreError> {
-        // Room that is there is from an earlier launch under the same key.
+        // An earlier launch under the same key may have reserved the room already.
         self.records.reserve(layout::end_reserve(&self.layout.job(id)), END_RESERVE_BYTES)
     }
 
@@ -136,7 +136,7 @@ fn recorded(seen: &Observed) -> Option<Output> {
     seen.facts.end.present().map(|end| end.output.clone())
 }
 
-/// What was opened; nothing when it is none of ours, or not to be read: a job may put anything into its folder.
+/// The opened file; none if it is not safe or cannot be read: a job may put anything into its folder.
 fn usable<T>(opened: Result<Option<T>, ReadError>) -> Result<Option<T>, StoreError> {
     match opened {
         Err(ReadError::Io(error)) if error.kind() != ErrorKind::PermissionDenied => Err(error.into()),

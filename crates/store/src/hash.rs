@@ -1,16 +1,16 @@
-//! Names on disk for what people may call anything: the first 128 bits of a SHA-256, in hexadecimal digits.
+//! File names for names that a user may choose freely: the first 128 bits of a SHA-256, in hexadecimal digits.
 //!
-//! A name cannot be forged: no choice of a session leads to the folder of another. The files say besides whose they
-//! are.
+//! A file name cannot be forged: no choice of a session name leads to the folder of another session. The files also
+//! contain the full name.
 
 use std::path::Path;
 
 use hearback_core::{Key, Reader, Session};
 use sha2::{Digest, Sha256};
 
-/// Enough bytes that no two names ever meet, and few enough for the shortest limits on paths.
+/// Enough bytes that no two names collide, and few enough for the shortest limits on paths.
 const NAME_BYTES: usize = 16;
-/// Enough to keep the few stores of one machine apart.
+/// Enough to distinguish the few stores of one machine.
 const SHORT_DIGITS: usize = 8;
 
 /// The name of a session's folder.
@@ -30,12 +30,12 @@ pub(crate) fn reader_name(reader: Option<&Reader>) -> String {
 pub(crate) fn key_name(session: Option<&Session>, key: &Key) -> String {
     let mark = [u8::from(session.is_some())];
     let owner = session.map_or("", Session::as_str);
-    // Of two parts that can be of any length, the first says its own: no two pairs are the same bytes.
+    // The length of the first part comes first, so that no two pairs give the same bytes.
     let length = (owner.len() as u64).to_le_bytes();
     name(&[&mark, &length, owner.as_bytes(), key.as_str().as_bytes()])
 }
 
-/// A short name for a store by where it is, for those who keep several apart.
+/// A short name for a store, from its path, to distinguish several stores.
 pub fn store_name(home: &Path) -> String {
     name(&[home.as_os_str().as_encoded_bytes()])[..SHORT_DIGITS].to_owned()
 }

@@ -1,4 +1,4 @@
-//! The host, which is the monitor that looks after the whole store: its facts, the requests to it, and its log.
+//! The host, which is the monitor that serves the store: its facts, the requests to it, and its log.
 
 use std::path::Path;
 

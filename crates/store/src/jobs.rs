@@ -8,8 +8,8 @@ use crate::Store;
 use crate::files::END_RESERVE_BYTES;
 use crate::{layout, settled, store};
 
-/// Which facts have to survive a power cut, if the job is to. The others can be missing: what they say can be found out
-/// again, or follows from a fact that is there.
+/// Which facts have to survive a power cut. The others may be lost: what they say can be found out again, or follows
+/// from a fact that is there.
 fn fact_flush(fact: &Fact, durability: Durability) -> Flush {
     match fact {
         Fact::Spec(_) | Fact::End(_) | Fact::Answer(_) | Fact::Receipt(_) => store::flush(durability),
@@ -36,7 +36,7 @@ impl<D: Disk> FactStore for Store<D> {
             _ => self.records.publish_bytes(path, &fact.to_json()?, flush)?,
         };
         if matches!(fact, Fact::Spec(_)) && flush == Flush::Power {
-            // The spec is no use if the name of its folder is lost.
+            // A durable spec needs a durable folder name.
             self.disk().flush(&self.layout.jobs())?;
         }
         Ok(published)
@@ -56,7 +56,7 @@ impl<D: Disk> FactStore for Store<D> {
     fn kills(&self, id: &JobId, after: u32) -> Result<Vec<(u32, Read<Kill>)>, StoreError> {
         let folder = self.layout.job(id);
         let mut kills = Vec::new();
-        // They are numbered without gaps: each request takes the first number that is free.
+        // Numbers have no gaps: each request takes the first free one.
         for n in after.saturating_add(1).. {
             match self.records.read(layout::fact(&folder, FactKind::Kill(n)))? {
                 Read::Absent => break,

@@ -1,4 +1,4 @@
-//! Keys of repeatable launches: a small file a key, named by a hash, that names a job.
+//! Keys of repeatable launches: one small file for each key, named by a hash, that names a job.
 
 use std::path::PathBuf;
 
@@ -36,14 +36,14 @@ pub(crate) fn claim<D: Disk>(
             Read::Present(found) if (&found.session, &found.key) == (&record.session, &record.key) => {
                 Ok(if found.job == *id { KeyClaim::Ours } else { KeyClaim::Taken(found.job) })
             }
-            // Given back between the two looks: it is free again.
+            // Another process released the key in between: it is free again.
             Read::Absent => continue,
             _ => Err(StoreError::Damaged { name: path.display().to_string() }),
         };
     }
 }
 
-/// Gives the key of a job back, if it is still that job's.
+/// Releases the key of a job, if it still names that job.
 pub(crate) fn release<D: Disk>(
     records: &Records<D>,
     layout: &Layout,
@@ -72,7 +72,7 @@ pub(crate) fn all<D: Disk>(
     Ok(keys)
 }
 
-/// Named by a hash of session and key; what the file says is checked besides.
+/// The path is a hash of session and key. The content of the file is checked, too.
 fn path(layout: &Layout, session: Option<&Session>, key: &Key) -> PathBuf {
     layout.keys().join(hash::key_name(session, key))
 }

@@ -1,4 +1,4 @@
-//! Where everything is. The one place that knows a file by its name.
+//! The names of all files and folders of a store. No other file knows them.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ impl Layout {
         self.jobs().join(id.as_str())
     }
 
-    /// Settled jobs, in one folder an era.
+    /// Settled jobs, in one folder for each era.
     pub(crate) fn history(&self) -> PathBuf {
         self.home.join("history")
     }
@@ -71,12 +71,12 @@ impl Layout {
         self.home.join("sessions")
     }
 
-    /// One folder a session, named by a hash.
+    /// One folder for each session, named by a hash.
     pub(crate) fn session(&self, hash: &str) -> PathBuf {
         self.sessions().join(hash)
     }
 
-    /// The monitor that looks after the whole store.
+    /// The monitor that serves the store.
     pub(crate) fn monitor(&self) -> PathBuf {
         self.home.join("monitor")
     }
@@ -124,7 +124,7 @@ pub(crate) fn lock(folder: &Path, lock: JobLock) -> PathBuf {
     })
 }
 
-/// The lock of the monitor that looks after the store at `home`.
+/// The lock of the monitor that serves the store at `home`.
 pub fn monitor_lock_path(home: &Path) -> PathBuf {
     run_lock(&Layout::new(home.to_owned()).monitor())
 }
@@ -190,12 +190,12 @@ pub(crate) fn parse_session_fact(name: &str) -> Option<(u32, SessionFactKind)> {
     Some((n.parse().ok()?, kind))
 }
 
-/// Written to by a process that has something for the host.
+/// A process writes to this file to wake the host.
 pub(crate) fn wake(monitor: &Path) -> PathBuf {
     monitor.join("wake")
 }
 
-/// What the host has to say about itself.
+/// The log of the host.
 pub(crate) fn monitor_log(monitor: &Path) -> PathBuf {
     monitor.join("monitor.log")
 }
@@ -207,32 +207,32 @@ pub(crate) fn session_lock(session: &Path, lock: SessionLock) -> PathBuf {
     })
 }
 
-/// Held by the monitor that looks after the whole store.
+/// Held by the monitor that serves the store.
 pub(crate) fn run_lock(monitor: &Path) -> PathBuf {
     monitor.join("run.lock")
 }
 
-/// What the target printed.
+/// The output of the target.
 pub(crate) fn log(folder: &Path) -> PathBuf {
     folder.join("output.log")
 }
 
-/// The end of what the target printed, where the middle cannot be given up.
+/// The end of the output, if the file system cannot free the middle of a file.
 pub(crate) fn log_tail(folder: &Path) -> PathBuf {
     folder.join("output.tail")
 }
 
-/// What the supervisor has to say about itself.
+/// The log of the supervisor.
 pub(crate) fn supervisor_log(folder: &Path) -> PathBuf {
     folder.join("supervisor.log")
 }
 
-/// What others ring when they have something to say to the supervisor.
+/// The bell: other processes ring it to wake the supervisor.
 pub(crate) fn bell(folder: &Path) -> PathBuf {
     folder.join("bell")
 }
 
-/// Room for the end.
+/// Reserved room for the end.
 pub(crate) fn end_reserve(folder: &Path) -> PathBuf {
     folder.join("end.reserve")
 }
@@ -242,13 +242,13 @@ pub(crate) fn script(folder: &Path, extension: &str) -> PathBuf {
     folder.join("script").with_extension(extension)
 }
 
-/// Where a job that has an answer may write it.
+/// The file into which a prompt job may write its answer.
 pub(crate) fn answer(folder: &Path) -> PathBuf {
     folder.join("answer")
 }
 
-/// Recognises what is of no use once a job is settled: what its answer was worked out from, the text of its shell
-/// command, the bell of a supervisor that died, and what crashes left unfinished.
+/// Recognises files that are of no use when a job is settled: the file of its answer, the text of its shell command,
+/// the bell of a supervisor that died, and unfinished files of crashes.
 pub(crate) fn is_spent(folder: &Path, name: &str) -> bool {
     let path = folder.join(name);
     unfinished_since(name).is_some()
@@ -257,17 +257,17 @@ pub(crate) fn is_spent(folder: &Path, name: &str) -> bool {
         || path.with_extension("") == script(folder, "")
 }
 
-/// Says that a reader, known by a hash of its name, has the answer of a job.
+/// The fact that a reader, named by a hash, has the answer of a job.
 pub(crate) fn reader_note(folder: &Path, reader: &str) -> PathBuf {
     folder.join(format!("read.{reader}.json"))
 }
 
-/// Held by the process that hands the answer of a job to a reader.
+/// Held by the process that gives the answer of a job to a reader.
 pub(crate) fn reader_lock(folder: &Path, reader: &str) -> PathBuf {
     folder.join(format!("read.{reader}.lock"))
 }
 
-/// Recognises a file that was never finished, and tells when it was begun, in milliseconds since 1970.
+/// Recognises an unfinished file, and returns when it was begun, in milliseconds since 1970.
 pub(crate) fn unfinished_since(name: &str) -> Option<i64> {
     name.strip_prefix("tmp.")?.split('.').next()?.parse().ok()
 }
@@ -277,17 +277,17 @@ pub fn config_path(home: &Path) -> PathBuf {
     Layout::new(home.to_owned()).config()
 }
 
-/// Where a description of the monitor is kept for a service manager that wants none in a folder of its own.
+/// Where the service description of the monitor is kept if the service manager has no folder for it.
 pub fn service_path(home: &Path, name: &str) -> PathBuf {
     home.join(name)
 }
 
-/// A name for a folder to try things in, which tidying knows for unfinished if it is left behind.
-pub fn workshop_name(now: Timestamp, nonce: u64) -> String {
+/// A name for a temporary folder of `doctor`. Tidy treats it as an unfinished file if it is left behind.
+pub fn trial_folder_name(now: Timestamp, nonce: u64) -> String {
     format!("tmp.{}.doctor.{nonce:016x}", now.as_millis())
 }
 
-/// A name for what is being removed.
+/// A name in the trash.
 pub(crate) fn trash_name(id: &JobId, nonce: u64) -> String {
     format!("{id}.{nonce:016x}")
 }

@@ -5,7 +5,7 @@
 //!
 //! [`Records`] can be used without the rest of hearback. A record is any type that serde knows. It is published whole
 //! or not at all, under a name that only one process can win; it is never changed; it is read within bounds, and damage
-//! is told from absence. A lock is held exactly as long as its holder lives.
+//! is distinguished from absence. A lock is held exactly as long as its holder lives.
 //!
 //! ```
 //! use std::path::Path;
@@ -44,8 +44,8 @@
 //! # The store of hearback
 //!
 //! [`Store`] fills in the ports [`RecordStore`](hearback_core::port::record::RecordStore) and
-//! [`SessionStore`](hearback_core::port::session::SessionStore): one folder a job, one file a fact. It knows where
-//! everything is and decides nothing.
+//! [`SessionStore`](hearback_core::port::session::SessionStore): one folder for each job, one file for each fact.
+//! It knows all names on disk and decides nothing.
 //!
 //! ```
 //! use std::path::Path;
@@ -82,7 +82,7 @@ mod tidy;
 mod watch;
 
 pub use hash::store_name;
-pub use layout::{config_path, monitor_lock_path, service_path, workshop_name};
+pub use layout::{config_path, monitor_lock_path, service_path, trial_folder_name};
 pub use log::{Log, Piece};
 pub use records::{Format, Records, Rules};
 pub use store::{MAX_CONFIG_BYTES, Store};

@@ -1,5 +1,5 @@
-//! Numbered facts of a folder: of turns, of messages, of requests to the host. Listing them, publishing one, and
-//! keeping the newest.
+//! Numbered facts of a folder (turns, messages, requests to the host): listing them, publishing one, and keeping the
+//! newest.
 
 use std::path::{Path, PathBuf};
 
@@ -21,24 +21,25 @@ impl<D: Disk> Store<D> {
         Ok(found)
     }
 
-    /// Removes the facts whose numbers are not among the newest `keep`, and what is left of others that were removed.
+    /// Removes the facts whose numbers are not among the newest `keep`, and leftovers of facts that were removed
+    /// before.
     pub(crate) fn keep_newest(&self, found: &[(u32, Kind, PathBuf)], keep: usize) -> Result<(), StoreError> {
         let makes =
             |kind: &Kind| matches!(kind, Kind::TurnBegin | Kind::Message | Kind::Request | Kind::HostBegin);
         let made: Vec<_> = found.iter().filter(|(_, kind, _)| makes(kind)).map(|(n, ..)| *n).collect();
         let kept = &made[made.len().saturating_sub(keep)..];
-        // A mark can be there before its turn is.
+        // A mark can exist before its turn does.
         let is_next = |n: &u32| made.last().is_none_or(|last| n > last);
         let mut gone: Vec<_> = found.iter().filter(|(n, ..)| !kept.contains(n) && !is_next(n)).collect();
-        // What makes a turn or a request goes first, so that a process which is cut short here leaves nothing that
-        // seems to be under way; last if none is kept, so that no number is given to another before everything of it is
+        // The fact that begins a turn or a request is removed first: if this process dies here, nothing seems to be in
+        // progress. If none is kept, it is removed last, so that its number is not reused before all its facts are
         // gone.
         gone.sort_by_key(|(_, kind, _)| makes(kind) == (keep == 0));
         gone.iter().try_for_each(|(_, _, path)| Ok(self.disk().remove(path)?))
     }
 
-    /// Takes a lock in a folder that may be missing. A shared lock on one that is not there is granted: no process can
-    /// hold it.
+    /// Takes a lock in a folder that may be missing. A shared lock in a missing folder is granted: no process can hold
+    /// the lock.
     pub(crate) fn lock_in(
         &self,
         folder: &Path,
@@ -51,7 +52,7 @@ impl<D: Disk> Store<D> {
                 self.make_folders(folder)?;
             }
             match self.records.lock(lock, mode, wait) {
-                // Another process has just removed the folder, because there was nothing in it.
+                // Another process has just removed the folder, because it was empty.
                 Err(error) if error.is_gone() => match mode {
                     LockMode::Shared => return Ok(Some(Lock::new(()))),
                     LockMode::Exclusive => {}

@@ -5,14 +5,14 @@
 //!
 //! 1. A launcher takes `launch` **before** it publishes the spec.
 //! 2. A supervisor takes `alive` **before** it publishes the begin.
-//! 3. A supervisor lets go of `alive` **after** the end has its name.
+//! 3. A supervisor releases `alive` **after** the end is published.
 //!
 //! So spec and begin are read first, then the locks are probed, and then everything else is read:
 //!
-//! - A lock that is free after its fact was read was let go, and not merely not taken yet (rules 1 and 2). Locks before
-//!   facts would fail: a supervisor that takes the lock and begins in between would look like one that died.
-//! - An end that is missing after `alive` was seen free is missing for good (rule 3). The end before the lock would
-//!   fail: a job that ends in between would look lost, and it has an exit code.
+//! - A lock that is free after its fact was read was released: it was taken before (rules 1 and 2). To probe locks
+//!   before reading facts would fail: a supervisor that takes the lock and begins in between would look dead.
+//! - An end that is missing after `alive` was seen free will never come (rule 3). To read the end before the lock would
+//!   fail: a job that ends in between would look lost, although it has an exit code.
 //!
 //! One thing can still be seen: no begin, and then both locks free, because a supervisor began and died in between. It
 //! reads as unclaimed. A process that acts on it publishes an abandoned begin, loses to the begin that is there, and
@@ -28,7 +28,7 @@ use crate::Store;
 use crate::layout::{self, Numbered};
 use crate::log::Log;
 
-/// A job moves once and is pruned once, so three looks see it or know that it is gone.
+/// A job moves once and is pruned once, so three looks find it or show that it is gone.
 const LOOKS: usize = 3;
 
 impl<D: Disk> Store<D> {
@@ -37,7 +37,7 @@ impl<D: Disk> Store<D> {
         for _ in 0..LOOKS {
             let Some((folder, place)) = self.locate(id)? else { return Ok(None) };
             let seen = self.look(id, &folder, place);
-            // What was read while the folder moved away is no observation: facts would seem to be missing.
+            // If the folder moved during the read, facts may seem to be missing: read again.
             if self.disk().is_dir(&folder)? {
                 return seen.map(Some);
             }
@@ -64,7 +64,7 @@ impl<D: Disk> Store<D> {
         let spec = self.records.read(fact(FactKind::Spec))?;
         let begin = self.records.read(fact(FactKind::Begin))?;
         let locks = LockView { launch: lock(JobLock::Launch)?, alive: lock(JobLock::Alive)? };
-        // What its holder publishes before it lets go comes after that lock.
+        // What its holder publishes before it releases the lock comes after that lock.
         let mut facts = Facts {
             spec,
             begin,
@@ -95,7 +95,7 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// What the log of a job holds. That it cannot be read changes nothing about the job.
+    /// What the log of a job holds. A log that cannot be read changes nothing about the job.
     fn output(&self, folder: &Path, recorded: Option<&Output>) -> Result<Output, StoreError> {
         let path = layout::log(folder);
         let bytes = self.disk().size(&path)?;

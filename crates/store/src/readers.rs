@@ -1,6 +1,6 @@
-//! Readers of answers: which of them has the answer of a job, and the lock under which one is handed it.
+//! Readers of answers: which of them has the answer of a job, and the lock under which a reader gets it.
 //!
-//! A note about a reader is written in history as well, so the folder of the job may move away at any moment.
+//! An acknowledgement is written in history as well, so the folder of the job may move at any moment.
 
 use hearback_core::port::disk::{Disk, Lock, LockMode, Publish, Wait};
 use hearback_core::port::record::StoreError;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Store, hash, layout, store};
 
-/// Says that a reader has the answer of a job.
+/// The fact that a reader has the answer of a job.
 #[derive(Debug, Serialize, Deserialize)]
 struct ReaderNote {
     format: u32,
@@ -39,10 +39,10 @@ impl<D: Disk> Store<D> {
         let name = hash::reader_name(reader);
         let noted = self.in_folder(id, |folder| {
             let note: Read<ReaderNote> = self.records.read(layout::reader_note(folder, &name))?;
-            // What is not there while its folder moves away may be there in the next place.
+            // If the file is missing while its folder moves, it may be in the other place.
             match note {
                 Read::Absent if !self.disk().is_dir(folder)? => Err(store::gone()),
-                // One that cannot be read is there.
+                // A file that cannot be read exists, too.
                 note => Ok(!note.is_absent()),
             }
         });

@@ -1,6 +1,6 @@
 //! Write-once records of any type over any disk: published whole or not at all, read within bounds, and guarded by
-//! locks that end with their holder. Knows no name, no type and no format of hearback; the rest of this crate stands on
-//! it.
+//! locks that are free when their holder dies. This file knows no name, type or format of hearback; the rest of this
+//! crate is built on it.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const FOLDER_TRIES: usize = 3;
 pub struct Rules {
     /// A larger file is not read, because no record has this size.
     pub max_bytes: u64,
-    /// How a record states its format; nothing when records state none.
+    /// How a record states its format; none if records state no format.
     pub format: Option<Format>,
 }
 
@@ -47,7 +47,7 @@ pub struct Records<D> {
 }
 
 impl<D: Disk> Records<D> {
-    /// Opens the records at `home`, which is created if there is nothing.
+    /// Opens the records at `home`, which is created if it does not exist.
     ///
     /// # Errors
     ///
@@ -65,17 +65,16 @@ impl<D: Disk> Records<D> {
         &self.home
     }
 
-    /// The disk, for what is no record: listing, moving, removing.
+    /// The disk, for other operations: listing, moving, removing.
     pub fn disk(&self) -> &D {
         &self.disk
     }
 
-    /// Makes a private folder; tells whether it is new.
+    /// Makes a private folder; returns whether it is new.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unsafe`] when something of this name is there and is no folder: a link would lead to files of
-    /// others.
+    /// [`StoreError::Unsafe`] when the name exists and is not a folder: a link could lead to files of other users.
     pub fn make_folder(&self, path: impl AsRef<Path>) -> Result<Publish, StoreError> {
         let path = self.home.join(path);
         for _ in 0..FOLDER_TRIES {
@@ -93,8 +92,8 @@ impl<D: Disk> Records<D> {
         Err(StoreError::Unsafe(std::io::Error::new(ErrorKind::NotADirectory, why)))
     }
 
-    /// Publishes a record under a name that is free. Who gets [`Publish::New`] has won, and there is one winner;
-    /// every other process gets [`Publish::Exists`] and obeys what is there. A reader sees the whole record or none.
+    /// Publishes a record under a free name. One process gets [`Publish::New`]; every other process gets
+    /// [`Publish::Exists`] and obeys the record that is there. A reader sees the whole record or none.
     ///
     /// # Errors
     ///
@@ -112,7 +111,7 @@ impl<D: Disk> Records<D> {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same.
     pub fn publish_bytes(
         &self,
         path: impl AsRef<Path>,
@@ -125,19 +124,19 @@ impl<D: Disk> Records<D> {
     }
 
     /// Sets `bytes` bytes aside under the name `reserve`, so that a record of this size can be published on a full
-    /// disk. Room that is there already stays as it is.
+    /// disk. Room that is already reserved stays as it is.
     ///
     /// # Errors
     ///
     /// When there is no room.
     pub fn reserve(&self, reserve: impl AsRef<Path>, bytes: usize) -> Result<(), StoreError> {
-        // Written and not merely allocated, so that no file system finds out later that it has no room.
+        // Written and not only allocated: some file systems notice a lack of room only when data is written.
         let _ = self.disk.publish_new(&self.home.join(reserve), &vec![b' '; bytes], Flush::No)?;
         Ok(())
     }
 
-    /// Publishes bytes as [`Self::publish_bytes`] does, in the room that was set aside, which is used up. Without it,
-    /// or if it is too small, they take room of their own.
+    /// Publishes bytes as [`Self::publish_bytes`] does, and uses up the reserved room. Without it, or if it is too
+    /// small, the bytes take new room.
     ///
     /// Only one process may do this at a time: callers hold a lock.
     ///
@@ -156,8 +155,8 @@ impl<D: Disk> Records<D> {
         self.keep(&path, published, flush)
     }
 
-    /// A caller that relies on what another process has published makes sure that it lasts: the flush of that process
-    /// may have failed.
+    /// Flushes a record that another process has published. A caller that relies on the record needs this: the flush of
+    /// that process may have failed.
     fn keep(&self, path: &Path, published: Publish, flush: Flush) -> Result<Publish, StoreError> {
         if let (Publish::Exists, Flush::Power, Some(folder)) = (published, flush, path.parent()) {
             self.disk.flush(folder)?;
@@ -169,8 +168,8 @@ impl<D: Disk> Records<D> {
     ///
     /// # Errors
     ///
-    /// Only when the system failed in a way that says nothing about the file, such as running out of descriptors: that
-    /// must not pass for a damaged record. Damage is [`Read::Unreadable`], and no error.
+    /// Only when the system failed for a reason that has nothing to do with the file, such as too many open files: that
+    /// must not be taken for a damaged record. Damage is [`Read::Unreadable`], and no error.
     pub fn read<T: DeserializeOwned>(&self, path: impl AsRef<Path>) -> Result<Read<T>, StoreError> {
         let bytes = match self.disk.read(&self.home.join(path), self.rules.max_bytes) {
             Ok(None) => return Ok(Read::Absent),
@@ -186,7 +185,7 @@ impl<D: Disk> Records<D> {
         Ok(parse(&bytes, self.rules.format))
     }
 
-    /// Reads one record as JSON, whether or not this build understands it; nothing when it is absent or not JSON.
+    /// Reads one record as JSON, even if this build does not understand it; none if it is absent or not JSON.
     ///
     /// # Errors
     ///
@@ -199,12 +198,12 @@ impl<D: Disk> Records<D> {
         }
     }
 
-    /// Takes a lock, whose file is created for an exclusive one. It is held until it is dropped, or until its holder
-    /// dies, whatever killed it. Nothing when another process has it and `wait` is [`Wait::Try`].
+    /// Takes a lock. An exclusive lock creates its file. The lock is held until it is dropped, or until its holder dies
+    /// in any way. Returns none if another process has it and `wait` is [`Wait::Try`].
     ///
     /// # Errors
     ///
-    /// [`StoreError::is_gone`] when the folder is gone, or went while this waited.
+    /// [`StoreError::is_gone`] when the folder does not exist, or was removed during the wait.
     pub fn lock(
         &self,
         path: impl AsRef<Path>,
@@ -214,11 +213,11 @@ impl<D: Disk> Records<D> {
         Ok(self.disk.lock(&self.home.join(path), mode, wait)?)
     }
 
-    /// Tells whether a process that is alive holds a lock exclusively. Disturbs no other process and creates nothing.
+    /// Returns whether a living process holds a lock exclusively. Disturbs no other process and creates nothing.
     ///
     /// # Errors
     ///
-    /// When the system would not.
+    /// When the lock cannot be probed.
     pub fn probe(&self, path: impl AsRef<Path>) -> Result<LockState, StoreError> {
         Ok(self.disk.probe(&self.home.join(path))?)
     }
@@ -309,7 +308,7 @@ mod tests {
         }
         let deep = format!("{{\"format\":1,\"x\":{}1{}}}", "[".repeat(10_000), "]".repeat(10_000));
         assert!(matches!(fact::<End>(deep.as_bytes()), Read::Unreadable(_)));
-        assert_eq!(fact::<Begin>(br#"{"format":2,"by":"nobody"}"#), Read::Newer(2));
+        assert_eq!(fact::<Begin>(br#"{"format":2,"by":"unheard-of"}"#), Read::Newer(2));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The records of sessions: their turns, their inbox and their locks. The host has a [room](crate::host) of its own.
+//! The records of sessions: their turns, their inbox and their locks. The records of the host are in
+//! [`host`](crate::host).
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ impl<D: Disk> Store<D> {
         self.layout.session(&hash::session_name(session))
     }
 
-    /// Makes the folder of a session, and its inbox; what is published in it lasts only if their names do.
+    /// Makes the folder of a session, and its inbox. A durable fact in it needs durable folder names.
     fn make_session(&self, folder: &Path, durability: Durability) -> Result<PathBuf, StoreError> {
         let inbox = layout::inbox(folder);
         if !self.disk().is_dir(&inbox)? {
@@ -34,7 +35,7 @@ impl<D: Disk> Store<D> {
         Ok(inbox)
     }
 
-    /// Whose folder this is. It is named by a hash; every turn and every message says whose it is.
+    /// The session of a folder. The folder is named by a hash; every turn and every message names the session.
     fn session_of(&self, folder_name: &str) -> Result<Option<Session>, StoreError> {
         let folder = self.layout.session(folder_name);
         let found = [self.numbered(&folder)?, self.numbered(&layout::inbox(&folder))?].concat();
@@ -60,7 +61,7 @@ impl<D: Disk> Store<D> {
                 _ => {}
             }
         }
-        // A turn is its begin; what outlived it was about to be forgotten.
+        // A turn without its begin was about to be removed.
         turns.retain(|(_, turn)| !turn.begin.is_absent());
         Ok(turns)
     }
@@ -133,7 +134,7 @@ impl<D: Disk> SessionStore for Store<D> {
             let path = layout::session_fact(&inbox, last + 1, Kind::Message);
             match self.records.publish_new(path, message, store::flush(durability)) {
                 Ok(Publish::New) => return Ok(last + 1),
-                // Another process has just sent one; or removed the folder, because there was nothing in it.
+                // Another process has just sent a message; or it removed the folder, because it was empty.
                 Ok(Publish::Exists) => {}
                 Err(error) if error.is_gone() => {}
                 Err(error) => return Err(error),
@@ -166,7 +167,7 @@ impl<D: Disk> SessionStore for Store<D> {
         let messages = self.messages(&inbox)?;
         let newest = messages.last().map(|(n, _)| *n).filter(|_| keep > 0);
         for (n, _) in messages.iter().filter(|(n, it)| Some(*n) != newest && !it.receipt.is_absent()) {
-            // The receipt last: without it, what is left would be a message that waits.
+            // The receipt last: without it, the rest would look like a message that waits.
             let mut of_it: Vec<_> = found.iter().filter(|(other, ..)| other == n).collect();
             of_it.sort_by_key(|(_, kind, _)| *kind != Kind::Message);
             of_it.iter().try_for_each(|(_, _, path)| self.disk().remove(path))?;
@@ -265,7 +266,7 @@ mod tests {
             assert_eq!(facts.waiting().count(), 0, "cut short after {n}");
             let has_ended = |turn: &TurnFacts| !turn.end.is_absent();
             assert!(keep == 0 || facts.turns.iter().all(|(_, turn)| has_ended(turn)), "cut short after {n}");
-            // The next turn is a new one, whatever is left of those before.
+            // The next turn gets a new number, even if facts of earlier turns are left.
             let (next, begin) = (facts.last_turn() + 1, sample::turn_begin("s", TurnCause::Command));
             let begin = TurnFact::Begin(Box::new(begin));
             assert_eq!(store.publish_turn(&session, next, &begin, Durability::Power).unwrap(), Publish::New);

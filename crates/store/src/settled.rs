@@ -1,4 +1,4 @@
-//! `settled.json`: every fact of a job in one file, each as it stands in its own.
+//! `settled.json`: all facts of a job in one file, each as it is in its own file.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::{Records, layout};
 /// How every enum of a fact writes a variant that this build does not know.
 const UNKNOWN: &[u8] = b"\"unknown\"";
 
-/// Puts a settled fact into words.
+/// Serializes a settled fact.
 ///
-/// Where a newer build wrote a variant that this one does not know, the files are copied instead of what was
-/// understood of them. Text that merely says "unknown" costs a few reads and does no harm.
+/// If a newer build wrote a variant that this one does not know, the file of that fact is copied instead. A text that
+/// happens to be "unknown" costs a few more reads and does no harm.
 pub(crate) fn to_json<D: Disk>(
     records: &Records<D>,
     folder: &Path,
@@ -47,7 +47,7 @@ pub(crate) fn to_json<D: Disk>(
     Ok(serde_json::to_vec(&json)?)
 }
 
-/// Replaces what was read of a fact by what its file says.
+/// Replaces a fact by the content of its file.
 fn copy<D: Disk>(
     records: &Records<D>,
     folder: &Path,
@@ -88,7 +88,7 @@ mod tests {
     use hearback_core::{Durability, Extra, FORMAT, Facts, FollowUpState, Here, JobId, Outcome, Stamp};
     use serde_json::json;
 
-    /// A job whose every fact holds something that this build does not know.
+    /// A job in which every fact contains something that this build does not know.
     fn newer_facts(id: &JobId) -> Vec<(FactKind, Value)> {
         let fact = |fact: Fact| serde_json::from_slice::<Value>(&fact.to_json().unwrap()).unwrap();
         let changed = |mut json: Value, path: &str, value: Value| {

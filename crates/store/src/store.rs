@@ -1,5 +1,5 @@
-//! The store of hearback over a disk: opening it, and finding the folder of a job. What is done there has a file for
-//! each room: [`jobs`](crate::jobs), [`observe`](crate::observe), [`files`](crate::files), [`readers`](crate::readers),
+//! The store of hearback over a disk: opening it, and finding the folder of a job. Its operations are in
+//! [`jobs`](crate::jobs), [`observe`](crate::observe), [`files`](crate::files), [`readers`](crate::readers),
 //! [`archive`](crate::archive), [`tidy`](crate::tidy), [`session`](crate::session), [`host`](crate::host).
 
 use std::io::ErrorKind;
@@ -12,9 +12,9 @@ use hearback_core::{Durability, FORMAT, JobId, Place};
 use crate::layout::Layout;
 use crate::records::{Format, Records, Rules};
 
-/// More than any fact needs: a command line has at most two mebibytes, and JSON can make six of each.
+/// More than any fact needs: a command line has at most 2 MiB, and JSON may write six bytes for each.
 const MAX_FACT_BYTES: u64 = 16 * 1024 * 1024;
-/// How often to look for a folder that moves away at the same moment: more than a job ever moves.
+/// How often to look for a folder that moves at the same moment: more often than a job ever moves.
 pub(crate) const MOVES: usize = 8;
 /// More than a person writes by hand.
 pub const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
@@ -54,7 +54,8 @@ impl<D: Disk> Store<D> {
         self.layout.home()
     }
 
-    /// Where settings are, and what is in there: settings are code, so the same checks apply as to facts.
+    /// The path of the settings file, and its content. Settings name programs to run, so the file is checked as facts
+    /// are.
     pub fn read_config(&self) -> (PathBuf, Result<Option<Vec<u8>>, ReadError>) {
         let path = self.layout.config();
         let text = self.disk().read(&path, MAX_CONFIG_BYTES);
@@ -85,7 +86,7 @@ impl<D: Disk> Store<D> {
         Ok(None)
     }
 
-    /// Does something in the folder of a job, open or in history, and again if the folder moves away meanwhile.
+    /// Does something in the folder of a job, open or in history, and again if the folder moves meanwhile.
     pub(crate) fn in_folder<T>(
         &self,
         id: &JobId,
@@ -106,10 +107,10 @@ pub(crate) fn gone() -> StoreError {
     std::io::Error::from(ErrorKind::NotFound).into()
 }
 
-/// What a durability asks of one publish.
+/// How one publish is flushed for a durability.
 pub(crate) fn flush(durability: Durability) -> Flush {
     match durability {
-        // A newer build may want more than this one can do; the most is the best.
+        // A newer build may want something else. The safest choice is used.
         Durability::Power | Durability::Unknown => Flush::Power,
         Durability::Process => Flush::No,
     }

@@ -1,4 +1,4 @@
-//! What the tests of this crate begin with.
+//! Stores and jobs for the tests of this crate.
 
 use std::path::Path;
 

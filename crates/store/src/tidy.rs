@@ -1,8 +1,8 @@
-//! Leftovers of crashes: what they are, and how each is removed without disturbing a process at work.
+//! Leftovers of crashes: what they are, and how each is removed without disturbing other processes.
 //!
-//! Nothing is decided here. Each leftover is one of which the protocol proves that no process can need it: it stands in
-//! the trash under a name of ours, or it holds no fact and its locks could be taken. The one leftover that cannot be
-//! proved, a file that was never finished, goes by the age that the caller names.
+//! Nothing is decided here. For each leftover, the protocol proves that no process can need it: it is in the trash
+//! under a name of hearback, or it contains no fact and its locks could be taken. One kind of leftover cannot be
+//! proved, an unfinished file: it is removed by the age that the caller gives.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use hearback_core::{FactKind, JobId, Key, Read, Session, Timestamp};
 use crate::{Store, key, layout};
 
 impl<D: Disk> Store<D> {
-    /// Removes every leftover; tells how many there were. One that cannot be removed does not keep the rest.
+    /// Removes every leftover, and returns how many there were. One that cannot be removed does not stop the rest.
     pub(crate) fn remove_leftovers(&self, unfinished_before: Timestamp) -> Result<usize, StoreError> {
         Ok(self.empty_trash()?
             + self.remove_unfinished(unfinished_before)?
@@ -25,13 +25,13 @@ impl<D: Disk> Store<D> {
 
     fn empty_trash(&self) -> Result<usize, StoreError> {
         let trash = self.layout.trash();
-        // What we did not put there is not ours to remove.
+        // Files that hearback did not put there stay.
         let ours = self.disk().list(&trash)?.into_iter().filter(|name| layout::is_trash(name));
-        // A file that a process holds open keeps nothing but itself.
+        // A file that a process holds open does not stop the removal of others.
         Ok(ours.filter(|name| self.disk().remove(&trash.join(name)).is_ok()).count())
     }
 
-    /// Claims of keys that were never finished, and what was being tried in the store itself.
+    /// Removes unfinished key files, and temporary folders of `doctor`.
     fn remove_unfinished(&self, before: Timestamp) -> Result<usize, StoreError> {
         let mut removed = 0;
         let is_old =
@@ -48,7 +48,7 @@ impl<D: Disk> Store<D> {
         let mut removed = 0;
         for name in self.disk().list(&self.layout.sessions())? {
             let folder = self.layout.sessions().join(name);
-            // One that is in use, or that cannot be looked at, stays.
+            // A folder that is in use, or that cannot be looked at, stays.
             removed += usize::from(
                 self.disk().is_dir(&folder)? && self.remove_empty_session(&folder).unwrap_or(false),
             );
@@ -56,7 +56,7 @@ impl<D: Disk> Store<D> {
         Ok(removed)
     }
 
-    /// Folders of launches that died before they had said what to run.
+    /// Removes folders whose launcher died before it published a spec.
     fn discard_blanks(&self) -> Result<usize, StoreError> {
         let mut removed = 0;
         for id in self.open_jobs()? {
@@ -67,7 +67,7 @@ impl<D: Disk> Store<D> {
         Ok(removed)
     }
 
-    /// Keys of such launches, whose folder is gone already.
+    /// Releases keys of such launches whose folder is gone already.
     fn release_keys(&self) -> Result<usize, StoreError> {
         let mut released = 0;
         for (session, key, id) in key::all(&self.records, &self.layout)? {
@@ -78,9 +78,9 @@ impl<D: Disk> Store<D> {
         Ok(released)
     }
 
-    /// Removes the folder of a session that holds nothing but locks which are free; tells whether it is gone.
+    /// Removes the folder of a session that contains only free locks; returns whether it is gone.
     ///
-    /// A process that takes a lock, or sends a message, meanwhile finds that its file or its folder is gone, and makes
+    /// A process that takes a lock or sends a message meanwhile finds that the file or the folder is gone, and creates
     /// both again.
     fn remove_empty_session(&self, folder: &Path) -> Result<bool, StoreError> {
         let locks = SessionLock::ALL.map(|lock| layout::session_lock(folder, lock));
@@ -90,7 +90,7 @@ impl<D: Disk> Store<D> {
             Ok(paths.all(|path| path == inbox || locks.contains(&path))
                 && self.disk().list(&inbox)?.is_empty())
         };
-        // Looked at first, because taking a lock makes its file.
+        // First without the locks, because taking a lock creates its file.
         if !is_shell()? {
             return Ok(false);
         }
@@ -101,20 +101,20 @@ impl<D: Disk> Store<D> {
             };
             held.push(lock);
         }
-        // And again under the locks: a turn may have begun and ended in between. A message needs no lock, and is there
-        // by now or finds that its folder is gone.
+        // Then again under the locks: a turn may have begun and ended in between. A message needs no lock: it is there
+        // by now, or its sender finds that the folder is gone.
         self.disk().remove_if_empty(&inbox)?;
         if !is_shell()? || self.disk().is_dir(&inbox)? {
             return Ok(false);
         }
         locks.iter().try_for_each(|lock| self.disk().remove(lock))?;
-        // Where a file that is open keeps its name until it is closed, the folder is empty only now.
+        // On some systems, an open file keeps its name until it is closed. The folder is empty only now.
         drop(held);
         self.disk().remove_if_empty(folder)?;
         Ok(!self.disk().is_dir(folder)?)
     }
 
-    /// Removes a folder that never became a job; tells whether it is gone.
+    /// Removes a folder that never became a job; returns whether it is gone.
     pub(crate) fn discard_blank(&self, id: &JobId) -> Result<bool, StoreError> {
         let folder = self.layout.job(id);
         if !self.disk().is_dir(&folder)? {
@@ -124,7 +124,7 @@ impl<D: Disk> Store<D> {
         let launching = match self.records.lock(launch, LockMode::Exclusive, Wait::Try) {
             Ok(Some(launching)) => launching,
             Ok(None) => return Ok(false),
-            // On a full disk there may be no room for the lock either; then the folder is as empty as it was made.
+            // On a full disk there may be no room even for the lock. Then the folder is still empty.
             Err(error) => {
                 self.disk().remove_if_empty(&folder)?;
                 return if self.disk().is_dir(&folder)? { Err(error) } else { Ok(true) };
@@ -136,10 +136,9 @@ impl<D: Disk> Store<D> {
         self.remove_blank(&folder, launching)
     }
 
-    /// Gives back the key of a job that never was, because its launch died before it had said what to run. Tells
-    /// whether it did.
+    /// Releases the key of a launch whose launcher died before it published a spec; returns whether it did.
     fn release_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<bool, StoreError> {
-        // A process that launches under this key meanwhile needs the lock in the folder that is not there.
+        // A process that launches under this key meanwhile needs the lock in the folder, which does not exist.
         let folder = self.layout.job(id);
         if self.disk().make_dir(&folder)? == Publish::Exists {
             return Ok(false);
@@ -155,7 +154,7 @@ impl<D: Disk> Store<D> {
         self.remove_blank(&folder, launching)
     }
 
-    /// Whether no fact was ever recorded here. One whose spec was lost is a job all the same.
+    /// Whether no fact was ever recorded here. A folder whose spec was lost is still a job.
     fn is_blank(&self, folder: &Path) -> Result<bool, StoreError> {
         let facts = FactKind::SINGLE.map(|kind| layout::fact(folder, kind));
         let is_fact =
@@ -163,9 +162,9 @@ impl<D: Disk> Store<D> {
         Ok(!self.disk().list(folder)?.iter().any(is_fact))
     }
 
-    /// Removes the folder of a job that never was, under its lock; tells whether it is gone.
+    /// Removes a folder that never became a job, under its lock; returns whether it is gone.
     ///
-    /// File by file: on some systems a folder cannot be moved to the trash while a file in it is open, and the lock is.
+    /// File by file: on some systems a folder cannot move while a file in it is open, and the lock is open.
     fn remove_blank(&self, folder: &Path, launching: Lock) -> Result<bool, StoreError> {
         let lock = layout::lock(folder, JobLock::Launch);
         let names = self.disk().list(folder)?;
@@ -207,7 +206,7 @@ mod tests {
         disk.plant(&PathBuf::from(format!("/home/keys/tmp.{}.1.2", now.as_millis())), b"");
         let long_ago = Timestamp::from_millis(now.as_millis() - 2 * HOUR_MS);
         for begun in [long_ago, now] {
-            disk.plant(&Path::new("/home").join(layout::workshop_name(begun, 7)), b"");
+            disk.plant(&Path::new("/home").join(layout::trial_folder_name(begun, 7)), b"");
         }
         assert_eq!(store.tidy(hour_ago).unwrap(), 4);
         let mut left = vec![job, launching];
@@ -242,7 +241,7 @@ mod tests {
         left.sort();
         assert_eq!(store.open_jobs().unwrap(), left);
         assert_eq!(store.tidy(sample::at()).unwrap(), 0, "tidying again changes nothing");
-        // What launches under it again takes a fresh id.
+        // A new launch under the key gets a new id.
         let again = store.create(sample::at()).unwrap();
         claimed(dead, &again);
         drop(held);

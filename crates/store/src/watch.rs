@@ -1,4 +1,4 @@
-//! Store as a StoreWatch: the folders in which work appears.
+//! [`Store`] as a [`StoreWatch`]: it watches the folders in which new work appears.
 
 use hearback_core::port::disk::{Disk, Watch};
 use hearback_core::port::record::StoreError;

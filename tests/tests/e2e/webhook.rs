@@ -103,14 +103,14 @@ fn each_answer_of_a_server_is_an_exit_code() {
     let world = World::new();
     for (answer, code, said) in [
         ("200 OK", 0, ""),
-        ("410 Gone", 69, "status 410: nobody takes events there\n"),
-        ("404 Not Found", 69, "status 404: nobody takes events there\n"),
-        ("429 Too Many Requests", 1, "status 429: too many at once\n"),
+        ("410 Gone", 69, "status 410: this address takes no events\n"),
+        ("404 Not Found", 69, "status 404: this address takes no events\n"),
+        ("429 Too Many Requests", 1, "status 429: too many requests\n"),
         ("503 Service Unavailable", 1, "status 503\n"),
         (
             "302 Found\r\nlocation: /elsewhere",
             1,
-            "status 302: redirects are not followed, so set `url` to where it leads\n",
+            "status 302: redirects are not followed; set `url` to the final address\n",
         ),
     ] {
         let server = Server::new(Vec::leak(vec![answer]));
@@ -170,8 +170,8 @@ fn nothing_is_posted_in_the_clear_or_without_a_secret() {
             [("OTHER", SECRET)],
             "the variable `HOOK_SECRET`, which `secret_env` names, is not set",
         ),
-        (&server.url, [("HOOK_SECRET", short)], "the variable `HOOK_SECRET` holds no secret"),
-        ("http://127.0.0.1:1/hook", [("HOOK_SECRET", SECRET)], "nothing could be posted"),
+        (&server.url, [("HOOK_SECRET", short)], "the variable `HOOK_SECRET` holds no valid secret"),
+        ("http://127.0.0.1:1/hook", [("HOOK_SECRET", SECRET)], "the post failed"),
     ] {
         let ran = sink(&world, url, &variables);
         assert_eq!((ran.code, ran.stderr.lines().count()), (Some(1), 1), "{url}: {ran:?}");

@@ -1,7 +1,7 @@
-//! Where targets run, and nothing else: `local` is built in, other executors stand behind the same port.
+//! Executors, which run targets: `local` is built in, others implement the same port.
 //!
-//! The supervisor owns what surrounds a target (see [`surroundings`](super::surroundings)) and has it before the target
-//! exists. An executor starts the target, reports what happens to it, and ends it.
+//! The supervisor owns what surrounds a target (see [`surroundings`](super::surroundings)), from before the target
+//! starts. An executor starts the target, reports what happens to it, and terminates or kills it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,17 +19,17 @@ use crate::{
 /// What to start, and where its output goes.
 #[derive(Clone, Copy)]
 pub struct StartRequest<'a> {
-    /// The job, with which every process of it is marked.
+    /// The job. Every process of the target carries its mark.
     pub job: &'a JobId,
     /// What to run.
     pub command: &'a CommandLine,
     /// Where to run it.
     pub cwd: &'a OsText,
-    /// Variables that it does not inherit.
+    /// Variables that the target does not inherit.
     pub withhold: &'a [String],
-    /// Where it may write its answer, if it has one: told in [`ANSWER_VARIABLE`], which nothing else inherits.
+    /// The file into which a prompt job may write its answer. [`ANSWER_VARIABLE`] names it to the target only.
     pub answer: Option<&'a Path>,
-    /// Where the text of a shell command has been written.
+    /// The file with the text of a shell command.
     pub script: Option<&'a Path>,
     /// Where its output goes.
     pub output: &'a Arc<dyn OutputLog>,
@@ -46,8 +46,8 @@ impl std::fmt::Debug for StartRequest<'_> {
 pub struct AttachRequest<'a> {
     /// The job.
     pub job: &'a JobId,
-    /// What was recorded about the target. Nothing when the supervisor died before it recorded the target: then the
-    /// executor looks it up by the job.
+    /// The recorded handle of the target. None if the supervisor died before it recorded the target: then the executor
+    /// finds the target by the job.
     pub handle: Option<&'a TargetHandle>,
     /// Where its output goes.
     pub output: &'a Arc<dyn OutputLog>,
@@ -59,26 +59,26 @@ impl std::fmt::Debug for AttachRequest<'_> {
     }
 }
 
-/// Names the file of its answer to a job that has one.
+/// The variable that names the answer file to a prompt job.
 pub const ANSWER_VARIABLE: &str = "HEARBACK_ANSWER";
 
-/// Listed among what a job survives, where it lives no longer than its launcher's surroundings let it.
+/// Stands in the list of what a job survives, if the job ends with something around its launcher.
 pub const BOUND_TO_CALLER: &str = "bound to the caller's job";
 
-/// Text for a shell, as that shell wants to find it.
+/// Text for a shell, in the form that the shell needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// What the name of its file ends in, without a dot; may be nothing.
+    /// The extension of its file, without a dot; may be empty.
     pub extension: &'static str,
-    /// What is in the file.
+    /// The content of the file.
     pub bytes: Vec<u8>,
 }
 
-/// What an executor found when it was to attach to a target.
+/// The result of attaching to a target.
 pub enum Attached {
-    /// The target, which runs or has ended. If it has ended, that is its first event.
+    /// The target, which runs or has ended. If it has ended, its end is its first event.
     Found(Box<dyn Running>),
-    /// The job was never submitted.
+    /// The target was never started.
     NeverStarted,
 }
 
@@ -98,65 +98,65 @@ pub enum AttachError {
     /// Targets of this executor end with their supervisor.
     #[error("targets of this executor end with their supervisor")]
     Unsupported,
-    /// Nothing is known about the target now; a later attempt may succeed. Never taken for an end.
+    /// Nothing is known about the target now. A later attempt may succeed. This never counts as an end.
     #[error("the target cannot be reached: {0}")]
     Unreachable(String),
 }
 
-/// Something that can run a target.
+/// Runs targets.
 pub trait Executor: Send + Sync {
-    /// How to write text for a shell down: for `program`, or for the default shell.
+    /// Prepares text for a shell: for `program`, or for the default shell.
     fn script(&self, text: &str, _program: Option<&str>, _cwd: &OsText) -> Result<Script, StartError> {
         Ok(Script { extension: "", bytes: text.into() })
     }
 
     /// Starts the target. Output is kept from its first byte on.
     ///
-    /// It returns when the executor has accepted the target, which has a handle from then on. That it runs is its
-    /// first event.
+    /// It returns when the executor has accepted the target, which has a handle from then on. The start of the target
+    /// is its first event.
     ///
-    /// Idempotent by job id, where an executor can attach: after a crash in between, starting again finds what was
-    /// started. `local` starts a target at most once, because only the process that has published the `begin` of a job
+    /// Idempotent by job id, if the executor can attach: after a crash in between, a second start finds the same
+    /// target. `local` starts a target at most once, because only the process that has published the `begin` of a job
     /// calls this.
     fn start(&self, request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError>;
 
-    /// Finds a target again whose supervisor is gone. `local` cannot: its targets end with their supervisor.
+    /// Finds the target of a dead supervisor again. `local` cannot: its targets end with their supervisor.
     fn attach(&self, _request: &AttachRequest<'_>) -> Result<Attached, AttachError> {
         Err(AttachError::Unsupported)
     }
 
-    /// Kills what is left of a job whose supervisor is gone, and names what could not be killed, or could not be proved
-    /// to belong to the job. Processes that are still dying after `within` get as long again.
+    /// Kills what is left of a job whose supervisor died, and reports processes that survived, or that could not be
+    /// proved to belong to the job. Processes that are still dying after `within` get the same time again.
     ///
     /// # Errors
     ///
-    /// When the executor cannot look. Then nothing is known about the target, and the job must not be called lost.
+    /// When the executor cannot look. Then nothing is known about the target, and the job must not be recorded as lost.
     fn sweep(&self, job: &JobId, handle: Option<&TargetHandle>, within: Duration) -> io::Result<SweepReport>;
 }
 
-/// What happened to a target. Its output is no event: the target hands it to the [`OutputLog`] by itself.
+/// What happened to a target. Output is no event: it goes directly to the [`OutputLog`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEvent {
-    /// It runs. Reported once, before all others; limits count from here. A target that was only accepted, and waits
-    /// elsewhere for its turn, has not started.
+    /// It runs. Reported once, before all others; limits count from here. A target that was accepted, and waits in the
+    /// queue of its executor, has not started.
     Started,
-    /// The main process ended. Reported once.
+    /// The main process exited. Reported once.
     Exited {
         /// How.
         exit: Exit,
         /// What it used.
         usage: Option<Usage>,
     },
-    /// After the main process ended: nothing of its tree is left. Reported once.
+    /// After the main process exited: no process of its tree is left. Reported once.
     Emptied,
 }
 
-/// How far a target is detached from its launcher. What is not claimed is not promised.
+/// How far a target is detached from its launcher. Only what is listed is promised.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detachment {
     /// What it survives: `parent`, `terminal`, `process_group`.
     pub survives: Vec<String>,
-    /// What it ends with all the same: a unit of the service manager, or a Job Object, that is not ours.
+    /// What it still ends with: a unit of the service manager, or a Job Object of another program.
     pub bound_to: Option<String>,
 }
 
@@ -168,29 +168,29 @@ pub trait Running {
     /// How far it is detached.
     fn detachment(&self) -> Detachment;
 
-    /// What to wait for: when one of these is ready, [`poll`](Self::poll) may have an event or hand on output.
+    /// What to wait for: when one of these is ready, [`poll`](Self::poll) may have an event or output.
     fn sources(&self) -> Sources<'_>;
 
-    /// Takes in what has happened, hands output to the log, and reports the next event; never waits.
+    /// Checks what has happened, passes output to the log, and returns the next event; never waits.
     ///
-    /// `ready` names the [`sources`](Self::sources) that the last wait found ready. A target that is polled without
-    /// any still reports an exit.
+    /// `ready` names the [`sources`](Self::sources) that the last wait found ready. An exit is reported even if it
+    /// names none.
     fn poll(&mut self, ready: Ready) -> Option<RunEvent>;
 
     /// Requests every process of the tree to terminate.
     fn terminate(&mut self);
 
-    /// Kills every process of the tree, and reports what is not gone within `within`. A tree that is still dying gets
-    /// as long again.
+    /// Kills every process of the tree, and returns those that survive `within`. A tree that is still dying gets the
+    /// same time again.
     fn kill(&mut self, within: Duration) -> Vec<ProcessIdentity>;
 
-    /// What is left of the tree.
+    /// The processes of the tree that are left.
     fn members(&mut self) -> Vec<ProcessIdentity>;
 
-    /// What may have ended the main process when no request did; nothing when there is no sign of it.
+    /// What may have killed the main process, if no request did; none if there is no sign of it.
     fn suspicion(&self) -> Option<String>;
 
-    /// Hands all output so far to the log, without waiting for its end.
+    /// Passes all output so far to the log, without waiting for more.
     fn drain(&mut self);
 }
 
@@ -199,7 +199,7 @@ pub trait Running {
 pub struct Executors(BTreeMap<ExecutorName, Arc<dyn Executor>>);
 
 impl Executors {
-    /// `local`, and no other.
+    /// Only `local`.
     pub fn local(executor: impl Executor + 'static) -> Self {
         Self(BTreeMap::new()).with(ExecutorName::default(), executor)
     }
@@ -215,7 +215,7 @@ impl Executors {
     ///
     /// # Errors
     ///
-    /// When there is none of that name. Nothing can be said about its targets then.
+    /// When there is none of that name. Then nothing is known about its targets.
     pub fn find(&self, name: &ExecutorName) -> Result<Arc<dyn Executor>, UnknownExecutor> {
         self.0.get(name).cloned().ok_or_else(|| UnknownExecutor(name.clone()))
     }

@@ -1,6 +1,6 @@
 //! The records of jobs as three ports: their facts, their files, and the housekeeping of the whole store.
 //!
-//! A user that needs all three asks for [`RecordStore`], which every type that fills in the three has by itself.
+//! Code that needs all three uses [`RecordStore`], which every type that implements the three implements, too.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub enum StoreError {
     /// The store belongs to another user, or other users may write it.
     #[error("the store is not safe to use")]
     Unsafe(#[source] std::io::Error),
-    /// The system would not; the message names the file.
+    /// The system refused. The message names the file.
     #[error(transparent)]
     Io(#[from] std::io::Error),
     /// A file that should name a job does not.
@@ -27,20 +27,20 @@ pub enum StoreError {
         /// The file.
         name: String,
     },
-    /// A fact could not be put into words.
+    /// A fact could not be serialized.
     #[error("a fact could not be written as JSON")]
     Json(#[from] serde_json::Error),
 }
 
 impl StoreError {
-    /// Whether the disk takes nothing at all, because it is read-only or full: what it holds is true all the same.
+    /// Whether nothing can be written, because the disk is read-only or full. What is on it is still true.
     pub fn is_unwritable(&self) -> bool {
         use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         let Self::Io(error) = self else { return false };
         matches!(error.kind(), PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
     }
 
-    /// Whether what the call was about is no longer there.
+    /// Whether the file or folder of the call does not exist any more.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == std::io::ErrorKind::NotFound)
     }
@@ -55,43 +55,43 @@ pub enum JobLock {
     Alive,
     /// Held shared by a process that still writes or delivers; moving and pruning need it exclusively.
     Keeper,
-    /// Held shared by an owner who waits for the end, until its receipt is there: it is not to be woken as well.
+    /// Held shared by an owner that waits for the end, until its receipt is published: it needs no notification.
     Reader,
     /// Held by the process that makes this attempt at a delivery.
     Lease(u32),
-    /// Held by the process that sees the delivery through, asleep between attempts.
+    /// Held by the process that makes all attempts at the delivery, also while it sleeps between them.
     Deliverer,
 }
 
-/// Who a key belongs to.
+/// The result of claiming a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyClaim {
-    /// The job that asked.
+    /// The key now names the given job.
     Ours,
-    /// An earlier one.
+    /// The key already names this job.
     Taken(JobId),
 }
 
-/// The facts of jobs: publish one, and see what is there.
+/// The facts of jobs: publishing and reading them.
 pub trait FactStore: Send + Sync {
-    /// Publishes a fact unless there is one of its name. An end uses the room reserved for it, so its caller must
-    /// hold [`JobLock::Alive`].
+    /// Publishes a fact, unless its name is taken. An end uses the room reserved for it, so its caller must hold
+    /// [`JobLock::Alive`].
     fn publish(&self, id: &JobId, fact: &Fact, durability: Durability) -> Result<Publish, StoreError>;
 
-    /// Flushes a spec whose launcher died before it could.
+    /// Flushes a spec whose launcher died before it flushed it.
     fn flush_spec(&self, id: &JobId) -> Result<(), StoreError>;
 
-    /// Reads the spec and nothing else: all that a supervisor needs before it begins.
+    /// Reads only the spec, which is all that a supervisor needs before it begins.
     fn spec(&self, id: &JobId) -> Result<Read<Spec>, StoreError>;
 
-    /// Reads the requests to end a job whose number is above `after`, and nothing else.
+    /// Reads only the kill requests of a job whose number is above `after`.
     fn kills(&self, id: &JobId, after: u32) -> Result<Vec<(u32, Read<Kill>)>, StoreError>;
 
-    /// Sees one job, open or in history; nothing when there is no folder of this id.
+    /// Observes one job, open or in history; none if there is no folder of this id.
     fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError>;
 
-    /// Notes that a reader has the answer of a job, in history as well: nothing else follows from it. Without a name
-    /// the reader is the parent, which needs this only where no follow-up is owed to it. The first time counts.
+    /// Records that a reader has the answer of a job, in history as well. Without a name the reader is the parent,
+    /// which needs this only if no notification is wanted. The first record stands.
     fn acknowledge(
         &self,
         id: &JobId,
@@ -103,7 +103,7 @@ pub trait FactStore: Send + Sync {
     /// Whether a reader has the answer of a job.
     fn is_acknowledged(&self, id: &JobId, reader: Option<&Reader>) -> Result<bool, StoreError>;
 
-    /// Takes the lock under which a reader is handed the answer of a job; nothing when another process has it.
+    /// Takes the lock under which a reader gets the answer of a job; none if another process has it.
     fn lock_reader(&self, id: &JobId, reader: Option<&Reader>) -> Result<Option<Lock>, StoreError>;
 }
 
@@ -112,29 +112,29 @@ pub trait JobFiles: Send + Sync {
     /// Makes an empty folder under a fresh id.
     fn create(&self, now: Timestamp) -> Result<JobId, StoreError>;
 
-    /// Makes the folder of a known id, if it is not there.
+    /// Makes the folder of a known id, if it does not exist.
     fn recreate(&self, id: &JobId) -> Result<(), StoreError>;
 
-    /// Claims a key for a job; the first one keeps it.
+    /// Claims a key for a job. The first claim stands.
     fn claim_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<KeyClaim, StoreError>;
 
-    /// Takes a lock of a job; nothing when another process has it and `wait` is [`Wait::Try`].
+    /// Takes a lock of a job; none if another process has it and `wait` is [`Wait::Try`].
     fn lock(&self, id: &JobId, lock: JobLock, mode: LockMode, wait: Wait)
     -> Result<Option<Lock>, StoreError>;
 
-    /// Sets room aside for the end, so that it can be recorded on a full disk.
+    /// Reserves room for the end, so that it can be recorded on a full disk.
     fn reserve_end(&self, id: &JobId) -> Result<(), StoreError>;
 
-    /// Writes the text of a shell command where a shell can read it.
+    /// Writes the text of a shell command into a file.
     fn write_script(&self, id: &JobId, script: &Script) -> Result<PathBuf, StoreError>;
 
     /// Where the output of a job goes.
     fn log_path(&self, id: &JobId) -> PathBuf;
 
-    /// Where the end of that goes if its middle cannot be given up.
+    /// Where the end of the output goes if the file system cannot free the middle of a file.
     fn log_tail_path(&self, id: &JobId) -> PathBuf;
 
-    /// Where a job that has an answer may write it.
+    /// The file into which a prompt job may write its answer.
     fn answer_path(&self, id: &JobId) -> PathBuf;
 
     /// Where the bell of a job is.
@@ -146,17 +146,17 @@ pub trait JobFiles: Send + Sync {
     /// Cuts the output of a job to a budget.
     fn excerpt(&self, seen: &Observed, head: u64, tail: u64) -> Result<Excerpt, StoreError>;
 
-    /// What a job left behind that its answer can be worked out from: at most so many bytes of each.
+    /// The files of a job from which its answer is worked out: at most `most` bytes of each.
     fn remains(&self, seen: &Observed, most: u64) -> Result<Remains, StoreError>;
 
-    /// Watches the folder of a job; nothing when there is none any more.
+    /// Watches the folder of a job; none if it does not exist any more.
     fn watch(&self, id: &JobId) -> Result<Option<Box<dyn Watch>>, StoreError>;
 }
 
 /// The store as a whole: which jobs there are, and moving and removing them.
 ///
-/// What is to go is decided by the caller. The store only refuses what is still in use, and removes by itself nothing
-/// but leftovers that can never be of use again.
+/// The caller decides what is moved or removed. The store refuses if a process still uses it. By itself it removes only
+/// leftovers that no process can need again.
 pub trait Housekeeping: Send + Sync {
     /// Every open job, oldest first.
     fn open_jobs(&self) -> Result<Vec<JobId>, StoreError>;
@@ -164,22 +164,22 @@ pub trait Housekeeping: Send + Sync {
     /// The newest `most` jobs of history, newest first.
     fn past_jobs(&self, most: usize) -> Result<Vec<JobId>, StoreError>;
 
-    /// Moves a settled job to history; tells whether it is there now. It stays where it is while it is in use.
+    /// Moves a settled job to history; returns whether it is there now. It stays where it is while a process uses it.
     fn archive(&self, id: &JobId) -> Result<bool, StoreError>;
 
-    /// Removes a job and everything that belongs to it; tells whether it is gone now.
+    /// Removes a job and everything that belongs to it; returns whether it is gone now.
     fn prune(&self, id: &JobId) -> Result<bool, StoreError>;
 
-    /// Removes a folder that never became a job; tells whether it is gone now.
+    /// Removes a folder that never became a job; returns whether it is gone now.
     fn discard(&self, id: &JobId) -> Result<bool, StoreError>;
 
-    /// Removes what interrupted prunes and crashed writers left behind, and sessions of which nothing is left; tells
-    /// how much that was. A file that was never finished goes if it was begun before `unfinished_before`: a younger
-    /// one may still be at work.
+    /// Removes what interrupted prunes and crashed writers left behind, and sessions without facts; returns how many
+    /// leftovers there were. An unfinished file is removed if it was begun before `unfinished_before`: a process may
+    /// still write a younger one.
     fn tidy(&self, unfinished_before: Timestamp) -> Result<usize, StoreError>;
 }
 
-/// The records of all jobs: everything above in one bound.
+/// The records of all jobs: the three traits in one bound.
 pub trait RecordStore: FactStore + JobFiles + Housekeeping {}
 
 impl<T: FactStore + JobFiles + Housekeeping + ?Sized> RecordStore for T {}

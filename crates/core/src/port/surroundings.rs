@@ -1,6 +1,6 @@
-//! What a supervisor has around a target, and has before the target exists: bell, requests to stop, deadlines, the log.
+//! What surrounds a target, from before it starts: bell, stop requests, deadlines, the log.
 //!
-//! There is one wait for all of it. The [`Surroundings`] wait for their own sources and for those that the
+//! There is one wait for all of these. The [`Surroundings`] wait for their own sources and for those that the
 //! [`Running`] target names, in one call of the operating system, so that an idle supervisor never wakes up and needs
 //! no thread.
 
@@ -16,11 +16,11 @@ use crate::{LogCap, Output};
 /// Where the bell and the log of a job are.
 #[derive(Debug, Clone, Copy)]
 pub struct SurroundRequest<'a> {
-    /// What other processes ring when they have published a request; made here.
+    /// The bell, which is made here. Other processes ring it when they have published a request.
     pub bell: &'a Path,
     /// Where the output goes.
     pub log: &'a Path,
-    /// Where the end of the output goes if the middle of the log cannot be given back.
+    /// Where the end of the output goes if the file system cannot free the middle of a file.
     pub log_tail: &'a Path,
     /// The most of the output that is kept.
     pub log_cap: Option<LogCap>,
@@ -28,10 +28,10 @@ pub struct SurroundRequest<'a> {
 
 /// Makes what surrounds a target.
 pub trait Surround {
-    /// Hangs the bell, listens for requests to stop, and opens the log.
+    /// Makes the bell, listens for stop requests, and opens the log.
     ///
-    /// From here on a ring and a request to stop are heard, whether there is a target or not. One supervisor at a time
-    /// may do this for a job, and a process may have one of these at a time.
+    /// From here on a ring and a stop request are noticed, with a target or without. One supervisor at a time may do
+    /// this for a job, and a process may have one of these at a time.
     fn surround(&self, request: &SurroundRequest<'_>) -> io::Result<Box<dyn Surroundings>>;
 }
 
@@ -48,35 +48,35 @@ pub enum OutsideEvent {
 
 /// Takes the output of a target. Every thread may write to it.
 pub trait OutputLog: Send + Sync {
-    /// Keeps output in the order in which it was printed, at most 64 KiB at a time.
+    /// Appends output, at most 64 KiB at a time.
     ///
     /// It never fails: a log that cannot be written loses output, never the job.
     fn keep(&self, bytes: &[u8]);
 }
 
-/// What surrounds a target. Dropped, it takes the bell down and lets requests to stop end the process again.
+/// What surrounds a target. Its drop removes the bell, and from then on a stop request ends the process again.
 pub trait Surroundings {
     /// The log, for the executor that starts the target.
     fn log(&self) -> Arc<dyn OutputLog>;
 
-    /// When the target last printed anything, on the awake clock; when the log was opened, if it never did.
+    /// When the target last had output, on the awake clock; when the log was opened, if there was none.
     fn last_output(&self) -> Duration;
 
-    /// Completes the log as far as it was written, and reports what it holds. More may be written afterwards.
+    /// Completes the log as far as it was written, and returns what it holds. More may be written afterwards.
     fn finish_log(&mut self) -> Output;
 
-    /// What happened and was not reported yet; never waits.
+    /// The next event that was not reported yet; never waits.
     fn take_event(&mut self) -> Option<OutsideEvent>;
 
-    /// Sleeps until there may be an event, one of `sources` is ready, or `deadline`, on the awake clock, has come.
+    /// Sleeps until there may be an event, one of `sources` is ready, or `deadline`, on the awake clock, has passed.
     ///
-    /// Tells which sources are ready. Nothing means that the deadline had passed before it was called.
+    /// Returns the sources that are ready; none if the deadline had passed before the call.
     fn wait(&mut self, sources: &Sources<'_>, deadline: Option<Duration>) -> Option<Ready>;
 }
 
 /// Something that the operating system can wait for: the number of a descriptor on Unix, of a handle on Windows.
 ///
-/// Only the code of one platform reads the number. An executor gets sources from what it holds open, and hands them on.
+/// Only code of the platform reads the number. An executor makes sources from what it holds open.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     number: usize,
@@ -95,12 +95,12 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What a target waits for.
+/// What the supervisor waits for on behalf of a target.
 #[derive(Debug, Clone, Default)]
 pub struct Sources<'a> {
-    /// Its sources, at most [`Ready::MAX`]. Their places name them in [`Ready`].
+    /// Its sources, at most [`Ready::MAX`]. [`Ready`] names them by their place in this list.
     pub list: Vec<Source<'a>>,
-    /// How soon it has to be polled even if no source is ready; only for what cannot be waited for.
+    /// How soon the target has to be polled even if no source is ready; only for events that have no source.
     pub poll_within: Option<Duration>,
 }
 
@@ -126,7 +126,7 @@ impl Ready {
     }
 }
 
-/// What a supervisor hears next.
+/// What happened next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happened {
     /// Something happened to the target.

@@ -118,7 +118,10 @@ fn what_is_wrong_in_the_file_is_named_with_its_place_and_the_rest_holds() {
 fn what_is_no_setting_is_named() {
     assert!(merge("max_job = 5", &[]).warnings[0].contains("max_job"));
     assert!(merge("not toml at all [", &[]).warnings[0].contains("config.toml"));
-    assert!(merge("attempts = 0", &[]).warnings[0].contains("attempts"), "none would tell nobody");
+    assert!(
+        merge("attempts = 0", &[]).warnings[0].contains("attempts"),
+        "without an attempt, no owner would be notified"
+    );
 }
 
 #[test]

@@ -1,29 +1,31 @@
-//! The addresses that events may be posted to.
+//! The addresses to which events may be posted.
 
 use std::net::IpAddr;
 
-/// Refuses an address on whose way others could read along. The address itself is not repeated: it may hold a token.
+/// Refuses an address whose traffic other people could read. The message does not repeat the address: it may contain a
+/// token.
 pub(super) fn check(url: &str) -> Result<(), String> {
     if url.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
-        return Err("`url` has characters that no address has".into());
+        return Err("`url` contains characters that are not allowed in an address".into());
     }
-    let (scheme, rest) = url.split_once("://").ok_or("`url` begins with `https://`")?;
+    let (scheme, rest) = url.split_once("://").ok_or("`url` has to begin with `https://`")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
         return Err(
-            "`url` names a user; who posts is shown by the secret in the variable of `secret_env`".into()
+            "`url` contains a user; the secret in the variable of `secret_env` identifies the sender instead"
+                .into(),
         );
     }
     let host = host(authority).filter(|host| !host.is_empty()).ok_or("`url` names no host")?;
     match scheme {
         "https" => Ok(()),
         "http" if is_this_machine(host) => Ok(()),
-        "http" => {
-            Err("`url` is not encrypted: it begins with `https://`, or with `http://` and an address of \
+        "http" => Err(
+            "`url` is not encrypted: it has to begin with `https://`, or with `http://` and an address of \
                        this machine (127.0.0.1, [::1], localhost)"
-                .into())
-        }
-        _ => Err("`url` begins with `https://`".into()),
+                .into(),
+        ),
+        _ => Err("`url` has to begin with `https://`".into()),
     }
 }
 
@@ -47,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_nobody_can_read_along_is_an_address() {
+    fn only_encrypted_or_local_addresses_are_accepted() {
         for good in [
             "https://example.org",
             "https://example.org:8443/hook?x=1#y",

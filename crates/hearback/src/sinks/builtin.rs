@@ -1,4 +1,4 @@
-//! Becoming one of the sinks that are built in: hearback, executed again, with a delivery on its standard input.
+//! Running as a built-in sink: hearback, executed again, with a delivery on its standard input.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -11,18 +11,18 @@ use super::hand_over::line;
 #[cfg(feature = "webhook")]
 use super::post;
 
-/// The command by which hearback, executed again, becomes one of its own sinks.
+/// The command that makes hearback, executed again, a built-in sink.
 pub(crate) const SINK_COMMAND: &str = "__sink";
 
-/// What hearback can become.
+/// A built-in sink.
 pub(super) struct BuiltIn {
-    /// The first word after the command.
+    /// Its name: the first argument after the command.
     pub(super) name: &'static str,
-    /// Takes the words that follow, and reads the delivery from standard input.
+    /// Gets the arguments that follow, and reads the delivery from standard input.
     pub(super) run: fn(&[OsString]) -> Result<(), Undelivered>,
 }
 
-/// Every sink that hearback can become.
+/// All built-in sinks.
 const BUILT_IN: &[BuiltIn] = &[
     file::BUILT_IN,
     #[cfg(feature = "webhook")]
@@ -34,12 +34,12 @@ const BUILT_IN: &[BuiltIn] = &[
 pub(super) struct Undelivered {
     pub(super) code: u32,
     pub(super) reason: String,
-    /// When to come back, if the receiver said so.
+    /// When to retry, if the receiver said so.
     pub(super) retry_after: Option<Duration>,
 }
 
 impl From<String> for Undelivered {
-    /// What may work another time.
+    /// A failure that a later attempt may not have.
     fn from(reason: String) -> Self {
         Self { code: 1, reason, retry_after: None }
     }
@@ -51,7 +51,7 @@ impl From<io::Error> for Undelivered {
     }
 }
 
-/// Reads a delivery, does what the sink is for, and tells with which code to exit.
+/// Delivers, and returns the exit code.
 pub(crate) fn run(arguments: &[OsString]) -> i32 {
     let named = arguments.split_first().and_then(|(name, words)| {
         let built_in = BUILT_IN.iter().find(|built_in| name == built_in.name)?;
@@ -60,9 +60,9 @@ pub(crate) fn run(arguments: &[OsString]) -> i32 {
     let done = named.unwrap_or_else(|| Err("there is no such sink in this build".to_owned().into()));
     let Err(Undelivered { code, reason, retry_after }) = done else { return 0 };
     let _ = writeln!(io::stderr(), "{reason}");
-    let asked = retry_after
+    let reply = retry_after
         .map(|pause| SinkReply::RetryAfter { millis: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX) });
-    if let Some(Ok(answer)) = asked.map(|answer| line(&answer)) {
+    if let Some(Ok(answer)) = reply.map(|reply| line(&reply)) {
         let _ = io::stdout().write_all(&answer);
     }
     i32::try_from(code).unwrap_or(1)

@@ -1,4 +1,4 @@
-//! Sinks that are a program: what it reads and what its arguments say is configured, and its exit code is the answer.
+//! Sinks that run a program: its input and its arguments are configured, and its exit code is the reply.
 
 use hearback_core::port::sink::{SinkError, SinkReply};
 use hearback_core::{SinkPayload, StartErrorKind};
@@ -15,10 +15,10 @@ use crate::settings_file::{Problem, SpannedTable};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommandSink {
-    /// A program with its arguments; the first of these that is installed. `{session}`, `{text}`, `{delivery}`,
-    /// `{job}`, `{title}`, `{command}` and `{destination}` stand for what they say.
+    /// A program with its arguments; the first that is installed is run. `{session}`, `{text}`, `{delivery}`, `{job}`,
+    /// `{title}`, `{command}` and `{destination}` are replaced by their values.
     pub alternatives: Vec<Vec<String>>,
-    /// What it reads.
+    /// What it reads on its standard input.
     pub input: Input,
 }
 
@@ -28,7 +28,7 @@ pub struct CommandSink {
 pub enum Input {
     /// The delivery in its envelope, as one line of JSON.
     Json,
-    /// The same in words.
+    /// Its text.
     Text,
     /// Nothing.
     #[serde(rename = "none")]

@@ -1,4 +1,4 @@
-//! What a plugin has to keep to, tried with a real one. It is started afresh for each check.
+//! Checks that a plugin keeps to the protocol. The plugin is started anew for each check.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,14 +22,14 @@ const HOSTILE: &str = concat!(
     "\u{7f}\u{2028}\u{202e}\u{fffd} \u{1f980}"
 );
 
-/// One thing that was tried with a plugin.
+/// One check of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginCheck {
-    /// Its name, which never changes.
+    /// Its name: stable between versions.
     pub name: &'static str,
-    /// Whether it went as it should.
+    /// Whether the check passed.
     pub passed: bool,
-    /// What was seen.
+    /// What the plugin did.
     pub seen: String,
 }
 
@@ -41,8 +41,8 @@ impl PluginCheck {
 }
 
 impl Hearback {
-    /// Tries whether a plugin keeps to the protocol, and tells which program was tried. `plugin` is a path, or a name
-    /// that is looked up as it is for a delivery. It is really given deliveries, of a job that never was.
+    /// Checks whether a plugin keeps to the protocol, and returns the program that was checked. `plugin` is a path, or
+    /// a name that is looked up as for a delivery. The plugin gets real deliveries of an invented job.
     ///
     /// # Errors
     ///
@@ -77,17 +77,17 @@ struct Tried<'a> {
 }
 
 impl Tried<'_> {
-    fn speak(&self, payload: &SinkPayload, told: Vec<u8>) -> Result<BoundedRunReport, StartError> {
+    fn speak(&self, payload: &SinkPayload, input: Vec<u8>) -> Result<BoundedRunReport, StartError> {
         let native = self.hearback.registry.native;
         let (context, timeout) = (&self.context, WITHIN);
-        self.plugin.speak(&HandOver { native, program: None, payload, context, timeout }, told)
+        self.plugin.speak(&HandOver { native, program: None, payload, context, timeout }, input)
     }
 }
 
-/// What a plugin is told, and how what it says to that is judged.
+/// What is sent to a plugin, and how its answer is judged.
 struct Trial {
     name: &'static str,
-    told: Vec<u8>,
+    input: Vec<u8>,
     payload: SinkPayload,
     judge: fn(&BoundedRunReport) -> Result<String, String>,
 }
@@ -99,13 +99,13 @@ fn check(plugin: &Tried<'_>, sample: &Delivery) -> Vec<PluginCheck> {
     };
     let mut checks = vec![PluginCheck::new("hello", says_hello(&hello))];
     if !checks[0].passed {
-        // Nothing else would be told apart from this.
+        // Every further check would fail for the same reason.
         return checks;
     }
     checks.push(PluginCheck::new("end_of_input", ends(&hello)));
     let mut impure = impurity(&hello);
     for trial in trials(sample) {
-        let found = match plugin.speak(&trial.payload, trial.told) {
+        let found = match plugin.speak(&trial.payload, trial.input) {
             Ok(report) => {
                 impure = impure.or_else(|| impurity(&report));
                 (trial.judge)(&report)
@@ -129,9 +129,9 @@ fn trials(sample: &Delivery) -> Vec<Trial> {
     hostile.id.push_str(".hostile");
     hostile.text = HOSTILE.repeat(HOSTILE_BYTES / HOSTILE.len());
     hostile.output.head.clone_from(&hostile.text);
-    let trial = |name, told, delivery: &Delivery, judge| Trial {
+    let trial = |name, input, delivery: &Delivery, judge| Trial {
         name,
-        told,
+        input,
         payload: delivery.clone().into(),
         judge,
     };
@@ -149,12 +149,12 @@ fn says_hello(report: &BoundedRunReport) -> Result<String, String> {
     match lines(report).next() {
         Some(line) => greeting(line).map_err(|wrong| format!("{wrong}: {}", shown(line))),
         None if report.exit.is_none() => Err(format!(
-            "it said nothing within {} s; it has to say hello before it is asked",
+            "it said nothing within {} s; it has to say hello before it gets a request",
             WITHIN.as_secs()
         )),
-        None => Err(with_complaint("it ended without a word", report)),
+        None => Err(with_complaint("it ended without a hello", report)),
     }?;
-    Ok("it said hello before it was asked anything".into())
+    Ok("it said hello before it got a request".into())
 }
 
 fn ends(report: &BoundedRunReport) -> Result<String, String> {
@@ -167,7 +167,7 @@ fn ends(report: &BoundedRunReport) -> Result<String, String> {
     }
 }
 
-/// One answer that we know to each request, and then the end.
+/// One known answer to each request, and then the end.
 fn answers(report: &BoundedRunReport, requests: usize) -> Result<String, String> {
     in_time(report)?;
     let replies: Vec<_> = lines(report).skip(1).collect();
@@ -213,12 +213,12 @@ fn late() -> String {
 /// The first thing on standard output that is no part of the protocol.
 fn impurity(report: &BoundedRunReport) -> Option<String> {
     if report.stdout.len() >= OUTPUT_MAX {
-        return Some(format!("it said {OUTPUT_MAX} bytes or more, and the rest is not heard"));
+        return Some(format!("it wrote {OUTPUT_MAX} bytes or more, and the rest was not read"));
     }
     let mut said = lines(report);
     let hello = said.next().filter(|line| greeting(line).is_err());
     let other = hello.or_else(|| said.find(|line| Reply::parse(line).is_none()));
-    other.map(|line| format!("it said what is neither hello nor an answer: {}", shown(line)))
+    other.map(|line| format!("it wrote a line that is neither hello nor an answer: {}", shown(line)))
 }
 
 fn how(exit: Exit) -> String {

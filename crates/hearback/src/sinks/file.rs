@@ -1,6 +1,6 @@
-//! Sinks that are a file: each delivery adds one line of JSON to it.
+//! Sinks that are a file: each delivery appends one line of JSON.
 //!
-//! hearback, executed again, writes the line, so that a disk that hangs keeps nothing but that process waiting.
+//! hearback, executed again, writes the line, so that a disk that hangs blocks only that process.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -20,7 +20,7 @@ use crate::settings_file::{Problem, SpannedTable};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileSink {
-    /// Where it is. A relative path means a file in the directory of each job.
+    /// Its path. A relative path is taken from the working directory of each job.
     pub path: PathBuf,
 }
 
@@ -65,11 +65,12 @@ fn run(words: &[OsString]) -> Result<(), Undelivered> {
     append(Path::new(path))
 }
 
-/// Adds one line to a file, in one write: two at the same time do not mix. The line is on disk before it is delivered.
+/// Appends one line to a file in one write, so that two deliveries at the same time do not mix. The line is flushed
+/// before it counts as delivered.
 fn append(path: &Path) -> Result<(), Undelivered> {
     let mut line = input()?;
     let mut file = fs_err::OpenOptions::new().create(true).read(true).append(true).open(path)?;
-    // What a full disk cut short stays a line of its own.
+    // A line that a full disk cut short stays separate.
     if ends_within_a_line(&mut file)? {
         line.insert(0, b'\n');
     }

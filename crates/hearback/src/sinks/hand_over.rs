@@ -1,4 +1,4 @@
-//! Running a program for one hand-over: its environment, its deadline, and what its exit code says.
+//! Running a program for one hand-over: its environment, its deadline, and the meaning of its exit code.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use hearback_platform::Native;
 use super::builtin::SINK_COMMAND;
 use crate::session;
 
-/// How much is kept of what a sink says.
+/// How much of the output of a sink is kept.
 pub(super) const OUTPUT_MAX: usize = 64 * 1024;
 /// The session is in a turn. From sysexits: a temporary failure.
 pub(super) const BUSY: u32 = 75;
@@ -24,7 +24,7 @@ pub(super) const GONE: u32 = 69;
 #[derive(Debug)]
 pub(crate) struct HandOver<'a> {
     pub(super) native: Native,
-    /// The program that becomes one of the sinks that are built in, unless it is this program.
+    /// The program that becomes a built-in sink; by default this one.
     pub(super) program: Option<&'a Path>,
     /// What is handed over, without secrets.
     pub(super) payload: &'a SinkPayload,
@@ -33,12 +33,12 @@ pub(crate) struct HandOver<'a> {
     pub(super) timeout: Duration,
 }
 
-/// Which of the two speaks first.
+/// Whether hearback or the program speaks first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opening {
-    /// The program reads its input whenever it likes.
+    /// The program may read its input at any time.
     Input,
-    /// The program gets its input once it has said something.
+    /// The program gets its input after its first line of output.
     Greeting,
 }
 
@@ -85,13 +85,13 @@ impl HandOver<'_> {
             text("HEARBACK_ATTEMPT", &payload.attempt().to_string()),
             text(session::DEPTH_VARIABLE, &payload.depth().to_string()),
         ];
-        // An agent that is woken launches for the session that it is woken in, whichever process sent the payload.
+        // An agent launches jobs for the session that it runs in, whichever process delivered the payload.
         let others = session::variables_of_others(payload.session());
         env.extend(others.map(|name| (OsString::from(name), None)));
         env.extend(payload.session().map(|session| text(session::VARIABLE, session.as_str())));
         let turn = self.context.turn.map(|turn| OsString::from(turn.to_string()));
         env.push((session::TURN_VARIABLE.into(), turn));
-        // A note for another agent is in no payload of ours.
+        // The note in the environment of this process is for another agent.
         env.push((session::NOTE_VARIABLE.into(), None));
         env
     }
@@ -104,7 +104,7 @@ pub(super) fn line(value: &impl serde::Serialize) -> Result<Vec<u8>, SinkError> 
     Ok(line)
 }
 
-/// What the exit code of a program says.
+/// The reply that the exit code of a program means.
 pub(super) fn answer(report: &BoundedRunReport) -> Result<SinkReply, SinkError> {
     match report.exit {
         None => Err(SinkError::TimedOut),
@@ -119,7 +119,7 @@ pub(super) fn answer(report: &BoundedRunReport) -> Result<SinkReply, SinkError> 
     }
 }
 
-/// The last thing that a sink complained about.
+/// The last line that a sink wrote to its standard error.
 pub(super) fn complaint(report: &BoundedRunReport) -> String {
     let said = String::from_utf8_lossy(&report.stderr);
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();

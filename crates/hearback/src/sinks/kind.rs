@@ -15,7 +15,7 @@ use crate::settings_file::{Problem, SpannedTable};
 
 /// What each kind of sink does.
 pub(super) trait SinkKind {
-    /// What keeps it from being run here, as far as can be told without running it.
+    /// Why it cannot be run here, as far as that is known without running it.
     fn check(&self, native: Native) -> Option<String>;
 
     /// Hands over one payload.
@@ -30,9 +30,9 @@ pub enum Route {
     Command(CommandSink),
     /// An address that takes events.
     Webhook(WebhookSink),
-    /// A file that grows by one line a delivery.
+    /// A file to which each delivery appends one line.
     File(FileSink),
-    /// A program that speaks the protocol of plugins.
+    /// A program that speaks the plugin protocol.
     Plugin(PluginSink),
 }
 
@@ -75,9 +75,9 @@ impl From<PluginSink> for Route {
 pub(super) struct TableKind {
     /// The key that chooses it.
     pub(super) key: &'static str,
-    /// The keys that it takes, besides those that every sink takes.
+    /// Its keys, besides those of every sink.
     pub(super) keys: &'static [&'static str],
-    /// Reads a table that has no others.
+    /// Reads a table that has only these keys.
     pub(super) parse: fn(SpannedTable<'_>) -> Result<SinkSettings, Problem>,
 }
 

@@ -1,5 +1,5 @@
-//! The sinks that there are, each kind in a file of its own (`kind.rs` lists them). Most are a program that is run to
-//! its end; hearback itself is the program of those that are built in.
+//! All sinks, each kind in a file of its own (`kind.rs` lists them). Most run a program to its end; for built-in sinks,
+//! that program is hearback itself.
 
 mod address;
 mod builtin;

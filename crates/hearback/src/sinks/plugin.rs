@@ -1,4 +1,4 @@
-//! Sinks of other people: a program that says hello, reads one line of JSON and answers with one.
+//! Plugins: a program that says hello, reads one line of JSON and answers with one.
 
 use std::path::PathBuf;
 
@@ -11,53 +11,53 @@ use serde::{Deserialize, Serialize};
 use super::hand_over::{HandOver, Opening, complaint, line};
 use super::kind::SinkKind;
 
-/// The protocol, in the words of this build.
+/// The protocol, as this build speaks it.
 pub(crate) struct Protocol;
 
 impl Protocol {
-    /// The version that we speak.
+    /// The version that this build speaks.
     pub(crate) const VERSION: u32 = 1;
 }
 
-/// The first thing that a plugin says.
+/// The first line of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) hearback_sink: HelloBody,
 }
 
-/// What it says there.
+/// The content of a hello.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HelloBody {
-    /// Which versions it speaks.
+    /// The versions that it speaks.
     pub(crate) versions: Vec<u32>,
 }
 
-/// What a plugin is asked.
+/// A request to a plugin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// To hand over a delivery.
+    /// Deliver this.
     Deliver {
-        /// Which version this is.
+        /// The version of the protocol.
         version: u32,
-        /// What it is handed, in its envelope.
+        /// The delivery, in its envelope.
         event: Box<CloudEvent<SinkPayload>>,
     },
 }
 
 impl Request {
-    /// To hand over this delivery.
+    /// The request to deliver this payload.
     pub(super) fn deliver(payload: &SinkPayload) -> Self {
         Self::Deliver { version: Protocol::VERSION, event: Box::new(payload.event()) }
     }
 
-    /// As it is said.
+    /// The request as a line of JSON.
     pub(super) fn line(&self) -> Result<Vec<u8>, SinkError> {
         line(self)
     }
 }
 
-/// A program that speaks the protocol of plugins.
+/// A program that speaks the plugin protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PluginSink {
@@ -66,24 +66,24 @@ pub struct PluginSink {
 }
 
 impl PluginSink {
-    /// The plugin that this program is.
+    /// The plugin of this program.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into() }
     }
 
-    /// Says something to the plugin once it has said hello, and hears all that it answers.
+    /// Sends lines to the plugin after its hello, and returns all that it answers.
     pub(super) fn speak(
         &self,
         hand_over: &HandOver<'_>,
-        said: Vec<u8>,
+        input: Vec<u8>,
     ) -> Result<BoundedRunReport, StartError> {
         let program = hearback_platform::from_os(self.program.as_os_str());
-        hand_over.run(vec![program], said, Opening::Greeting)
+        hand_over.run(vec![program], input, Opening::Greeting)
     }
 }
 
 impl SinkKind for PluginSink {
-    /// A plugin is one because it was found.
+    /// A plugin that was found can be run.
     fn check(&self, _: Native) -> Option<String> {
         None
     }
@@ -115,12 +115,12 @@ pub(crate) fn understand(report: &BoundedRunReport) -> Result<SinkReply, SinkErr
     }
 }
 
-/// What a plugin said, line by line.
+/// The output of a plugin, line by line.
 pub(super) fn lines(report: &BoundedRunReport) -> impl Iterator<Item = &[u8]> {
     report.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
 }
 
-/// Whether the first line of a plugin is a hello that we can go on from; otherwise what is wrong with it.
+/// Checks that the first line of a plugin is a hello with a known version; otherwise says what is wrong.
 pub(super) fn greeting(line: &[u8]) -> Result<(), String> {
     let hello: Hello = serde_json::from_slice(line).map_err(|_| "the plugin did not say hello")?;
     let versions = hello.hearback_sink.versions;
@@ -130,17 +130,17 @@ pub(super) fn greeting(line: &[u8]) -> Result<(), String> {
     }
 }
 
-/// One line of answer.
+/// One line of a plugin's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// What became of the delivery.
+    /// The result of the delivery.
     SinkReply(SinkReply),
-    /// It went wrong, and this is why.
+    /// The delivery failed, for this reason.
     Failed(String),
 }
 
 impl Reply {
-    /// Nothing when the line is no answer at all. One that is newer than we are is unknown.
+    /// None if the line is no answer. An answer of a newer protocol is unknown.
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct Failed {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_is_believed_when_it_speaks_our_version() {
+    fn the_answer_of_a_plugin_counts_if_it_speaks_the_version_of_this_build() {
         const HELLO: &str = "{\"hearback_sink\":{\"versions\":[1,2]}}\n";
         assert_eq!(said(&format!("{HELLO}{{\"kind\":\"delivered\"}}\n")), Ok(SinkReply::Delivered));
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Posting a delivery to an address, signed by Standard Webhooks.
 //!
-//! One request, no redirects, half a minute. The identity is that of the delivery, the same in each attempt; the time
-//! that is signed is that of the attempt.
+//! It makes one request, follows no redirects, and takes at most half a minute. The id is that of the delivery, the
+//! same in each attempt; the signed time is that of the attempt.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -20,13 +20,13 @@ use super::builtin::{BuiltIn, Undelivered, input};
 use super::hand_over::GONE;
 use super::webhook;
 
-/// Shorter than the time that a sink has by default, so that the reason is told.
+/// Shorter than the default timeout of a sink, so that the reason of the failure is known.
 const WITHIN: Duration = Duration::from_secs(30);
 const SECRET_PREFIX: &str = "whsec_";
-/// By Standard Webhooks: what is shorter can be guessed.
+/// As Standard Webhooks requires: a shorter secret can be guessed.
 const SECRET_BYTES_MIN: usize = 24;
 
-/// What is needed of the envelope.
+/// The part of the envelope that is needed.
 #[derive(Deserialize)]
 struct Envelope {
     id: String,
@@ -44,7 +44,7 @@ fn run(words: &[OsString]) -> Result<(), Undelivered> {
 
 /// Posts what is on standard input.
 fn post(url: &OsStr, secret_env: &OsStr) -> Result<(), Undelivered> {
-    let url = url.to_str().ok_or_else(|| "`url` is no text".to_owned())?;
+    let url = url.to_str().ok_or_else(|| "`url` is not Unicode".to_owned())?;
     address::check(url)?;
     let secret = Secret::from_env(secret_env)?;
     let body = input()?;
@@ -59,7 +59,7 @@ fn post(url: &OsStr, secret_env: &OsStr) -> Result<(), Undelivered> {
         .max_redirects_will_error(false)
         .http_status_as_error(false)
         .user_agent(concat!("hearback/", env!("CARGO_PKG_VERSION")));
-    // What is on this machine is not behind a proxy, and a proxy would be told in the clear.
+    // An address of this machine is not behind a proxy, and the proxy could read the request.
     let config = if url.starts_with("http://") { config.proxy(None) } else { config };
     let posted = config
         .build()
@@ -75,18 +75,18 @@ fn post(url: &OsStr, secret_env: &OsStr) -> Result<(), Undelivered> {
             let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
             judge(answer.status().as_u16(), retry_after)
         }
-        Err(error) => Err(clean_line(&format!("nothing could be posted: {error}")).into()),
+        Err(error) => Err(clean_line(&format!("the post failed: {error}")).into()),
     }
 }
 
-/// What a status means for a delivery. One that asks for patience is a failed attempt like any other, so that this
-/// ends; when to come back is heard if it is said in seconds.
+/// What a status means for a delivery. A status that requests a later time counts as a failed attempt, so that retries
+/// end; the time is obeyed if it is given in seconds.
 fn judge(status: u16, retry_after: Option<&str>) -> Result<(), Undelivered> {
     let (code, said) = match status {
         200..=299 => return Ok(()),
-        404 | 410 => (GONE, ": nobody takes events there"),
-        429 => (1, ": too many at once"),
-        300..=399 => (1, ": redirects are not followed, so set `url` to where it leads"),
+        404 | 410 => (GONE, ": this address takes no events"),
+        429 => (1, ": too many requests"),
+        300..=399 => (1, ": redirects are not followed; set `url` to the final address"),
         _ => (1, ""),
     };
     let seconds =
@@ -98,7 +98,7 @@ fn judge(status: u16, retry_after: Option<&str>) -> Result<(), Undelivered> {
     })
 }
 
-/// A key that the receiver has as well.
+/// A key that the receiver knows, too.
 struct Secret(Vec<u8>);
 
 impl Secret {
@@ -106,12 +106,12 @@ impl Secret {
         let shown = clean_line(&name.to_string_lossy());
         let value = std::env::var_os(name).filter(|value| !value.is_empty());
         let value = value.ok_or_else(|| {
-            format!("the variable `{shown}`, which `secret_env` names, is not set where this was sent from")
+            format!("the variable `{shown}`, which `secret_env` names, is not set in the environment of the sender")
         })?;
-        // Nothing of what it holds is ever repeated.
+        // The message never repeats any part of the value.
         value.to_str().and_then(Self::parse).ok_or_else(|| {
             format!(
-                "the variable `{shown}` holds no secret: that is `{SECRET_PREFIX}` and the base64 of at least \
+                "the variable `{shown}` holds no valid secret: expected `{SECRET_PREFIX}` and the base64 of at least \
                  {SECRET_BYTES_MIN} bytes"
             )
         })
@@ -123,7 +123,8 @@ impl Secret {
         (key.len() >= SECRET_BYTES_MIN).then_some(Self(key))
     }
 
-    /// An identity that we minted holds no dot that somebody else chose, so where it ends is no question.
+    /// The parts are joined with dots. The id is minted by hearback and contains no dot of another origin, so it is
+    /// clear where it ends.
     fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
         mac.update(format!("{id}.{seconds}.").as_bytes());
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_is_none() {
+    fn an_invalid_secret_is_refused() {
         for bad in ["", "whsec_", "whsec_c2hvcnQ=", "whsec_!!!", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] {
             assert!(Secret::parse(bad).is_none(), "{bad}");
         }
@@ -156,11 +157,11 @@ mod tests {
         assert_eq!([200, 204].map(code), [None, None]);
         assert_eq!([404, 410].map(code), [Some(GONE); 2]);
         assert_eq!([302, 400, 401, 429, 500, 503].map(code), [Some(1); 6]);
-        let asked = |status, when| judge(status, Some(when)).unwrap_err().retry_after;
-        assert_eq!([429, 503].map(|status| asked(status, " 30")), [Some(Duration::from_secs(30)); 2]);
+        let requested = |status, when| judge(status, Some(when)).unwrap_err().retry_after;
+        assert_eq!([429, 503].map(|status| requested(status, " 30")), [Some(Duration::from_secs(30)); 2]);
         assert_eq!(
             [("0", 429), ("Sun, 06 Nov 1994 08:49:37 GMT", 429), ("-1", 503), ("30", 404)]
-                .map(|(when, status)| asked(status, when)),
+                .map(|(when, status)| requested(status, when)),
             [None; 4]
         );
     }

@@ -1,4 +1,4 @@
-//! Sinks that need no configuration: the agents that hearback knows, and the desktop.
+//! Presets, which need no configuration: the agents that hearback knows, and the desktop.
 
 use hearback_core::agents::{self, AGENTS, Agent};
 use serde::Deserialize;

@@ -17,34 +17,34 @@ use super::preset;
 use super::settings::SinkSettings;
 use crate::mask::Secrets;
 
-/// What a plugin's program is called, before its name.
+/// The prefix of a plugin's program.
 const PLUGIN_PREFIX: &str = "hearback-sink-";
 
 /// Finds sinks by name.
 #[derive(Debug)]
 pub(crate) struct Registry {
     pub(crate) native: Native,
-    /// Where the settings are read anew.
+    /// The store whose settings are read again for each delivery.
     pub(crate) store: Option<Store<Native>>,
-    /// What the program that embeds hearback supplied; found before all others.
+    /// Sinks of the program that embeds hearback; they come before all others.
     pub(crate) in_code: SinksInCode,
-    /// What the settings say.
+    /// Sinks of the settings.
     pub(crate) configured: BTreeMap<String, SinkSettings>,
-    /// Nothing of what they hold is ever sent.
+    /// Secrets, which are masked in everything that is sent.
     pub(crate) secrets: Secrets,
-    /// The program that becomes one of the sinks that are built in, unless it is this program.
+    /// The program that becomes a built-in sink; by default this one.
     pub(crate) program: Option<PathBuf>,
 }
 
 /// Sinks that a program which embeds hearback supplies in code, by name.
 ///
-/// They exist in that program alone, and in supervisors that are that same program; an installed `hearback` that
-/// delivers does not know them.
+/// They exist only in that program and in supervisors that are the same program. An installed `hearback` that delivers
+/// does not know them.
 #[derive(Clone, Default)]
 pub(crate) struct SinksInCode(BTreeMap<String, Arc<dyn FollowUpSink>>);
 
 impl SinksInCode {
-    /// Adds a sink, in place of another one of the same name.
+    /// Adds a sink, or replaces the one of that name.
     pub(crate) fn insert(&mut self, name: impl Into<String>, sink: Arc<dyn FollowUpSink>) {
         self.0.insert(name.into(), sink);
     }
@@ -57,12 +57,12 @@ impl fmt::Debug for SinksInCode {
 }
 
 impl Registry {
-    /// Whether this name stands for a sink.
+    /// Whether there is a sink of this name.
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.in_code.0.contains_key(name) || self.settings(name).is_some()
     }
 
-    /// What a name stands for that does not stand for a sink in code; nothing when it stands for nothing.
+    /// The settings of the sink of this name, unless it is supplied in code; none if there is no such sink.
     pub(crate) fn settings(&self, name: &str) -> Option<SinkSettings> {
         let configured = self.configured.get(name).cloned();
         configured.or_else(|| preset::find(name)).or_else(|| {
@@ -77,7 +77,7 @@ impl Registry {
         plain.then(|| self.native.find_program(&format!("{PLUGIN_PREFIX}{name}"))).flatten()
     }
 
-    /// Every name that stands for something without looking on the PATH.
+    /// The names of all sinks, except plugins on the PATH.
     pub(crate) fn names(&self) -> Vec<String> {
         let configured = self.configured.keys().cloned();
         let others = configured.chain(preset::names().map(str::to_owned));
@@ -91,7 +91,7 @@ impl Sinks for Registry {
         if let Some(sink) = self.in_code.0.get(name) {
             return Ok(Box::new(SuppliedSink { sink: &**sink, secrets: &self.secrets }));
         }
-        // The settings may have changed while the process that delivers was asleep.
+        // The settings may have changed while this process slept.
         let now = self.store.as_ref().and_then(|store| {
             let (path, read) = store.read_config();
             crate::open::load_settings(&path, read).sinks.remove(name)
@@ -129,7 +129,7 @@ impl FollowUpSink for ConfiguredSink<'_> {
     }
 }
 
-/// A sink that was supplied in code. It gets no secrets, either.
+/// A sink that was supplied in code. Secrets are masked for it, too.
 struct SuppliedSink<'a> {
     sink: &'a dyn FollowUpSink,
     secrets: &'a Secrets,

@@ -1,4 +1,4 @@
-//! What the settings say about a sink: `[sink.NAME]` of the settings file, or the same in code.
+//! The settings of a sink: `[sink.NAME]` of the settings file, or the same in code.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use serde::{Deserialize, Deserializer};
 use super::kind::{Route, TABLES};
 use crate::settings_file::{Problem, SpannedTable, suggestion};
 
-/// What a sink does, and how.
+/// The settings of a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SinkSettings {
     /// Where a delivery goes.
     pub route: Route,
-    /// Whether it starts a turn of the session, of which there is one at a time.
+    /// Whether it starts a turn of the session. A session has one turn at a time.
     pub turn: bool,
     /// How long it may take.
     pub timeout: Duration,
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-/// A turn of an agent takes its time.
+/// A turn of an agent may take long.
 const TURN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 impl SinkSettings {
@@ -36,7 +36,7 @@ impl SinkSettings {
         Self { route: route.into(), turn: true, timeout: TURN_TIMEOUT }
     }
 
-    /// What keeps the sink from being run here, as far as can be told without running it.
+    /// Why the sink cannot be run here, as far as that is known without running it.
     pub(crate) fn check(&self, native: Native) -> Option<String> {
         self.route.kind().check(native)
     }
@@ -67,7 +67,7 @@ impl SinkSettings {
     }
 }
 
-/// The keys that every sink takes.
+/// The keys of every sink.
 const COMMON_KEYS: [&str; 2] = ["turn", "timeout"];
 
 #[derive(Deserialize)]
@@ -77,7 +77,7 @@ struct Common {
     timeout: Option<SinkTime>,
 }
 
-/// A time of which there is some.
+/// A time that is not zero.
 struct SinkTime(Duration);
 
 impl<'de> Deserialize<'de> for SinkTime {
@@ -136,7 +136,7 @@ mod tests {
             ("command = 'hush-4711'", "1:11: `command`: expected a sequence"),
             ("command = ['x', 5]", "1:17: `command`: expected a string"),
             ("command = ['x']\nstdin = 'all'", "2:9: `stdin`: expected one of `json`, `text`, `none`"),
-            ("preset = 'nobody'", "there is no preset `nobody`"),
+            ("preset = 'unheard-of'", "there is no preset `unheard-of`"),
         ] {
             let error = parse(bad).unwrap_err();
             assert!(error.contains(why) && !error.contains("hush"), "{bad}: {error}");

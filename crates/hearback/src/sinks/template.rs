@@ -1,27 +1,27 @@
-//! The words of a command, with what a delivery says filled in.
+//! The arguments of a command, filled in from a delivery.
 
 use hearback_core::message::{clean_line, command_text, shortened};
 use hearback_core::{OsText, SinkPayload};
 
-/// What is longer may be no argument: Windows has room for some 32,000 characters in all, Linux for 128 KiB in one.
+/// A longer argument may not fit: Windows allows some 32,000 characters in all, Linux 128 KiB in one.
 const ARGUMENT_BYTES: usize = 24 * 1024;
 
-/// What to run, with what a delivery says filled in; otherwise why that cannot be done, now or later.
+/// The command line for a delivery; otherwise why this delivery can never have one.
 pub(super) fn arguments(words: &[String], payload: &SinkPayload) -> Result<Vec<OsText>, String> {
-    // An agent that is to resume nothing in particular would resume something else.
+    // Without a session, an agent would resume another session.
     if payload.session().is_none() && words.iter().any(|word| word.contains("{session}")) {
-        return Err("it is for no session that could be woken".into());
+        return Err("it has no session to wake".into());
     }
     let mut options = true;
     let mut argv = Vec::with_capacity(words.len());
     for word in words {
         options &= word != "--";
         let mut filled = filled(word, payload);
-        // What is said may begin as it likes.
+        // The text may begin with any character.
         if word == "{text}" && filled.starts_with('-') {
             filled.insert(0, ' ');
         }
-        // The launcher that names a session must not choose the options of the agent that is woken in it.
+        // A session name must not be able to set options of the agent.
         if options && word.starts_with('{') && filled.starts_with('-') {
             return Err(format!("`{}` would be taken for an option", clean_line(&shortened(&filled, 100))));
         }
@@ -30,7 +30,7 @@ pub(super) fn arguments(words: &[String], payload: &SinkPayload) -> Result<Vec<O
     Ok(argv)
 }
 
-/// Puts what a payload says in place of the names of it. What is filled in is never looked at again.
+/// Replaces placeholders by values of the payload. A value is never searched for placeholders.
 fn filled(word: &str, payload: &SinkPayload) -> String {
     let job = match payload {
         SinkPayload::FollowUp(delivery) => Some(&delivery.job),
@@ -48,7 +48,7 @@ fn filled(word: &str, payload: &SinkPayload) -> String {
             "text" => text.push_str(&shortened(payload.text(), ARGUMENT_BYTES)),
             "delivery" => text.push_str(payload.id()),
             "job" => text.push_str(job.map_or("", |job| job.id.as_str())),
-            // Not the first line of the text: that may be about the news, and not about the job.
+            // Not the first line of the text, which may be about something else than the job.
             "title" => match job.and_then(|job| job.outcome.as_ref()) {
                 Some(outcome) => text.push_str(&clean_line(&outcome.to_string())),
                 None => text.push_str(payload.text().lines().next().unwrap_or_default()),

@@ -1,6 +1,6 @@
-//! Sinks that are an address: each delivery is posted to it, signed.
+//! Webhooks: each delivery is signed and posted to an address.
 //!
-//! hearback, executed again, posts it (`post.rs`), so that only a process that lives for one delivery runs any HTTP.
+//! hearback, executed again, posts it (`post.rs`), so that HTTP runs only in a process for one delivery.
 
 use hearback_core::OsText;
 use hearback_core::port::sink::{SinkError, SinkReply};
@@ -14,7 +14,7 @@ use super::plugin::Reply;
 use super::settings::SinkSettings;
 use crate::settings_file::{Problem, SpannedTable};
 
-/// An address that takes events, which are signed.
+/// An address that takes signed events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebhookSink {
@@ -25,18 +25,18 @@ pub struct WebhookSink {
 }
 
 impl WebhookSink {
-    /// An address, and the name of the variable that holds the secret which the receiver has as well.
+    /// An address, and the name of the variable that holds the secret, which the receiver knows, too.
     ///
     /// # Errors
     ///
-    /// When the address is one on whose way others could read along, or the name is no name of a variable.
+    /// When other people could read what is sent to the address, or the name is not the name of a variable.
     pub fn new(url: impl Into<String>, secret_env: impl Into<String>) -> Result<Self, String> {
         let (url, secret_env) = (url.into(), secret_env.into());
         address::check(&url)?;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        // A user who put the secret itself here does not get to see it again in the message.
+        // The message does not repeat the value: a user may have put the secret itself here.
         if secret_env.is_empty() || !secret_env.chars().all(is_plain) || secret_env.starts_with("whsec_") {
-            return Err("`secret_env` is the name of a variable, and not what that holds".into());
+            return Err("`secret_env` has to be the name of a variable, not its value".into());
         }
         Ok(Self { url, secret_env })
     }
@@ -45,7 +45,7 @@ impl WebhookSink {
 impl SinkKind for WebhookSink {
     fn check(&self, _: Native) -> Option<String> {
         if cfg!(not(feature = "webhook")) {
-            return Some("this build posts to no address: it lacks the feature `webhook`".into());
+            return Some("this build has no webhooks: it lacks the feature `webhook`".into());
         }
         let is_set = std::env::var_os(&self.secret_env).is_some();
         (!is_set).then(|| format!("{} is not set here", self.secret_env))
@@ -54,15 +54,15 @@ impl SinkKind for WebhookSink {
     fn deliver(&self, hand_over: &HandOver<'_>) -> Result<SinkReply, SinkError> {
         let words = [&self.url, &self.secret_env].map(|word| OsText::Text(word.clone()));
         let report = hand_over.run_built_in(NAME, words.into())?;
-        // It can say more than by its exit code.
+        // It may say on its standard output when to retry.
         match report.exit.and_then(|_| Reply::parse(&report.stdout)) {
-            Some(Reply::SinkReply(asked @ SinkReply::RetryAfter { .. })) => Ok(asked),
+            Some(Reply::SinkReply(reply @ SinkReply::RetryAfter { .. })) => Ok(reply),
             _ => answer(&report),
         }
     }
 }
 
-/// By which hearback, executed again, knows that it posts.
+/// The name of the built-in sink that posts.
 pub(super) const NAME: &str = "webhook";
 
 /// `url = "…"` in the settings file.

@@ -256,7 +256,7 @@ mod tests {
             Due::Never,
             "a dead letter"
         );
-        assert_eq!(at(&leased(10, 0, None), FREE, 5), now(11, 1, 0), "asked for again by hand");
+        assert_eq!(at(&leased(10, 0, None), FREE, 5), now(11, 1, 0), "retried by hand");
     }
 
     #[test]

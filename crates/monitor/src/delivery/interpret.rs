@@ -24,7 +24,7 @@ impl Response {
         let text = match self {
             Self::Replied(SinkReply::Delivered) => return None,
             Self::Replied(SinkReply::Busy) => "the session is busy",
-            Self::Replied(SinkReply::RetryAfter { .. }) => "the sink asked for another time",
+            Self::Replied(SinkReply::RetryAfter { .. }) => "the sink requested a later time",
             Self::Replied(SinkReply::Gone { reason }) if reason.is_empty() => "the session is gone",
             Self::Replied(SinkReply::Gone { reason }) => reason,
             // A later protocol may have more answers.
@@ -160,7 +160,7 @@ mod tests {
         let reply = Response::Replied;
         let gone = |reason: &str| reply(Gone { reason: reason.into() });
         let failed = || Response::Failed("no luck".into());
-        let (busy, later) = ("the session is busy", "the sink asked for another time");
+        let (busy, later) = ("the session is busy", "the sink requested a later time");
         let unknown = "the sink gave an unknown answer";
         let (error, first, third) = (String::from, history(1, 0, false), history(3, 0, false));
         let last = history(8, 0, false);

@@ -86,7 +86,7 @@ mod tests {
         let report = Report::new(task.clone(), sender);
         let worker = std::thread::spawn(move || {
             let _report = report;
-            std::panic::resume_unwind(Box::new("as told"));
+            std::panic::resume_unwind(Box::new("on purpose"));
         });
         assert!(worker.join().is_err());
         let mut ends = Vec::new();

@@ -1,9 +1,9 @@
 //! Tests of `launch.rs`.
 
 use super::*;
-use hearback_core::StartErrorKind;
 use hearback_core::port::record::{FactStore, Housekeeping, JobFiles};
 use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
+use hearback_core::{CommandLine, ExecutorName, Limits, LockView, NotifyPolicy, Session, StartErrorKind};
 
 struct World {
     store: FakeStore,
@@ -87,12 +87,12 @@ fn a_launch_that_cannot_be_recorded_leaves_nothing() {
 fn a_failed_start_is_settled_as_read() {
     let error = StartError { kind: StartErrorKind::NotFound, message: "no".into() };
     let world = world(SupervisorReply::Answer(LaunchAnswer::FailedToStart { error: error.clone() }));
-    let Err(LaunchError::FailedToStart { id, error: told }) =
+    let Err(LaunchError::FailedToStart { id, error: returned }) =
         launch(&world.ports, &launcher(), &request(None))
     else {
         panic!("started")
     };
-    assert_eq!(told, error);
+    assert_eq!(returned, error);
     assert_eq!(world.store.facts(&id).receipt.present().unwrap().how, ReceiptHow::Read);
 }
 

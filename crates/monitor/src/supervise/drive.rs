@@ -12,7 +12,8 @@ use hearback_core::port::record::JobLock;
 use hearback_core::port::surroundings::{Happened, OutsideEvent, Ready, Surround, Surroundings, next_event};
 use hearback_core::{Durability, JobId, Kill, KilledBy, Limits, LostReason, Outcome, Read, Spec};
 
-use super::step::{Action, Cause, Ending, Event, MainExit, State, step};
+use super::ending::{Cause, Ending, MainExit};
+use super::step::{Action, Event, State, step};
 use crate::reconcile::SWEEP_WITHIN;
 use crate::{Ports, reconcile};
 

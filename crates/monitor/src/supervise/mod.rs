@@ -1,11 +1,13 @@
 //! The supervisor: the detached process that owns one running job.
 //!
-//! [`step()`] decides and does nothing; [`Supervisor`] does what it says and tells it what happened.
+//! [`step()`] only decides. [`Supervisor`] does what it decides, and reports to it what happened.
 
 mod drive;
+mod ending;
 mod record;
 mod start;
 mod step;
 
 pub use drive::Supervisor;
-pub use step::{Action, Cause, EndSoFar, Ending, Event, MainExit, State, step};
+pub use ending::{Cause, EndSoFar, Ending, MainExit};
+pub use step::{Action, Event, State, step};

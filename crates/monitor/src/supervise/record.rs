@@ -8,7 +8,7 @@ use hearback_core::port::record::JobLock;
 use hearback_core::{End, Extra, FORMAT, Fact, Leftovers, Outcome, Output, Target};
 
 use super::drive::Supervisor;
-use super::step::Ending;
+use super::ending::Ending;
 use crate::answer;
 
 /// The pause between attempts to record an end on a disk that is full.

@@ -1,4 +1,4 @@
-//! Cutting a log to a budget, between lines where there are any, and never within a character.
+//! Cutting a log to a budget: between lines if possible, and never within a character.
 
 use std::io;
 
@@ -7,8 +7,7 @@ use hearback_core::message::Excerpt;
 use super::read::Log;
 
 impl Log {
-    /// Cuts what is there to at most `head` bytes of its beginning and `tail` bytes of its end, at line ends where
-    /// there are any.
+    /// Cuts the log to at most `head` bytes of its beginning and `tail` bytes of its end, at line ends if possible.
     ///
     /// # Errors
     ///
@@ -33,10 +32,10 @@ impl Log {
         let last = if tail_start <= whole_from {
             self.range(&output, whole_from, size)?
         } else {
-            // With the byte before it, which tells whether a line begins here.
+            // With the byte before it, which shows whether a line begins here.
             let mut last = self.range(&output, tail_start - 1, size)?;
             let line = last.iter().position(|byte| *byte == b'\n').filter(|end| end + 1 < last.len());
-            // A tail of one endless line is better cut between any two characters than not shown.
+            // If the tail is one long line, it is cut between any two characters.
             let cut = line.map_or_else(|| rest_of_character(&last, 1), |end| end + 1);
             last.drain(..cut);
             last
@@ -46,14 +45,14 @@ impl Log {
     }
 }
 
-/// The longest character has four bytes; those after the first say so of themselves.
+/// A character has at most four bytes. The bytes after the first can be recognised.
 const CHARACTER_MAX: usize = 4;
 
 fn is_continued(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// How many bytes there are before a last character that was cut in two.
+/// The length without a last character that was cut in two.
 fn whole_characters(bytes: &[u8]) -> usize {
     let from = bytes.len().saturating_sub(CHARACTER_MAX);
     let half = (from..bytes.len()).find(|at| {

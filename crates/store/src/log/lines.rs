@@ -1,4 +1,4 @@
-//! Lines of a log: where the first and the last of them are, and gaps that are told as whole lines.
+//! Lines of a log: where the first and the last of them are, and gaps that are widened to whole lines.
 
 use std::io;
 
@@ -37,7 +37,7 @@ impl Log {
         Ok(at)
     }
 
-    /// Where the last `count` lines begin. A last line without its end is one.
+    /// Where the last `count` lines begin. A last line without a line end counts.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Log {
                 let block = self.range(&output, from, end)?;
                 for (place, byte) in block.iter().enumerate().rev() {
                     let after = from + place as u64 + 1;
-                    // The end of the last line before a gap, or of all, begins nothing.
+                    // No line begins after the last line end before a gap, or of the whole log.
                     if *byte == b'\n' && after < run.end {
                         left -= 1;
                         if left == 0 {
@@ -81,8 +81,8 @@ impl Log {
         Ok(0)
     }
 
-    /// A cap cuts anywhere, and its gap is told as whole lines. What a full disk lost came and went between two
-    /// writes, mostly of whole lines: there every byte that is left counts.
+    /// The cap cuts anywhere, so its gap is widened to whole lines. A full disk loses whole writes, which are mostly
+    /// whole lines: such a gap is not widened, so that no byte is hidden.
     pub(super) fn widened(&mut self, output: &Output, gap: &Gap) -> io::Result<Gap> {
         if gap.reason == GapReason::Lost {
             return Ok(*gap);
@@ -92,7 +92,7 @@ impl Log {
         Ok(Gap { start, end, reason: gap.reason })
     }
 
-    /// Where the line begins that `at` cuts in two; `at` itself when it is longer than a block.
+    /// Where the line begins that `at` cuts in two; `at` itself if the line is longer than a block.
     fn line_start_before(&mut self, output: &Output, at: u64) -> io::Result<u64> {
         let from = at.saturating_sub(BLOCK);
         let from = output.gaps.iter().map(|gap| gap.end).filter(|end| *end <= at).fold(from, u64::max);
@@ -104,7 +104,7 @@ impl Log {
         })
     }
 
-    /// Where the first whole line after `at` begins; `at` itself when the line that it cuts is longer than a block.
+    /// Where the first whole line after `at` begins; `at` itself if the line that it cuts is longer than a block.
     fn line_start_after(&mut self, output: &Output, at: u64) -> io::Result<u64> {
         let to = (at + BLOCK).min(output.bytes);
         let to = output.gaps.iter().map(|gap| gap.start).filter(|start| *start >= at).fold(to, u64::min);

@@ -10,25 +10,25 @@ pub(super) const BLOCK: u64 = 64 * 1024;
 /// The output of a job.
 pub struct Log {
     file: Box<dyn ReadSeek>,
-    /// The end of a log whose middle could not be given up.
+    /// The file of the tail, if the file system cannot free the middle of a log.
     tail: Option<Box<dyn ReadSeek>>,
-    /// What the job's end says, once there is one.
+    /// What the end of the job says about its output, once there is one.
     recorded: Option<Output>,
 }
 
-/// What is to be found at some place of a log.
+/// What is at an offset of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
     /// This many bytes were read.
     Bytes(usize),
-    /// Nothing until the end of this gap.
+    /// The output is missing until the end of this gap.
     Gap(Gap),
-    /// Nothing more, so far.
+    /// There is no more output so far.
     End,
 }
 
 impl Log {
-    /// Reads `file` and, if its middle could not be given up, `tail`; `recorded` is what the end of the job says.
+    /// Reads `file`, and `tail` if the tail has a file of its own; `recorded` is what the end of the job says.
     pub fn new(file: Box<dyn ReadSeek>, tail: Option<Box<dyn ReadSeek>>, recorded: Option<Output>) -> Self {
         Self { file, tail, recorded }
     }
@@ -43,15 +43,15 @@ impl Log {
         Ok(self.recorded(stored).map_or(stored, |recorded| recorded.bytes))
     }
 
-    /// What the record says, unless more was printed after it was written.
+    /// What the record says, unless there was more output after it.
     fn recorded(&self, stored: u64) -> Option<&Output> {
         self.recorded.as_ref().filter(|recorded| {
-            // Less is stored when what was lost was the end, and nothing after the head of a compact log.
+            // The file is shorter if the end of the output was lost, and ends with the head in a compact log.
             stored <= compact_gap(recorded).map_or(recorded.bytes, |gap| gap.start)
         })
     }
 
-    /// Every part that is not kept, as it is on disk.
+    /// Every missing part, as it is on disk.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl Log {
         while at < size {
             let stored = self.file.stored(at)?;
             let next = stored.as_ref().map_or(size, |stored| stored.start.min(size));
-            // Which of the two it was is only known to who wrote it; a hole is nearly always the cap's.
+            // Only the supervisor knows the reason of a hole. It is nearly always the cap.
             output.lose(at..next, GapReason::Cap);
             at = stored.map_or(size, |stored| stored.end);
         }
@@ -88,7 +88,7 @@ impl Log {
         let end = gap.map_or(output.bytes, |gap| gap.start);
         let wanted = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX).min(block.len());
         let n = self.read_stored(&output, at, &mut block[..wanted])?;
-        // The hole may have grown over what was just read, which then were zeroes.
+        // The hole may have grown over the bytes that were just read. Then they are zeroes.
         let now = self.output()?;
         match self.gap_within(&now, at, at)? {
             Some(gap) if gap.start <= at => Ok(Piece::Gap(Gap { start: at, ..gap })),
@@ -117,7 +117,7 @@ impl Log {
         Ok(block)
     }
 
-    /// Fills `block` from `at` on, as far as there is anything.
+    /// Fills `block` from `at` on, as far as there is output.
     fn read_stored(&mut self, output: &Output, at: u64, block: &mut [u8]) -> io::Result<usize> {
         let (file, at) = match (compact_gap(output), &mut self.tail) {
             (Some(gap), Some(tail)) if at >= gap.end => (tail, at - gap.end),
@@ -137,7 +137,7 @@ impl Log {
     }
 }
 
-/// What the cap has cut out of a log that has no hole there.
+/// The gap of the cap in a log that has no hole there.
 fn compact_gap(output: &Output) -> Option<&Gap> {
     output.gaps.iter().find(|gap| output.compact && gap.reason == GapReason::Cap)
 }
@@ -155,7 +155,7 @@ mod tests {
     use std::ops::Range;
 
     /// Everything from `at` on, with gaps as `<bytes>`.
-    fn told(log: &mut Log, mut at: u64) -> String {
+    fn shown(log: &mut Log, mut at: u64) -> String {
         let (mut text, mut block) = (String::new(), [0; 7]);
         loop {
             match log.read(at, &mut block).unwrap() {
@@ -200,8 +200,8 @@ mod tests {
         let size = text.len() as u64;
         let mut log = Log::new(Box::new(Holed(Cursor::new(text), 6..15)), None, None);
         assert_eq!(log.size().unwrap(), size);
-        assert_eq!(told(&mut log, 0), "one\n<16>four\n");
-        assert_eq!(told(&mut log, 10), "<10>four\n", "from inside a gap the rest of it is told");
+        assert_eq!(shown(&mut log, 0), "one\n<16>four\n");
+        assert_eq!(shown(&mut log, 10), "<10>four\n", "from inside a gap, the rest of it is shown");
         assert_eq!(log.end_of_first(2).unwrap(), size, "lines that are there are counted");
         assert_eq!([1, 2, 9].map(|n| log.start_of_last(n).unwrap()), [20, 0, 0]);
         let cut = log.excerpt(100, 100).unwrap();
@@ -215,17 +215,17 @@ mod tests {
         let (head, tail) = (Cursor::new(b"one\ntwo\n".to_vec()), Cursor::new(b"d\nlast\n\n".to_vec()));
         let mut log = Log::new(Box::new(head), Some(Box::new(tail)), Some(recorded));
         assert_eq!(log.size().unwrap(), 1_000);
-        assert_eq!(told(&mut log, 0), "one\ntwo\n<986>last\n\n");
-        assert_eq!(told(&mut log, 996), "st\n\n");
+        assert_eq!(shown(&mut log, 0), "one\ntwo\n<986>last\n\n");
+        assert_eq!(shown(&mut log, 996), "st\n\n");
         assert_eq!(log.start_of_last(1).unwrap(), 999);
         let cut = log.excerpt(4, 6).unwrap();
         assert_eq!((&cut.head[..], &cut.tail[..], cut.omitted), (&b"one\n"[..], &b"last\n\n"[..], 990));
     }
 
     #[test]
-    fn what_was_printed_after_the_record_is_there_too() {
+    fn output_after_the_record_is_there_too() {
         let recorded = Output { bytes: 4, ..Output::default() };
         let mut log = Log::new(Box::new(Cursor::new(b"one\nlater\n".to_vec())), None, Some(recorded));
-        assert_eq!(told(&mut log, 0), "one\nlater\n");
+        assert_eq!(shown(&mut log, 0), "one\nlater\n");
     }
 }

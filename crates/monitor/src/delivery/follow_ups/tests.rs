@@ -91,7 +91,7 @@ fn scenario_73_failures_are_repeated_with_one_identity_and_end_as_a_dead_letter(
     let taken = sink.taken();
     assert_eq!(taken.iter().map(|delivery| delivery.attempt).collect::<Vec<_>>(), [1, 2, 3]);
     assert!(taken.iter().all(|delivery| delivery.id == taken[0].id));
-    // Asked for again by hand, it starts afresh.
+    // A retry by hand starts again from the first attempt.
     let again = Fact::Lease(4, Lease::at(hearback_core::port::clock::Clock::stamp(&world.clock)));
     let _ = world.store.publish(&world.id, &again, Default::default()).unwrap();
     assert_eq!(world.deliver_until_settled(&FakeSink::default()), [Attempt::Delivered]);
@@ -151,7 +151,7 @@ fn scenario_75_a_session_that_is_gone_falls_to_the_next_sink_and_then_to_people(
 }
 
 #[test]
-fn an_owner_who_waited_and_saw_it_is_not_told_again() {
+fn an_owner_that_waited_and_read_the_end_is_not_notified() {
     let world = world(&["a"]);
     let reader = world.ports.share(&world.id, JobLock::Reader).unwrap();
     let seen = world.store.observe(&world.id).unwrap().unwrap();
@@ -171,15 +171,15 @@ fn a_full_disk_does_not_keep_the_first_attempt() {
     world.store.refuse_writes(true);
     let sink = FakeSink::answering([SinkReply::Unknown]);
     let deliverer = world.deliverer(&sink, 8);
-    assert!(deliverer.attempt(&world.id, Turn::Try).is_err(), "who only looks in sends nothing");
+    assert!(deliverer.attempt(&world.id, Turn::Try).is_err(), "a process that does not stay sends nothing");
     assert_eq!(sink.taken().len(), 0);
-    let seen_through = deliverer.try_attempt(&world.id, Turn::Try, LeaseRule::MayBeMissing);
-    assert!(seen_through.is_err(), "what it came to cannot be recorded");
+    let attempt = deliverer.try_attempt(&world.id, Turn::Try, LeaseRule::MayBeMissing);
+    assert!(attempt.is_err(), "its result cannot be recorded");
     assert_eq!(sink.taken().len(), 1);
 }
 
 #[test]
-fn whoever_is_at_the_first_attempt_without_a_lease_is_left_alone() {
+fn a_process_that_makes_the_first_attempt_without_a_lease_is_left_alone() {
     let world = world(&["a"]);
     let lock = JobLock::Lease(1);
     let held = world.store.lock(&world.id, lock, LockMode::Exclusive, Wait::Try).unwrap();
@@ -190,13 +190,13 @@ fn whoever_is_at_the_first_attempt_without_a_lease_is_left_alone() {
 }
 
 #[test]
-fn whoever_waits_for_somebody_elses_attempt_hears_of_its_death() {
+fn a_process_that_waits_for_the_attempt_of_another_notices_its_death() {
     let world = world(&["a"]);
     let stamp = hearback_core::port::clock::Clock::stamp(&world.clock);
     let lease = Lease { attempts_used: 1, deadline_ms: 3_600_000, ..Lease::at(stamp) };
     let _ = world.store.publish(&world.id, &Fact::Lease(1, lease), Default::default()).unwrap();
     let lock = |lock| world.store.lock(&world.id, lock, LockMode::Exclusive, Wait::Try).unwrap();
-    let at_it = lock(JobLock::Lease(1));
+    let attempt = lock(JobLock::Lease(1));
     assert_eq!(world.attempt(&FakeSink::default()), Attempt::Later(OTHERS_LOOK), "whatever happens next");
     let other = World {
         ports: Ports::new(
@@ -210,17 +210,17 @@ fn whoever_waits_for_somebody_elses_attempt_hears_of_its_death() {
         active_turns: ActiveTurns::default(),
         id: world.id.clone(),
     };
-    let (sender, over) = std::sync::mpsc::channel();
+    let (sender, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let seen_through = other.deliverer(&FakeSink::default(), 8).deliver_until_settled(&other.id);
-        let _ = sender.send(seen_through.is_ok());
+        let delivered = other.deliverer(&FakeSink::default(), 8).deliver_until_settled(&other.id);
+        let _ = sender.send(delivered.is_ok());
     });
     while lock(JobLock::Deliverer).is_some() {
         std::thread::yield_now();
     }
-    assert!(over.recv_timeout(Duration::from_millis(200)).is_err(), "it waits");
-    drop(at_it);
-    assert_eq!(over.recv_timeout(Duration::from_secs(20)), Ok(true), "and not for an hour");
+    assert!(ended.recv_timeout(Duration::from_millis(200)).is_err(), "it waits");
+    drop(attempt);
+    assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok(true), "and not for an hour");
     assert_eq!(world.state(), FollowUpState::Delivered);
 }
 
@@ -248,7 +248,7 @@ fn a_job_whose_supervisor_is_there_needs_no_deliverer() {
 }
 
 #[test]
-fn whoever_lost_the_lease_records_nothing() {
+fn a_process_that_lost_the_lease_records_nothing() {
     let world = world(&["a"]);
     let late = Late(world.store.clone(), world.id.clone());
     let deliverer = world.deliverer(&late, 8);

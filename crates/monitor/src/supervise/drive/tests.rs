@@ -81,9 +81,11 @@ fn a_job_that_was_abandoned_is_not_run() {
         ..Facts::default()
     };
     // A supervisor whose launcher has died has no process to answer.
-    for (word, told) in [(LaunchSignal::Durable, vec![LaunchAnswer::Taken]), (LaunchSignal::Gone, vec![])] {
-        let (_, executor, answers) = supervise(word, exits(0), Some(facts.clone()));
-        assert_eq!(answers, told);
+    for (signal, expected) in
+        [(LaunchSignal::Durable, vec![LaunchAnswer::Taken]), (LaunchSignal::Gone, vec![])]
+    {
+        let (_, executor, answers) = supervise(signal, exits(0), Some(facts.clone()));
+        assert_eq!(answers, expected);
         assert!(executor.calls().is_empty());
     }
 }

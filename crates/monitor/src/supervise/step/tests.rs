@@ -1,8 +1,8 @@
 //! Tests of `step.rs`.
 
 use super::*;
-use hearback_core::StartErrorKind;
 use hearback_core::testing::sample;
+use hearback_core::{Exit, KilledBy, LogCap, StartErrorKind};
 
 const NONE: Limits = Limits {
     timeout_ms: None,

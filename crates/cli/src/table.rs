@@ -39,7 +39,7 @@ fn row(job: &Job, now: Timestamp) -> [String; 7] {
         view.id.short().to_owned(),
         job.launched_at().map_or_else(|| "?".into(), |at| ago(at, now)),
         job.ran(now).map_or_else(String::new, duration),
-        view.outcome.as_ref().map_or_else(String::new, ended),
+        view.outcome.as_ref().map_or_else(String::new, Outcome::short),
         follow_up(view.follow_up.state).to_owned(),
         title(job),
     ]
@@ -101,19 +101,6 @@ pub(crate) fn state_style(state: StateWord) -> Style {
         StateWord::Starting | StateWord::Running | StateWord::Ended => BUSY,
         StateWord::Done => GOOD,
         StateWord::Failed => BAD,
-    }
-}
-
-/// The outcome in one or two words.
-fn ended(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Exited { code } => format!("exit {code}"),
-        Outcome::Signaled { signal, .. } => format!("signal {signal}"),
-        Outcome::TimedOut { .. } | Outcome::IdleTimedOut { .. } => "timed out".into(),
-        Outcome::Killed { .. } => "killed".into(),
-        Outcome::FailedToStart { .. } => "no start".into(),
-        Outcome::Lost { .. } => "lost".into(),
-        _ => "unknown".into(),
     }
 }
 

@@ -172,6 +172,19 @@ impl Outcome {
             Self::Lost { .. } | Self::Unknown => 125,
         }
     }
+
+    /// The outcome in one or two words, for a table.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Exited { code } => format!("exit {code}"),
+            Self::Signaled { signal, .. } => format!("signal {signal}"),
+            Self::TimedOut { .. } | Self::IdleTimedOut { .. } => "timed out".into(),
+            Self::Killed { .. } => "killed".into(),
+            Self::FailedToStart { .. } => "no start".into(),
+            Self::Lost { .. } => "lost".into(),
+            Self::Unknown => "unknown".into(),
+        }
+    }
 }
 
 impl StartErrorKind {

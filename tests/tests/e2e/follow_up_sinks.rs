@@ -24,7 +24,7 @@ fn an_agent_is_woken_in_a_session_that_is_named_or_not_at_all() {
     configure_session_argument(&outbox);
     let exit_with = text(&bin("exit-with"));
     for (options, why) in [
-        (&["--sink", "agent"][..], "no session that could be woken"),
+        (&["--sink", "agent"][..], "it has no session to wake"),
         (&["--sink", "agent", "--session=--dangerously-do-anything"], "would be taken for an option"),
     ] {
         let id = outbox.world.launch([options, &["--", &exit_with, "0"]].concat());

@@ -56,8 +56,8 @@ fn a_plugin_that_keeps_to_the_protocol_passes() {
 }
 
 #[test]
-fn a_plugin_without_a_hello_gets_no_request() {
-    assert_failed("exit 3", &[("hello", "ended without a word")]);
+fn whoever_does_not_say_hello_is_asked_nothing_more() {
+    assert_failed("exit 3", &[("hello", "ended without a hello")]);
     assert_failed("complain nonsense\nexit 3", &[("hello", "nonsense")]);
     assert_failed("say hi\ndrain", &[("hello", "did not say hello")]);
     let newer = r#"say {"hearback_sink":{"versions":[7]}}"#;

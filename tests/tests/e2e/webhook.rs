@@ -164,7 +164,7 @@ fn nothing_is_posted_in_the_clear_or_without_a_secret() {
     let short = "whsec_c2hvcnQ=";
     for (url, variables, said) in [
         ("http://192.0.2.1/hook", [("HOOK_SECRET", SECRET)], "is not encrypted"),
-        ("ftp://127.0.0.1/hook", [("HOOK_SECRET", SECRET)], "begins with `https://`"),
+        ("ftp://127.0.0.1/hook", [("HOOK_SECRET", SECRET)], "has to begin with `https://`"),
         (
             &server.url,
             [("OTHER", SECRET)],

@@ -24,8 +24,9 @@ const LEASE_SLACK: Duration = Duration::from_secs(30);
 pub(super) enum LeaseRule {
     /// Without a lease there is no attempt: another process may make it at the same time.
     Required,
-    /// On a full disk, the first attempt is made under its lock alone. Only for the process that holds
-    /// [`JobLock::Deliverer`]: any other would send it again and again.
+    /// On a full disk, the first attempt is made under its lock alone. Only for
+    /// [`Deliverer::deliver_until_settled`], which stays until the receipt is recorded: without a record, any other
+    /// process would send it again and again.
     MayBeMissing,
 }
 

@@ -73,7 +73,7 @@ fn change(
             Err(error) if error.is_gone() && !is_here(ports, &seen)? => continue,
             Err(error) => return Err(error),
         }
-        // Another process was quicker: look again. A receipt that cannot be read would show nothing new.
+        // Another process was quicker: look again, unless its receipt cannot be read. That would never end.
         if !seen.facts.receipt.is_absent() {
             return Ok(Closed::Already(state));
         }

@@ -11,7 +11,9 @@ use hearback_monitor::Ports;
 use hearback_monitor::supervise::Supervisor;
 use hearback_platform::{Native, SUPERVISE_COMMAND, StdioWire};
 use hearback_store::Store;
+use tracing::{error, warn};
 
+use crate::diagnostics::{self, LevelFilter, LogOutput};
 use crate::sessions::MESSENGER_COMMAND;
 use crate::sinks::{self, SINK_COMMAND};
 use crate::{Hearback, Options, follow_ups, rehearsal};
@@ -76,20 +78,31 @@ fn supervise(id: JobId, complete: impl FnOnce(Options) -> Options) -> i32 {
         }
     };
     let home = store.home().to_owned();
+    // The job's folder is the one place where a person looks for what its supervisor has to say.
+    let log = |filter| LogOutput::to_supervisor_log(store.clone(), id.clone(), filter);
+    diagnostics::install_own(LevelFilter::WARN, log);
     let ports = Ports::new(store, native, native, Executors::local(native));
     // Whoever finds the job over was started to see its follow-up through.
     if !is_over(&ports, &id) {
         let meanwhile = |id: &JobId| {
-            if let Ok(program) = program(None) {
-                let _ = follow_ups::spawn_deliverer(&*ports.processes, program, home.clone(), id);
+            let sent = program(None).and_then(|program| {
+                follow_ups::spawn_deliverer(&*ports.processes, program, home.clone(), id)
+            });
+            if let Err(error) = sent {
+                warn!(job = %id, %error, "deliverer not started");
             }
         };
         Supervisor::new(&ports, &native, &mut wire, &meanwhile, id.clone()).run();
     }
     drop(ports);
     // Only now, because most of what it takes to deliver is never needed while a job runs.
-    if let Ok(hearback) = Hearback::open(complete(Options::default().home(home)).unrestricted()) {
-        let _ = hearback.see_through(&id);
+    match Hearback::open(complete(Options::default().home(home)).unrestricted()) {
+        Ok(hearback) => {
+            if let Err(error) = hearback.see_through(&id) {
+                warn!(job = %id, %error, "follow-up not seen through");
+            }
+        }
+        Err(error) => error!(job = %id, %error, "store cannot be opened to deliver"),
     }
     0
 }
@@ -100,9 +113,14 @@ fn see_messages_through(complete: impl FnOnce(Options) -> Options) -> i32 {
     let opened =
         std::env::current_dir().ok().map(|home| complete(Options::default().home(home)).unrestricted());
     let hearback = opened.and_then(|options| Hearback::open(options).ok());
-    match (hearback, crate::current_session()) {
-        (Some(hearback), Ok(Some(session))) => i32::from(hearback.see_messages_through(&session).is_err()),
-        _ => 2,
+    let (Some(hearback), Ok(Some(session))) = (hearback, crate::current_session()) else { return 2 };
+    diagnostics::install_own(LevelFilter::WARN, |filter| LogOutput::monitor_log(&hearback, filter));
+    match hearback.see_messages_through(&session) {
+        Ok(()) => 0,
+        Err(error) => {
+            warn!(%session, %error, "messages not seen through");
+            1
+        }
     }
 }
 

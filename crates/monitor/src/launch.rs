@@ -13,6 +13,7 @@ use hearback_core::{
     LockState, LockView, LogCap, NotifyPolicy, Observed, OsText, Outcome, Read, Receipt, ReceiptHow, Session,
     Spec, StartError, Timestamp, fold,
 };
+use tracing::{debug, info, warn};
 
 use crate::{Ports, reconcile};
 
@@ -265,7 +266,7 @@ fn fresh(ports: &Ports) -> Result<Claim, LaunchError> {
             // Somebody took the empty folder for a leftover before we had locked it.
             Err(error) if error.is_gone() => {}
             Err(error) => {
-                let _ = ports.store.discard(&id);
+                forgive(&id, "empty folder not removed", ports.store.discard(&id));
                 return Err(error.into());
             }
         }
@@ -363,6 +364,7 @@ fn start(
         home: launcher.home.clone(),
         env: request.env.clone(),
     };
+    debug!(job = %id, ?durability, "starting the supervisor");
     // The supervisor gets ready while the spec is flushed, and waits for the word.
     let mut link = match ports.processes.spawn_supervisor(&supervisor) {
         Ok(link) => link,
@@ -382,7 +384,7 @@ fn start(
     match recorded {
         Ok(Publish::New) => {}
         Ok(Publish::Exists) => {
-            let _ = link.tell(LaunchSignal::Failed);
+            let _ = link.tell(LaunchSignal::Failed); // Gone is as good as told.
             return Err(LaunchError::Refused(format!("job `{id}` was recorded by somebody else")));
         }
         Err(error) => {
@@ -393,11 +395,13 @@ fn start(
             return Err(error.into());
         }
     }
+    info!(job = %id, session = request.session.as_ref().map(display), "job recorded");
     when_recorded(&id);
     // A supervisor that cannot be told is dead, and that is heard below.
     let _ = link.tell(LaunchSignal::Durable);
     match link.hear(CONFIRM_WITHIN) {
         SupervisorReply::Answer(LaunchAnswer::Started { pid, bound_to }) => {
+            info!(job = %id, pid, bound_to, "target started");
             Ok(Launched::Started { id, pid, bound_to })
         }
         SupervisorReply::Answer(LaunchAnswer::FailedToStart { error }) => {
@@ -421,7 +425,7 @@ fn unanswered(ports: &Ports, claim: Claim, durability: Durability) -> Result<Lau
     let id = claim.id.clone();
     let abandoned = Fact::Begin(Begin::new(BegunBy::Abandoned, ports.clock.wall()));
     // If somebody had begun, that stands. What cannot be recorded now, the next look records.
-    let _ = ports.store.publish(&id, &abandoned, durability);
+    forgive(&id, "abandoned launch not recorded", ports.store.publish(&id, &abandoned, durability));
     let seen = ports.store.observe(&id).ok().flatten();
     let outcome = seen.as_ref().map(|seen| fold(&seen.facts, seen.locks).state);
     match outcome {
@@ -435,7 +439,7 @@ fn unanswered(ports: &Ports, claim: Claim, durability: Durability) -> Result<Lau
         }
         _ => {
             drop(claim);
-            let _ = reconcile::job(ports, &id);
+            forgive(&id, "job not settled", reconcile::job(ports, &id));
             Err(LaunchError::SupervisorDied { id })
         }
     }
@@ -464,16 +468,23 @@ fn clean_up(ports: &Ports, claim: Claim) {
     // A supervisor that could not be executed was a copy of this process for a moment, with the lock open as well.
     drop(ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block));
     // The caller learns why the launch failed; a folder that cannot be removed as well is found by tidying.
-    let _ = ports.store.prune(&id);
+    forgive(&id, "folder of a job that never ran not removed", ports.store.prune(&id));
 }
 
 /// The caller is told at once, so nobody has to be told later.
 fn settle_failed_start(ports: &Ports, claim: Claim, durability: Durability) {
     let receipt = Fact::Receipt(Receipt::new(ReceiptHow::Read, ports.clock.stamp()));
     // If it cannot be written, the owner hears of it once more: better than never.
-    let _ = ports.store.publish(&claim.id, &receipt, durability);
+    forgive(&claim.id, "receipt not recorded", ports.store.publish(&claim.id, &receipt, durability));
     drop(claim.launching);
-    let _ = reconcile::job(ports, &claim.id);
+    forgive(&claim.id, "job not settled", reconcile::job(ports, &claim.id));
+}
+
+/// Says what could not be done and does not change what the caller hears.
+fn forgive<T>(id: &JobId, what: &str, done: Result<T, StoreError>) {
+    if let Err(error) = done {
+        warn!(job = %id, %error, "{what}");
+    }
 }
 
 #[cfg(test)]

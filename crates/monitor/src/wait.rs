@@ -9,6 +9,7 @@ use std::time::Duration;
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{JobId, JobState, LockView, Observed, fold};
+use tracing::debug;
 
 use crate::{Ports, reconcile};
 
@@ -79,7 +80,9 @@ pub fn until_over(ports: &Ports, id: &JobId) -> Result<Observed, WaitError> {
 
 /// What is seen of a job that is over; nothing of any other, and what cannot be told now is told by waiting.
 fn over_now(ports: &Ports, id: &JobId) -> Option<Observed> {
-    let _ = reconcile::job(ports, id);
+    if let Err(error) = reconcile::job(ports, id) {
+        debug!(job = %id, %error, "job not brought up to date");
+    }
     ports.store.observe(id).ok().flatten().and_then(over)
 }
 

@@ -4,6 +4,7 @@ use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::{SinkReply, Sinks};
 use hearback_core::session::{MessageHow, TurnCause, TurnHow, fold_session};
 use hearback_core::{LockState, MessagePayload, Session};
+use tracing::{info, warn};
 
 use super::claim::FirstMessage;
 use super::due::{Due, Retry, message_due, next_message};
@@ -43,6 +44,7 @@ impl Inbox<'_> {
                 Some((n, Due::Now(claim))) => (n, claim),
                 Some((n, Due::Expired)) => {
                     record::close_message(&self.turns, session, n, MessageHow::Expired)?;
+                    warn!(%session, message = n, "message expired");
                     continue;
                 }
                 Some((_, other)) => return Ok(other),
@@ -104,6 +106,7 @@ impl Inbox<'_> {
         if !is_wanted {
             return Ok(false);
         }
+        info!(%session, turn = interrupted.turn, sink = name, "continuing session");
         let cwd = beginning.cwd.clone();
         let Some(turn) = self.turns.begin(session, beginning)? else { return Ok(false) };
         let Some(note) = turn.note().cloned() else {

@@ -13,6 +13,8 @@ use hearback_core::session::{
 use hearback_core::{Durability, Extra, FORMAT, JobId, LockState, OsText, Session};
 
 use super::active_turns::{ActiveTurn, ActiveTurns};
+use tracing::debug;
+
 use crate::Ports;
 
 /// So many turns are remembered: more than it takes to see that a session is interrupted again and again.
@@ -240,7 +242,10 @@ impl OpenTurn<'_> {
         let cause = ours.and_then(|turn| turn.begin.present()).map(|begin| &begin.cause);
         self.turns.conclude(&self.session, self.turn, cause, &how)?;
         // Best effort: the next turn does it as well.
-        let _ = self.turns.ports.sessions.forget(&self.session, TURNS_KEPT);
+        if let Err(error) = self.turns.ports.sessions.forget(&self.session, TURNS_KEPT) {
+            debug!(session = %self.session, %error, "old turns not forgotten");
+        }
+        debug!(session = %self.session, turn = self.turn, ?how, "turn ended");
         Ok(how)
     }
 }

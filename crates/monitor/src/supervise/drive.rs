@@ -11,6 +11,7 @@ use hearback_core::port::process::{LaunchAnswer, LauncherLink};
 use hearback_core::port::record::JobLock;
 use hearback_core::port::surroundings::{Happened, OutsideEvent, Ready, Surround, Surroundings, next_event};
 use hearback_core::{Durability, JobId, Kill, KilledBy, Limits, LostReason, Outcome, Read, Spec};
+use tracing::{debug, error, info, warn};
 
 use super::step::{Action, Cause, Ending, Event, Seen, State, step};
 use crate::reconcile::SWEEP_WITHIN;
@@ -112,10 +113,17 @@ impl<'a> Supervisor<'a> {
             Action::Surround => return Some(self.surround()),
             Action::Start => match self.start() {
                 Ok(()) => self.accept(),
-                Err(error) => return Some(Event::StartFailed(error.shortened())),
+                Err(error) => {
+                    // Its message may quote the command.
+                    info!(job = %self.id, kind = ?error.kind, "target not started");
+                    return Some(Event::StartFailed(error.shortened()));
+                }
             },
             Action::Announce => self.announce(),
-            Action::Terminate => self.running.as_mut()?.terminate(),
+            Action::Terminate => {
+                info!(job = %self.id, "terminating target");
+                self.running.as_mut()?.terminate();
+            }
             Action::Kill => return self.kill(),
             Action::End(ending) => {
                 self.record_end(ending, None);
@@ -161,6 +169,7 @@ impl<'a> Supervisor<'a> {
             RunEvent::Started => Event::Started { at },
             RunEvent::Emptied => Event::Emptied,
             RunEvent::Exited { exit, usage } => {
+                debug!(job = %self.id, %exit, "target exited");
                 let left = self.running.as_mut().map(|running| running.members()).unwrap_or_default();
                 Event::Exited { seen: Seen { exit, usage, at }, left }
             }
@@ -170,6 +179,7 @@ impl<'a> Supervisor<'a> {
     /// Notes what an event around the target means for the job.
     pub(super) fn hear(&mut self, event: OutsideEvent) {
         let at = self.ports.clock.awake();
+        debug!(job = %self.id, ?event, "event around the target");
         match event {
             OutsideEvent::OverCap => self.events.push_back(Event::OverCap { at }),
             OutsideEvent::Stop => {
@@ -185,13 +195,14 @@ impl<'a> Supervisor<'a> {
     pub(super) fn read_requests(&mut self) {
         let kills = match self.ports.store.kills(&self.id, self.heard) {
             Ok(kills) => kills,
-            Err(error) => return self.note(&format!("what was asked cannot be read: {error}")),
+            Err(error) => return warn!(job = %self.id, %error, "kill requests cannot be read"),
         };
         let at = self.ports.clock.awake();
         for (n, kill) in kills {
             self.heard = n;
             if let Read::Present(Kill { by, reason, grace_ms, .. }) = kill {
                 let grace = Duration::from_millis(grace_ms);
+                info!(job = %self.id, %by, grace_ms, "kill requested");
                 self.events.push_back(Event::Asked { cause: Cause::Kill { by, reason }, grace, at });
             }
         }
@@ -207,6 +218,7 @@ impl<'a> Supervisor<'a> {
     fn kill(&mut self) -> Option<Event> {
         let running = self.running.as_mut()?;
         let survivors = running.kill(SWEEP_WITHIN);
+        info!(job = %self.id, survivors = survivors.len(), "target killed");
         // The kill has reaped what it ended; that is reported at once or not at all.
         let seen = match running.poll(Ready::NONE) {
             Some(RunEvent::Exited { exit, usage }) => {
@@ -220,7 +232,7 @@ impl<'a> Supervisor<'a> {
     /// The supervisor itself has failed: ends the job and says so.
     fn fail(&mut self, why: &str) {
         let why = format!("the supervisor failed: {why}");
-        self.note(&why);
+        error!(job = %self.id, error = %why, "supervisor failed");
         if self.alive.is_none() {
             self.wire.answer(&LaunchAnswer::Refused { message: why });
             return;
@@ -246,7 +258,9 @@ impl<'a> Supervisor<'a> {
         let waited = self.ports.store.lock(&self.id, JobLock::Launch, LockMode::Shared, Wait::Block);
         drop(waited);
         // Best effort: whatever is left undone, every later command does.
-        let _ = reconcile::job(self.ports, &self.id);
+        if let Err(error) = reconcile::job(self.ports, &self.id) {
+            warn!(job = %self.id, %error, "job not settled");
+        }
     }
 
     pub(super) fn limits(&self) -> Limits {
@@ -255,11 +269,6 @@ impl<'a> Supervisor<'a> {
 
     pub(super) fn durability(&self) -> Durability {
         self.spec.as_ref().map(Spec::durability).unwrap_or_default()
-    }
-
-    pub(super) fn note(&self, line: &str) {
-        // Nobody watches a supervisor's terminal, and a disk that is full cannot take this either.
-        let _ = self.ports.store.note(&self.id, &format!("{} {line}", self.ports.clock.wall()));
     }
 }
 
@@ -285,6 +294,8 @@ mod tests {
         FakeClock, FakeExecutor, FakeProcesses, FakeStore, FakeSurround, Heard, Script, sample,
     };
     use hearback_core::{ExecutorName, Exit, Fact, Facts, JobState, LockView, fold};
+
+    use crate::testing::Events;
 
     /// A launcher that says one word and keeps the answer.
     struct FakeWire(LaunchSignal, Vec<LaunchAnswer>);
@@ -407,13 +418,15 @@ mod tests {
     #[test]
     fn a_supervisor_that_fails_ends_the_job_and_invents_no_exit() {
         let script = Script { leftovers: vec![sample::process(101)], kill_works: true, ..Script::default() };
-        let (store, executor, _) = supervise(LaunchSignal::Durable, script, None);
+        let events = Events::default();
+        let (store, executor, _) = events.of(|| supervise(LaunchSignal::Durable, script, None));
         assert_eq!(executor.calls(), ["start", "kill"]);
         let facts = store.facts(&sample::id(1));
         let end = facts.end.present().unwrap();
         assert_eq!(end.outcome, Outcome::Lost { reason: LostReason::SupervisorDied });
         assert!(end.note.as_ref().unwrap().contains("the script has come to its end"), "{:?}", end.note);
-        assert!(!store.notes().is_empty());
+        assert_eq!(events.with("supervisor failed").len(), 1, "{events:?}");
+        assert!(events.with("supervisor failed")[0].contains(sample::id(1).as_str()), "{events:?}");
     }
 
     #[test]

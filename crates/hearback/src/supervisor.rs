@@ -33,7 +33,8 @@ pub fn supervise_if_asked() {
 /// supervisor is another process, so it asks `complete` for them when it has something to deliver.
 ///
 /// `complete` is given options that name the right store. It is called only in a process that was started to supervise
-/// a job or to hand over messages.
+/// a job or to hand over messages. Such a process has hearback's own subscriber of [`tracing`] events, which writes to
+/// the log of the job: `complete` must not install another.
 pub fn supervise_if_asked_with(complete: impl FnOnce(Options) -> Options) {
     WOULD_ANSWER.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);

@@ -75,9 +75,9 @@ impl Filter {
 }
 
 fn level(word: &str) -> Option<LevelFilter> {
-    // By name alone: numbers mean something else in every tool.
-    let is_name = word.trim().bytes().all(|byte| byte.is_ascii_alphabetic());
-    word.trim().parse().ok().filter(|_| is_name)
+    // By name alone: tracing also takes numbers, and nothing for `error`.
+    let is_name = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic());
+    Some(word.trim()).filter(is_name)?.parse().ok()
 }
 
 fn is_target(name: &str) -> bool {

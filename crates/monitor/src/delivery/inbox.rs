@@ -44,7 +44,7 @@ impl Inbox<'_> {
                 Some((n, Due::Now(claim))) => (n, claim),
                 Some((n, Due::Expired)) => {
                     record::close_message(&self.turns, session, n, MessageHow::Expired)?;
-                    warn!(%session, message = n, "message expired");
+                    warn!(%session, letter = n, "message expired");
                     continue;
                 }
                 Some((_, other)) => return Ok(other),

@@ -4,10 +4,10 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use hearback_core::JobId;
+use hearback_core::port::clock::Clock;
 use hearback_core::port::record::StoreError;
-use hearback_core::{JobId, Timestamp};
 use hearback_platform::Native;
 use hearback_store::Store;
 use tracing::level_filters::LevelFilter;
@@ -111,10 +111,10 @@ impl Subscriber for Lines {
         if WRITES.try_with(|writes| writes.replace(true)).unwrap_or(true) {
             return;
         }
-        let metadata = event.metadata();
+        let (metadata, now) = (event.metadata(), Native::default().wall());
         for output in &self.outputs {
             if output.filter.allows(metadata.target(), metadata.level()) {
-                (output.write)(&line(event, now(), output.form));
+                (output.write)(&line(event, now, output.form));
             }
         }
         WRITES.set(false);
@@ -131,11 +131,6 @@ impl Subscriber for Lines {
     fn enter(&self, _span: &Id) {}
 
     fn exit(&self, _span: &Id) {}
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ fn still_ours(deliverer: &Deliverer<'_>, seen: &Observed, n: u32) -> Result<Opti
 impl Item for LeasedFollowUp<'_> {
     fn subject(&self) -> Subject<'_> {
         let session = self.seen.facts.spec.present().and_then(|spec| spec.session.as_ref());
-        Subject { job: Some(&self.seen.id), session, letter: None, attempt: self.claim.n }
+        Subject { job: Some(&self.seen.id), session, message_number: None, attempt: self.claim.n }
     }
 
     fn needs_turn(&self, sink: &dyn FollowUpSink) -> bool {
@@ -170,7 +170,12 @@ pub(super) struct FirstMessage<'a> {
 
 impl Item for FirstMessage<'_> {
     fn subject(&self) -> Subject<'_> {
-        Subject { job: None, session: Some(self.session), letter: Some(self.n), attempt: self.claim.n }
+        Subject {
+            job: None,
+            session: Some(self.session),
+            message_number: Some(self.n),
+            attempt: self.claim.n,
+        }
     }
 
     fn needs_turn(&self, _sink: &dyn FollowUpSink) -> bool {

@@ -58,7 +58,7 @@ pub(super) struct Subject<'a> {
     /// The session that gets it, if it has one.
     pub(super) session: Option<&'a Session>,
     /// The number of a message; the field `message` of an event is its text.
-    pub(super) letter: Option<u32>,
+    pub(super) message_number: Option<u32>,
     /// The number of this attempt.
     pub(super) attempt: u32,
 }
@@ -104,9 +104,9 @@ impl Attempts<'_> {
     ) -> Result<Option<Verdict>, StoreError> {
         // A process that is about to end waits for this record.
         let _recording = route.needs_turn(item).then(|| self.turns.active_turns.recording());
-        let Subject { job, session, letter, attempt } = item.subject();
+        let Subject { job, session, message_number, attempt } = item.subject();
         let (job, session) = (job.map(display), session.map(display));
-        debug!(job, session, letter, attempt, sink = route.name, "attempt begins");
+        debug!(job, session, message_number, attempt, sink = route.name, "attempt begins");
         let payload = item.compose()?;
         let Some(response) = self.hand_over(item, route, payload)? else { return Ok(None) };
         drop(turn_lock);
@@ -186,22 +186,22 @@ impl Attempts<'_> {
 
 /// Says what an attempt came to: what a person has to act upon is an error.
 fn say(subject: &Subject<'_>, sink: &str, verdict: &Verdict) {
-    let Subject { job, session, letter, attempt } = *subject;
+    let Subject { job, session, message_number, attempt } = *subject;
     let (job, session) = (job.map(display), session.map(display));
     let next_ms = verdict.next().map(record::millis);
     match verdict {
-        Verdict::Delivered => info!(job, session, letter, attempt, sink, "delivered"),
+        Verdict::Delivered => info!(job, session, message_number, attempt, sink, "delivered"),
         Verdict::Busy { error, .. } | Verdict::Interrupted { error, .. } => {
-            info!(job, session, letter, attempt, sink, next_ms, error, "postponed");
+            info!(job, session, message_number, attempt, sink, next_ms, error, "postponed");
         }
         Verdict::Retry { error, .. } => {
-            warn!(job, session, letter, attempt, sink, next_ms, error, "not delivered, trying again");
+            warn!(job, session, message_number, attempt, sink, next_ms, error, "not delivered, trying again");
         }
         Verdict::NextSink { error } => {
-            warn!(job, session, letter, attempt, sink, error, "not delivered, trying the next sink");
+            warn!(job, session, message_number, attempt, sink, error, "not delivered, trying the next sink");
         }
         Verdict::GiveUp { error, .. } => {
-            error!(job, session, letter, attempt, sink, error, "not delivered, given up");
+            error!(job, session, message_number, attempt, sink, error, "not delivered, given up");
         }
     }
 }

@@ -44,7 +44,7 @@ impl Inbox<'_> {
                 Some((n, Due::Now(claim))) => (n, claim),
                 Some((n, Due::Expired)) => {
                     record::close_message(&self.turns, session, n, MessageHow::Expired)?;
-                    warn!(%session, letter = n, "message expired");
+                    warn!(%session, message_number = n, "message expired");
                     continue;
                 }
                 Some((_, other)) => return Ok(other),
@@ -142,6 +142,7 @@ mod tests {
 
     use crate::Ports;
     use crate::session::ActiveTurns;
+    use crate::testing::Events;
 
     struct World {
         clock: FakeClock,
@@ -194,6 +195,19 @@ mod tests {
             _ => None,
         };
         sink.payloads().into_iter().filter_map(letter).collect()
+    }
+
+    #[test]
+    fn what_became_of_a_message_is_said_with_its_number() {
+        let (world, events) = (World::new(&["one"]), Events::default());
+        events.of(|| world.hand_over(&FakeSink::answering([SinkReply::Busy])));
+        events.of(|| {
+            world.clock.advance(Duration::from_secs(3600));
+            world.hand_over(&FakeSink::default())
+        });
+        let [postponed, delivered] = ["message=postponed", "message=delivered"].map(|text| events.with(text));
+        assert_eq!((postponed.len(), delivered.len()), (1, 1), "{events:?}");
+        assert!(delivered[0].contains("session=s message_number=1 "), "{delivered:?}");
     }
 
     #[test]

@@ -228,6 +228,8 @@ mod tests {
         assert_allowed(CORE, "serde_json", DependencyKind::Normal);
         assert_allowed(CORE, "proptest", DependencyKind::Development);
         assert_refused(CORE, "fs-err", DependencyKind::Normal);
+        // What core decides is a value; the crates that act on it say so.
+        assert_refused(CORE, "tracing", DependencyKind::Normal);
         assert_refused(CORE, "schemars", DependencyKind::Normal);
         let optional = Arrow { optional: true, ..arrow(CORE, "schemars", DependencyKind::Normal) };
         assert_eq!(reasons(&[optional]), [""; 0]);

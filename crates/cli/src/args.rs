@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use hearback::Predecessor;
 use hearback::core::note::HistoryEnd;
 use hearback::core::{Key, Leftovers, LogCap, NotifyPolicy, OverCap, Reader, Session, StateWord};
@@ -32,6 +32,10 @@ pub(crate) struct Arguments {
     /// When to use colour.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", display_order = 901)]
     pub(crate) color: Color,
+
+    /// Say on standard error what hearback does; repeat it for more.
+    #[arg(short, long, global = true, action = ArgAction::Count, display_order = 902)]
+    pub(crate) verbose: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -668,6 +672,10 @@ pub(crate) struct MonitorRunArgs {
     /// For service managers: on a restart, exit with 85 so that the manager starts the monitor again.
     #[arg(long)]
     pub(crate) service: bool,
+
+    /// Do not print what the monitor does. It is in the monitor's log all the same.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 
     /// Begin when this process has exited.
     #[arg(long, hide = true, value_name = "PID:STARTED", value_parser = parse_predecessor)]

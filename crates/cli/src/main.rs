@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod error;
+mod log;
 mod output;
 mod run;
 mod table;

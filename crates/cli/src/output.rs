@@ -12,7 +12,7 @@ use crate::args::Color;
 use crate::error::CliError;
 
 /// Where a command prints.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
 }

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use hearback::{Hearback, Options};
 
-use crate::args::{Arguments, Command};
+use crate::args::{Arguments, Command, MonitorCommand};
 use crate::commands;
 use crate::error::CliError;
+use crate::log::Log;
 use crate::output::Output;
 
 /// Parses the command line, runs the command, and returns the exit code.
@@ -15,7 +16,8 @@ pub(crate) fn run() -> ExitCode {
     hearback::survive_size_limits();
     let arguments = Arguments::parse();
     let output = Output::new(arguments.color, arguments.json);
-    match dispatch(arguments.command, &output) {
+    let log = Log::new(arguments.verbose, &output);
+    match dispatch(arguments.command, &log, &output) {
         Ok(code) => exit_with(code),
         Err(error) => {
             output.error(&error);
@@ -24,7 +26,11 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
+fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, CliError> {
+    // A monitor has a log besides, which is in the store.
+    if !matches!(command, Command::Monitor(MonitorCommand::Run(_))) {
+        log.show();
+    }
     match command {
         Command::Completions(args) => return commands::completions::run(&args, output),
         Command::Schema => return commands::schema::run(output),
@@ -50,7 +56,7 @@ fn dispatch(command: Command, output: &Output) -> Result<u32, CliError> {
         Command::Send(args) => commands::send::run(&hearback, args, output),
         Command::Sessions(args) => commands::sessions::run(&hearback, &args, output),
         Command::Inbox(args) => commands::inbox::run(&hearback, args, output),
-        Command::Monitor(command) => commands::monitor::run(hearback, &command, output),
+        Command::Monitor(command) => commands::monitor::run(hearback, &command, log, output),
         Command::Sink(command) => commands::sink::run(&hearback, &command, output),
         Command::Plugin(command) => commands::plugin::run(&hearback, &command, output),
         Command::Settings => commands::settings::run(&hearback, output),

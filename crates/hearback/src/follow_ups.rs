@@ -14,6 +14,7 @@ use hearback_core::{
     Session,
 };
 use hearback_monitor::delivery::{self, Closed, Deliverer};
+use tracing::{debug, warn};
 
 use crate::permissions::{Capability, Guarded};
 use crate::{Hearback, Job, Request, Scope, Select, Until};
@@ -185,8 +186,12 @@ impl Hearback {
         if !self.deliverer().needs_deliverer(seen).unwrap_or(false) {
             return;
         }
-        if let Ok(program) = self.supervisor_program() {
-            let _ = spawn_deliverer(&*self.ports.processes, program, self.home().to_owned(), &seen.id);
+        let sent = self.supervisor_program().and_then(|program| {
+            spawn_deliverer(&*self.ports.processes, program, self.home().to_owned(), &seen.id)
+        });
+        match sent {
+            Ok(()) => debug!(job = %seen.id, "deliverer started"),
+            Err(error) => warn!(job = %seen.id, %error, "deliverer not started"),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use hearback_core::port::record::StoreError;
 use hearback_core::{CommandLine, JobId, NotifyPolicy, OsText};
 use hearback_monitor::launch::{self, LaunchError as LaunchFailure, Launched, Launcher, Request};
+use tracing::debug;
 
 use crate::permissions::{Capability, Denied};
 use crate::wait::Reading;
@@ -136,6 +137,7 @@ impl Hearback {
             request.sinks.extend(self.settings().default_sink.clone());
         }
         self.check_launch(&request)?;
+        debug!(sinks = ?request.sinks, depth = request.depth, "launch is allowed");
         request.withhold.extend(self.settings().secrets.iter().cloned());
         // A job that is launched in a turn is not part of it.
         for name in [crate::session::TURN_VARIABLE, crate::session::NOTE_VARIABLE] {

@@ -19,6 +19,7 @@
 //! launch (made by [`argv`] or [`shell()`]), and [`Job`] is a job as it was seen.
 
 mod answers;
+pub mod diagnostics;
 mod doctor;
 pub mod documents;
 mod follow_ups;

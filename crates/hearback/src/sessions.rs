@@ -17,6 +17,7 @@ use hearback_core::session::{
 use hearback_core::{Exit, Extra, FORMAT, LockState, OsText, Session};
 use hearback_monitor::delivery::{Due, Inbox, Turn, message_due};
 use hearback_monitor::session::{Admission, Beginning, OpenTurn, Refusal, Turns, admit};
+use tracing::{debug, warn};
 
 use crate::permissions::{Capability, Denied, Guarded};
 use crate::{Hearback, Scope};
@@ -271,13 +272,19 @@ impl Hearback {
     /// effort: the next message or the next monitor delivers what is left waiting.
     fn start_messenger(&self, session: &Session) {
         if self.is_monitored() {
-            let _ = self.store.wake_host();
+            if let Err(error) = self.store.wake_host() {
+                warn!(%session, %error, "monitor not woken");
+            }
             return;
         }
-        if let Ok(program) = self.supervisor_program() {
+        let sent = self.supervisor_program().and_then(|program| {
             let env = vec![(crate::session::VARIABLE.into(), Some(session.as_str().into()))];
             let (args, home) = (vec![MESSENGER_COMMAND.into()], self.home().to_owned());
-            let _ = self.ports.processes.spawn_detached(&DetachedRequest { program, args, home, env });
+            self.ports.processes.spawn_detached(&DetachedRequest { program, args, home, env })
+        });
+        match sent {
+            Ok(()) => debug!(%session, "messenger started"),
+            Err(error) => warn!(%session, %error, "messenger not started"),
         }
     }
 

@@ -11,7 +11,9 @@ use hearback_monitor::Ports;
 use hearback_monitor::supervise::Supervisor;
 use hearback_platform::{Native, SUPERVISE_COMMAND, StdioWire};
 use hearback_store::Store;
+use tracing::{error, warn};
 
+use crate::diagnostics::{self, LevelFilter, LogOutput};
 use crate::sessions::MESSENGER_COMMAND;
 use crate::sinks::{self, SINK_COMMAND};
 use crate::{Hearback, Options, follow_ups, rehearsal};
@@ -31,7 +33,8 @@ pub fn supervise_if_asked() {
 /// supervisor is another process, so it calls `complete` to get them when it has something to deliver.
 ///
 /// `complete` gets options that name the right store. It is called only in a process that was started to supervise a
-/// job or to deliver messages.
+/// job or to deliver messages. Such a process has hearback's own subscriber of [`tracing`] events, which writes to the
+/// log of the job: `complete` must not install another.
 pub fn supervise_if_asked_with(complete: impl FnOnce(Options) -> Options) {
     CAN_SUPERVISE.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);
@@ -76,20 +79,31 @@ fn supervise(id: JobId, complete: impl FnOnce(Options) -> Options) -> i32 {
         }
     };
     let home = store.home().to_owned();
+    // The job's folder is the one place where a person looks for what its supervisor has to say.
+    let log = |filter| LogOutput::to_supervisor_log(store.clone(), id.clone(), filter);
+    diagnostics::install_own(LevelFilter::WARN, log);
     let ports = Ports::new(store, native, native, Executors::local(native));
     // If the job has ended, this process was started to deliver its follow-up.
     if !has_ended(&ports, &id) {
         let meanwhile = |id: &JobId| {
-            if let Ok(program) = program(None) {
-                let _ = follow_ups::spawn_deliverer(&*ports.processes, program, home.clone(), id);
+            let sent = program(None).and_then(|program| {
+                follow_ups::spawn_deliverer(&*ports.processes, program, home.clone(), id)
+            });
+            if let Err(error) = sent {
+                warn!(job = %id, %error, "deliverer not started");
             }
         };
         Supervisor::new(&ports, &native, &mut wire, &meanwhile, id.clone()).run();
     }
     drop(ports);
     // Only now: a supervisor whose job runs should not hold the memory that delivering needs.
-    if let Ok(hearback) = Hearback::open(complete(Options::default().home(home)).unrestricted()) {
-        let _ = hearback.deliver_until_settled(&id);
+    match Hearback::open(complete(Options::default().home(home)).unrestricted()) {
+        Ok(hearback) => {
+            if let Err(error) = hearback.deliver_until_settled(&id) {
+                warn!(job = %id, %error, "follow-up not delivered");
+            }
+        }
+        Err(error) => error!(job = %id, %error, "store cannot be opened to deliver"),
     }
     0
 }
@@ -100,9 +114,14 @@ fn deliver_messages(complete: impl FnOnce(Options) -> Options) -> i32 {
     let opened =
         std::env::current_dir().ok().map(|home| complete(Options::default().home(home)).unrestricted());
     let hearback = opened.and_then(|options| Hearback::open(options).ok());
-    match (hearback, crate::current_session()) {
-        (Some(hearback), Ok(Some(session))) => i32::from(hearback.deliver_messages(&session).is_err()),
-        _ => 2,
+    let (Some(hearback), Ok(Some(session))) = (hearback, crate::current_session()) else { return 2 };
+    diagnostics::install_own(LevelFilter::WARN, |filter| LogOutput::monitor_log(&hearback, filter));
+    match hearback.deliver_messages(&session) {
+        Ok(()) => 0,
+        Err(error) => {
+            warn!(%session, %error, "messages not delivered");
+            1
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use hearback_core::port::record::StoreError;
 use hearback_core::{
     BegunBy, Extra, FORMAT, Fact, JobId, JobState, Kill, KilledBy, Limits, Observed, ProcessIdentity,
 };
+use tracing::{debug, info, warn};
 
 use crate::reconcile::SWEEP_WITHIN;
 use crate::wait::{Until, WaitError, Waits, until_ended};
@@ -69,7 +70,9 @@ pub enum KillError {
 pub fn kill(ports: &Arc<Ports>, waits: &Waits, id: &JobId, request: &Request) -> Result<Report, KillError> {
     let failed = |source| KillError::Store { id: id.clone(), source };
     // A job that cannot be brought up to date can still be looked at.
-    let _ = reconcile::job(ports, id);
+    if let Err(error) = reconcile::job(ports, id) {
+        debug!(job = %id, %error, "job not brought up to date");
+    }
     let seen = observe(ports, id)?;
     if ports.hands_off(&seen).is_some() {
         return Err(WaitError::Elsewhere(id.clone()).into());
@@ -80,12 +83,14 @@ pub fn kill(ports: &Arc<Ports>, waits: &Waits, id: &JobId, request: &Request) ->
     let limits = seen.facts.spec.present().map(|spec| spec.limits).unwrap_or_default();
     let grace = if request.force { Duration::ZERO } else { grace(request, &limits) };
     request_kill(ports, &seen, request, grace).map_err(failed)?;
+    info!(job = %id, by = %request.by, ?grace, "kill requested");
     let within = grace.saturating_add(SWEEP_WITHIN * 2 + ANSWER_WITHIN);
     let mut ended = None;
     waits.wait(ports, std::slice::from_ref(id), Until::All, Some(within), |_, result| ended = Some(result));
     let seen = match ended {
         Some(seen) => seen?,
         None if request.force => {
+            warn!(job = %id, "supervisor does not answer, killing it");
             end_supervisor(ports, id).map_err(failed)?;
             until_ended(ports, id)?
         }

@@ -11,6 +11,7 @@ use hearback_core::{
     Begin, BegunBy, Durability, Fact, JobId, JobState, Key, Outcome, Receipt, ReceiptHow, Spec, StartError,
     fold,
 };
+use tracing::{debug, info, warn};
 
 use adopt::{Adopted, adopt};
 
@@ -173,7 +174,7 @@ fn fresh(ports: &Ports) -> Result<HeldJob, LaunchError> {
             // Another process took the empty folder for a leftover before it was locked.
             Err(error) if error.is_gone() => {}
             Err(error) => {
-                let _ = ports.store.discard(&id);
+                warn_of_failure(&id, "empty folder not removed", ports.store.discard(&id));
                 return Err(error.into());
             }
         }
@@ -200,6 +201,7 @@ fn start(
         home: launcher.home.clone(),
         env: request.env.clone(),
     };
+    debug!(job = %held.id, "starting the supervisor");
     // The supervisor gets ready while the spec is flushed, and waits for the signal.
     let mut link = match ports.processes.spawn_supervisor(&supervisor) {
         Ok(link) => link,
@@ -222,6 +224,7 @@ fn start(
             return Err(error.into());
         }
     }
+    info!(job = %held.id, session = request.session.as_ref().map(display), "job recorded");
     when_recorded(&held.id);
     // A supervisor that cannot be signalled has died; its missing answer shows that.
     let _ = link.tell(LaunchSignal::Durable);
@@ -258,6 +261,7 @@ fn conclude(
     let id = held.id.clone();
     match reply {
         SupervisorReply::Answer(LaunchAnswer::Started { pid, bound_to }) => {
+            info!(job = %id, pid, bound_to, "target started");
             Ok(Launched::Started { id, pid, bound_to })
         }
         SupervisorReply::Answer(LaunchAnswer::FailedToStart { error }) => {
@@ -281,7 +285,7 @@ fn unanswered(ports: &Ports, held: HeldJob, durability: Durability) -> Result<La
     let id = held.id.clone();
     let abandoned = Fact::Begin(Begin::new(BegunBy::Abandoned, ports.clock.wall()));
     // A begin that is already there stands. If this cannot be recorded now, the next reconcile records it.
-    let _ = ports.store.publish(&id, &abandoned, durability);
+    warn_of_failure(&id, "abandoned launch not recorded", ports.store.publish(&id, &abandoned, durability));
     let seen = ports.store.observe(&id).ok().flatten();
     let outcome = seen.as_ref().map(|seen| fold(&seen.facts, seen.locks).state);
     match outcome {
@@ -295,7 +299,7 @@ fn unanswered(ports: &Ports, held: HeldJob, durability: Durability) -> Result<La
         }
         _ => {
             drop(held);
-            let _ = reconcile::job(ports, &id);
+            warn_of_failure(&id, "job not settled", reconcile::job(ports, &id));
             Err(LaunchError::SupervisorDied { id })
         }
     }
@@ -324,16 +328,23 @@ fn clean_up(ports: &Ports, held: HeldJob) {
     // A supervisor that could not be executed was a copy of this process for a moment, and had the lock open, too.
     drop(ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block));
     // The caller learns why the launch failed. If the folder cannot be removed either, prune removes it later.
-    let _ = ports.store.prune(&id);
+    warn_of_failure(&id, "folder of a job that never ran not removed", ports.store.prune(&id));
 }
 
 /// Settles a job that failed to start. The caller learns it at once, so no follow-up is wanted.
 fn settle_failed_start(ports: &Ports, held: HeldJob, durability: Durability) {
     let receipt = Fact::Receipt(Receipt::new(ReceiptHow::Read, ports.clock.stamp()));
     // If the receipt cannot be written, the owner is notified a second time. That is better than never.
-    let _ = ports.store.publish(&held.id, &receipt, durability);
+    warn_of_failure(&held.id, "receipt not recorded", ports.store.publish(&held.id, &receipt, durability));
     drop(held.launching);
-    let _ = reconcile::job(ports, &held.id);
+    warn_of_failure(&held.id, "job not settled", reconcile::job(ports, &held.id));
+}
+
+/// Logs a failure that does not change what the caller learns.
+fn warn_of_failure<T>(id: &JobId, what: &str, done: Result<T, StoreError>) {
+    if let Err(error) = done {
+        warn!(job = %id, %error, "{what}");
+    }
 }
 
 #[cfg(test)]

@@ -39,6 +39,9 @@ pub mod session;
 pub mod supervise;
 pub mod wait;
 
+#[cfg(test)]
+mod testing;
+
 pub use ports::Ports;
 
 /// The example of the README, which has to run.

@@ -6,6 +6,7 @@ use hearback_core::port::disk::Wait;
 use hearback_core::port::record::StoreError;
 use hearback_core::session::{MessageFacts, SessionFacts};
 use hearback_core::{HandsOff, Here, JobId, JobState, Observed, Place, Stamp};
+use tracing::{debug, warn};
 
 use crate::{Ports, reconcile};
 
@@ -83,7 +84,10 @@ fn forget_sessions(ports: &Ports, retention: Retention) {
         let Ok(Some(_turn)) = ports.lock_turn(&session, Wait::Try) else { continue };
         let facts = ports.sessions.session(&session);
         if facts.is_ok_and(|facts| is_silent(&facts, retention, &ports.clock.stamp())) {
-            let _ = ports.sessions.forget(&session, 0);
+            match ports.sessions.forget(&session, 0) {
+                Ok(()) => debug!(%session, "session forgotten"),
+                Err(error) => warn!(%session, %error, "session not forgotten"),
+            }
         }
     }
 }
@@ -116,7 +120,9 @@ pub struct Report {
 pub fn all(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
     let mut report = Report::default();
     // Jobs that are settled but not in history yet count as well.
-    let _ = reconcile::all(ports);
+    if let Err(error) = reconcile::all(ports) {
+        warn!(%error, "open jobs cannot be listed");
+    }
     for id in plan_all(ports, retention)? {
         match ports.store.prune(&id) {
             Ok(true) => report.pruned.push(id),

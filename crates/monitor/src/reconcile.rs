@@ -10,6 +10,7 @@ use hearback_core::{
     Begin, BegunBy, End, EndAuthor, Extra, FORMAT, Fact, Facts, Here, JobId, JobState, LostReason, Observed,
     Outcome, Place, Read, Settled, answer_is_due,
 };
+use tracing::{debug, warn};
 
 use crate::{Ports, answer};
 
@@ -84,7 +85,10 @@ pub fn job(ports: &Ports, id: &JobId) -> Result<Vec<Step>, StoreError> {
         let Some(seen) = ports.store.observe(id)? else { break };
         let Some(step) = plan_here(ports, &seen) else { break };
         match apply(ports, &seen, step) {
-            Ok(Applied::Done) => done.push(step),
+            Ok(Applied::Done) => {
+                say(id, step);
+                done.push(step);
+            }
             Ok(Applied::Overtaken) => {}
             Ok(Applied::NotNow) => break,
             // Another process was quicker, and the job is no longer where it was seen.
@@ -93,6 +97,15 @@ pub fn job(ports: &Ports, id: &JobId) -> Result<Vec<Step>, StoreError> {
         }
     }
     Ok(done)
+}
+
+/// Says what was done: that a job is lost is news, and that it was moved is not.
+fn say(id: &JobId, step: Step) {
+    match step {
+        Step::Lose(reason) => warn!(job = %id, %reason, "job recorded as lost"),
+        Step::Abandon => warn!(job = %id, "launch recorded as abandoned"),
+        Step::Answer | Step::Settle | Step::Archive => debug!(job = %id, %step, "job brought up to date"),
+    }
 }
 
 /// Brings every open job up to date. One that fails does not stop the others.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{JobId, JobState, LockView, Observed, fold};
+use tracing::debug;
 
 use crate::{Ports, reconcile};
 
@@ -80,7 +81,9 @@ pub fn until_ended(ports: &Ports, id: &JobId) -> Result<Observed, WaitError> {
 
 /// A job that has ended; none if it has not, or if that cannot be seen now. Then the wait reports it.
 fn ended_now(ports: &Ports, id: &JobId) -> Option<Observed> {
-    let _ = reconcile::job(ports, id);
+    if let Err(error) = reconcile::job(ports, id) {
+        debug!(job = %id, %error, "job not brought up to date");
+    }
     ports.store.observe(id).ok().flatten().and_then(ended)
 }
 

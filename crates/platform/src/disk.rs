@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use hearback_core::LockState;
 use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, ReadSeek, Wait, Watch};
+use tracing::debug;
 
 use crate::native::Native;
 use crate::sys::files::Folder;
@@ -49,7 +50,9 @@ impl Disk for Native {
             .and_then(|()| folder.name_without_replacing(&temporary, name, self.naming));
         if !matches!(published, Ok(Publish::New)) {
             // The loser's file, or what became of it, is not to be kept; that it cannot be removed changes nothing.
-            let _ = folder.remove(&temporary);
+            if let Err(error) = folder.remove(&temporary) {
+                debug!(%error, "temporary file not removed");
+            }
             return published;
         }
         if flush == Flush::Power {
@@ -76,7 +79,9 @@ impl Disk for Native {
         if bytes.len() > room {
             drop(file);
             let published = self.publish_new(path, bytes, flush)?;
-            let _ = folder.remove(reserve);
+            if let Err(error) = folder.remove(reserve) {
+                debug!(%error, "reserve not removed");
+            }
             return Ok(published);
         }
         let mut padded = bytes.to_vec();

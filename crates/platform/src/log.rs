@@ -13,6 +13,7 @@ use std::time::Duration;
 use fs_err::File;
 use hearback_core::port::surroundings::OutputLog;
 use hearback_core::{GapReason, LogCap, Output};
+use tracing::{info, warn};
 
 use crate::sys::{clock, files};
 
@@ -133,6 +134,10 @@ impl LogWriter {
             None => {
                 let written = write(&self.file, bytes, start) as u64;
                 if start + written < self.output.bytes {
+                    // Said once: a disk that is full stays so for a while.
+                    if !self.output.gaps.iter().any(|gap| gap.reason == GapReason::Lost) {
+                        warn!(offset = start + written, "output cannot be written, and is lost");
+                    }
                     // Or the next byte that can be written would take the room of all that were lost before it.
                     let _ = files::allow_holes(&self.file);
                 }
@@ -180,7 +185,10 @@ impl LogWriter {
         let Some(end) = cap.cut(hole_end, self.output.bytes) else { return };
         match files::punch(&self.file, hole_end..end) {
             Ok(()) => self.output.lose(head..end, GapReason::Cap),
-            Err(_) => self.fall_back(written),
+            Err(error) => {
+                info!(%error, "no hole can be made in the log, keeping its end in memory");
+                self.fall_back(written);
+            }
         }
     }
 

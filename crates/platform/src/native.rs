@@ -13,6 +13,7 @@ use hearback_core::port::process::{
 };
 use hearback_core::port::surroundings::{Surround, SurroundRequest, Surroundings};
 use hearback_core::{BootId, Exit, Here, JobId, OsText, StartError, TargetHandle, Timestamp};
+use tracing::{debug, info, warn};
 
 use crate::sys;
 
@@ -138,7 +139,9 @@ impl ProcessControl for Native {
     }
 
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
-        sys::detach::spawn_supervisor(request)
+        let link = sys::detach::spawn_supervisor(request)?;
+        debug!(job = %request.job, "supervisor spawned");
+        Ok(link)
     }
 
     fn spawn_detached(&self, request: &DetachedRequest) -> io::Result<()> {
@@ -146,7 +149,18 @@ impl ProcessControl for Native {
     }
 
     fn run_bounded(&self, bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
-        sys::bounded_run::run(bounded_run)
+        let ran = sys::bounded_run::run(bounded_run);
+        match &ran {
+            Ok(BoundedRunReport { exit: Some(exit), .. }) => {
+                debug!(mark = %bounded_run.mark, %exit, "program ended")
+            }
+            Ok(_) => {
+                info!(mark = %bounded_run.mark, within = ?bounded_run.within, "program out of time, killed")
+            }
+            // Its message may quote the command.
+            Err(error) => debug!(mark = %bounded_run.mark, kind = ?error.kind, "program not started"),
+        }
+        ran
     }
 
     fn ring(&self, bell: &Path) -> io::Result<bool> {
@@ -161,7 +175,7 @@ impl ProcessControl for Native {
     }
 
     fn sweep_marked(&self, mark: &JobId, grace: Duration, within: Duration) -> io::Result<SweepReport> {
-        sys::tree::sweep(mark, None, grace, within)
+        swept(mark, sys::tree::sweep(mark, None, grace, within))
     }
 
     fn end_unbegun(&self) -> io::Result<usize> {
@@ -189,8 +203,21 @@ impl Executor for Native {
     /// still matches. A process that cannot be proved to belong to the job is not signalled.
     fn sweep(&self, job: &JobId, handle: Option<&TargetHandle>, within: Duration) -> io::Result<SweepReport> {
         let target = handle.and_then(TargetHandle::process);
-        sys::tree::sweep(job, target.as_ref(), Duration::ZERO, within)
+        swept(job, sys::tree::sweep(job, target.as_ref(), Duration::ZERO, within))
     }
+}
+
+/// Says what a sweep came to.
+fn swept(mark: &JobId, report: io::Result<SweepReport>) -> io::Result<SweepReport> {
+    match &report {
+        Ok(report) if report.survivors.is_empty() => debug!(%mark, ended = report.ended, "processes swept"),
+        Ok(report) => {
+            let survivors: Vec<_> = report.survivors.iter().map(|who| who.pid).collect();
+            warn!(%mark, ended = report.ended, ?survivors, "processes survived a sweep");
+        }
+        Err(error) => warn!(%mark, %error, "processes cannot be looked for"),
+    }
+    report
 }
 
 #[cfg(test)]

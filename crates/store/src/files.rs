@@ -95,11 +95,6 @@ impl<D: Disk> JobFiles for Store<D> {
         layout::bell(&self.layout.job(id))
     }
 
-    fn note(&self, id: &JobId, line: &str) -> Result<(), StoreError> {
-        let path = layout::supervisor_log(&self.layout.job(id));
-        Ok(self.disk().append(&path, format!("{line}\n").as_bytes())?)
-    }
-
     fn excerpt(&self, seen: &Observed, head: u64, tail: u64) -> Result<Excerpt, StoreError> {
         match self.open_log(&seen.id, recorded(seen)) {
             Ok(Some(mut log)) => Ok(log.excerpt(head, tail)?),

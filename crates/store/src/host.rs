@@ -1,6 +1,4 @@
-//! The host, which is the monitor that serves the store: its facts, the requests to it, and its log.
-
-use std::path::Path;
+//! The host, which is the monitor that serves the store: its facts, and the requests to it.
 
 use hearback_core::port::disk::{Disk, Publish};
 use hearback_core::port::record::StoreError;
@@ -10,8 +8,6 @@ use crate::layout::{self, SessionFactKind as Kind};
 use crate::numbered::newest;
 use crate::{Store, store};
 
-/// More than this is not kept of a host's log.
-const LOG_MAX: u64 = 1024 * 1024;
 /// A file that is only written to wake the host is begun anew at this size.
 const WAKE_MAX: u64 = 4096;
 
@@ -64,20 +60,10 @@ impl<D: Disk> Store<D> {
     pub(crate) fn write_wake(&self) -> Result<(), StoreError> {
         let folder = self.layout.monitor();
         self.make_folders(&folder)?;
-        self.append_bounded(&layout::wake(&folder), b".", WAKE_MAX)
-    }
-
-    pub(crate) fn write_host_log(&self, line: &str) -> Result<(), StoreError> {
-        let folder = self.layout.monitor();
-        self.make_folders(&folder)?;
-        self.append_bounded(&layout::monitor_log(&folder), format!("{line}\n").as_bytes(), LOG_MAX)
-    }
-
-    /// Adds to a file that is begun anew when it has become too large.
-    fn append_bounded(&self, path: &Path, bytes: &[u8], most: u64) -> Result<(), StoreError> {
-        if self.disk().size(path)? >= most {
-            self.disk().remove(path)?;
+        let wake = layout::wake(&folder);
+        if self.disk().size(&wake)? >= WAKE_MAX {
+            self.disk().remove(&wake)?;
         }
-        Ok(self.disk().append(path, bytes)?)
+        Ok(self.disk().append(&wake, b".")?)
     }
 }

@@ -227,6 +227,13 @@ pub(crate) fn supervisor_log(folder: &Path) -> PathBuf {
     folder.join("supervisor.log")
 }
 
+/// Where the older part of such a log is kept.
+pub(crate) fn put_aside(log: &Path) -> PathBuf {
+    let mut name = log.as_os_str().to_owned();
+    name.push(".1");
+    name.into()
+}
+
 /// The bell: other processes ring it to wake the supervisor.
 pub(crate) fn bell(folder: &Path) -> PathBuf {
     folder.join("bell")

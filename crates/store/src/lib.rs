@@ -71,6 +71,7 @@ mod layout;
 mod log;
 mod numbered;
 mod observe;
+mod own_logs;
 mod readers;
 mod records;
 mod session;

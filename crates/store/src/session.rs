@@ -210,10 +210,6 @@ impl<D: Disk> SessionStore for Store<D> {
     fn wake_host(&self) -> Result<(), StoreError> {
         self.write_wake()
     }
-
-    fn note_host(&self, line: &str) -> Result<(), StoreError> {
-        self.write_host_log(line)
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The store of hearback over a disk: opening it, and finding the folder of a job. Its operations are in
 //! [`jobs`](crate::jobs), [`observe`](crate::observe), [`files`](crate::files), [`readers`](crate::readers),
-//! [`archive`](crate::archive), [`tidy`](crate::tidy), [`session`](crate::session), [`host`](crate::host).
+//! [`archive`](crate::archive), [`own_logs`](crate::own_logs), [`tidy`](crate::tidy), [`session`](crate::session),
+//! [`host`](crate::host).
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

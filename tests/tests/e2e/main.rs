@@ -12,6 +12,7 @@ mod cost;
 mod crash;
 mod crowd;
 mod damage;
+mod diagnostics;
 mod doctor;
 mod edges;
 mod embed;

@@ -13,6 +13,7 @@ use hearback::{Hearback, MonitorEnd, MonitorOptions, Predecessor, Scope, StopRes
 use crate::args::{MonitorCommand, MonitorRunArgs, RestartArgs, StopArgs};
 use crate::commands::sessions;
 use crate::error::CliError;
+use crate::log::Log;
 use crate::output::Output;
 
 /// How long a monitor may take to accept a request. It does so at once, unless its process is paused.
@@ -21,9 +22,14 @@ const ACCEPT_WITHIN: Duration = Duration::from_secs(10);
 /// How long the new monitor may take to start after the old one has exited.
 const SUCCESSOR_WITHIN: Duration = Duration::from_secs(60);
 
-pub(crate) fn run(hearback: Hearback, command: &MonitorCommand, output: &Output) -> Result<u32, CliError> {
+pub(crate) fn run(
+    hearback: Hearback,
+    command: &MonitorCommand,
+    log: &Log<'_>,
+    output: &Output,
+) -> Result<u32, CliError> {
     match command {
-        MonitorCommand::Run(args) => run_monitor(hearback, args, output),
+        MonitorCommand::Run(args) => run_monitor(hearback, args, log, output),
         MonitorCommand::Status => status(&hearback, output),
         MonitorCommand::Drain(args) => stop(&hearback, StopKind::Drain, args, output),
         MonitorCommand::Stop(args) => stop(&hearback, StopKind::Stop, args, output),
@@ -32,7 +38,13 @@ pub(crate) fn run(hearback: Hearback, command: &MonitorCommand, output: &Output)
     }
 }
 
-fn run_monitor(hearback: Hearback, args: &MonitorRunArgs, output: &Output) -> Result<u32, CliError> {
+fn run_monitor(
+    hearback: Hearback,
+    args: &MonitorRunArgs,
+    log: &Log<'_>,
+    output: &Output,
+) -> Result<u32, CliError> {
+    log.log_monitor(&hearback, args);
     if !args.once {
         output.hint(&format!("monitoring {}; stop with Ctrl-C", hearback.home().display()));
     }

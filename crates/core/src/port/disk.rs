@@ -161,7 +161,7 @@ pub trait Disk: Send + Sync {
     /// Tells whether a process holds a lock exclusively, without disturbing its holder and without creating anything.
     fn probe(&self, path: &Path) -> io::Result<LockState>;
 
-    /// Moves a directory to a name that does not exist.
+    /// Moves a directory, or a file, to a name that does not exist.
     fn move_dir(&self, from: &Path, to: &Path) -> io::Result<Publish>;
 
     /// Removes a file or a whole directory. A missing one is no error.

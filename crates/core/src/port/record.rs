@@ -140,9 +140,6 @@ pub trait JobFiles: Send + Sync {
     /// Where the bell of a job is.
     fn bell_path(&self, id: &JobId) -> PathBuf;
 
-    /// Adds a line to the supervisor's own log.
-    fn note(&self, id: &JobId, line: &str) -> Result<(), StoreError>;
-
     /// Cuts the output of a job to a budget.
     fn excerpt(&self, seen: &Observed, head: u64, tail: u64) -> Result<Excerpt, StoreError>;
 

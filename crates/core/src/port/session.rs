@@ -78,7 +78,4 @@ pub trait SessionStore: Send + Sync {
 
     /// Wakes the monitor. Best effort: it also looks from time to time.
     fn wake_host(&self) -> Result<(), StoreError>;
-
-    /// Adds a line to the log of the host.
-    fn note_host(&self, line: &str) -> Result<(), StoreError>;
 }

@@ -36,7 +36,6 @@ struct Records {
     refuse_writes: bool,
     /// Jobs whose locks cannot be taken or seen.
     unlockable: BTreeSet<JobId>,
-    notes: Vec<String>,
     tidied_before: Option<Timestamp>,
     /// How many writes there were.
     writes: u64,
@@ -72,11 +71,6 @@ impl FakeStore {
     /// Lets every lock of one job fail, as a damaged file does.
     pub fn refuse_locks(&self, id: &JobId) {
         self.records().unlockable.insert(id.clone());
-    }
-
-    /// What supervisors noted.
-    pub fn notes(&self) -> Vec<String> {
-        self.records().notes.clone()
     }
 
     /// Before when an unfinished file had to be begun to go, the last time that the store was tidied.
@@ -275,11 +269,6 @@ impl JobFiles for FakeStore {
         PathBuf::from(format!("/fake/{id}/bell"))
     }
 
-    fn note(&self, _id: &JobId, line: &str) -> Result<(), StoreError> {
-        self.records().notes.push(line.to_owned());
-        Ok(())
-    }
-
     fn excerpt(&self, _seen: &Observed, _head: u64, _tail: u64) -> Result<Excerpt, StoreError> {
         Ok(Excerpt { head: Vec::new(), tail: Vec::new(), omitted: 0 })
     }
@@ -450,11 +439,6 @@ impl SessionStore for FakeStore {
 
     fn wake_host(&self) -> Result<(), StoreError> {
         self.records().writable()
-    }
-
-    fn note_host(&self, line: &str) -> Result<(), StoreError> {
-        self.records().notes.push(line.to_owned());
-        Ok(())
     }
 }
 

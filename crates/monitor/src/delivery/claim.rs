@@ -12,7 +12,7 @@ use hearback_core::session::{Message, MessageFacts, TurnCause};
 use hearback_core::{Fact, Lease, MessagePayload, Observed, Session, SinkPayload, delivery_id};
 
 use super::due::Claim;
-use super::hand_over::{Item, ReceiptOrder};
+use super::hand_over::{Item, ReceiptOrder, Subject};
 use super::interpret::{History, Response, Verdict};
 use super::{Deliverer, Inbox, compose, record};
 
@@ -98,6 +98,11 @@ fn still_ours(deliverer: &Deliverer<'_>, seen: &Observed, n: u32) -> Result<Opti
 }
 
 impl Item for LeasedFollowUp<'_> {
+    fn subject(&self) -> Subject<'_> {
+        let session = self.seen.facts.spec.present().and_then(|spec| spec.session.as_ref());
+        Subject { job: Some(&self.seen.id), session, message_number: None, attempt: self.claim.n }
+    }
+
     fn needs_turn(&self, sink: &dyn FollowUpSink) -> bool {
         sink.starts_turn()
     }
@@ -165,6 +170,15 @@ pub(super) struct FirstMessage<'a> {
 }
 
 impl Item for FirstMessage<'_> {
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            job: None,
+            session: Some(self.session),
+            message_number: Some(self.n),
+            attempt: self.claim.n,
+        }
+    }
+
     fn needs_turn(&self, _sink: &dyn FollowUpSink) -> bool {
         // Each message is a turn, whatever its sink does with it: that is how its attempts are numbered.
         true

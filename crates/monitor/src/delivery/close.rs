@@ -3,6 +3,7 @@
 use hearback_core::port::disk::Publish;
 use hearback_core::port::record::StoreError;
 use hearback_core::{Fact, FollowUpState, JobId, JobState, Lease, Observed, Receipt, ReceiptHow};
+use tracing::debug;
 
 use crate::{Ports, reconcile};
 
@@ -65,7 +66,9 @@ fn change(
         match ports.publish(&seen, &fact(&seen)) {
             Ok(Publish::New) => {
                 // Best effort: every later command completes what is left undone.
-                let _ = reconcile::job(ports, id);
+                if let Err(error) = reconcile::job(ports, id) {
+                    debug!(job = %id, %error, "job not settled");
+                }
                 return Ok(Closed::Done);
             }
             Ok(Publish::Exists) => {}

@@ -7,6 +7,7 @@ use hearback_core::port::process::Presence;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::port::sink::{Delivery, Sinks};
 use hearback_core::{BegunBy, JobId, LockState, NoticeBytes, Observed};
+use tracing::{debug, error, warn};
 
 use super::claim::{LeaseRule, LeasedFollowUp};
 use super::due::{Claim, Due, Retry, due};
@@ -155,12 +156,14 @@ impl Deliverer<'_> {
             Due::In(pause) => Attempt::Later(pause),
             Due::Expired => {
                 record::expired(self.ports, seen)?;
+                warn!(job = %seen.id, "follow-up expired");
                 self.settle(&seen.id);
                 Attempt::Nothing
             }
             Due::GiveUp { n } => {
                 let error = "its last attempt left no result".to_owned();
                 record::gave_up(self.ports, seen, n, &error)?;
+                error!(job = %seen.id, attempt = n, error, "not delivered, given up");
                 Attempt::Failed { error, next: None }
             }
         })
@@ -246,8 +249,11 @@ impl Deliverer<'_> {
                     return Err(error);
                 }
                 // A disk that is full may have room again long before any other process looks.
-                Err(_) => {
+                Err(error) => {
                     errors += 1;
+                    if errors == 1 {
+                        warn!(job = %id, %error, "follow-up not attempted, trying again");
+                    }
                     self.retry.pause(errors, record::chance(self.ports, errors))
                 }
             };
@@ -339,7 +345,9 @@ impl Deliverer<'_> {
 
     /// Settles a job and moves it to history. Best effort: every later command completes what is left undone.
     fn settle(&self, id: &JobId) {
-        let _ = reconcile::job(self.ports, id);
+        if let Err(error) = reconcile::job(self.ports, id) {
+            debug!(job = %id, %error, "job not settled");
+        }
     }
 }
 

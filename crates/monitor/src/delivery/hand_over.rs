@@ -4,14 +4,20 @@ use hearback_core::port::disk::Lock;
 use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::{DeliveryContext, FollowUpSink, SinkError, SinkReply};
 use hearback_core::session::{TurnCause, TurnHow};
-use hearback_core::{Session, SinkPayload};
+use hearback_core::{JobId, Session, SinkPayload};
+use tracing::field::display;
+use tracing::{debug, error, info, warn};
 
 use super::due::Retry;
 use super::interpret::{History, Response, Verdict, interpret};
+use super::record;
 use crate::session::{Beginning, OpenTurn, Turns};
 
 /// One thing to deliver, claimed: the follow-up of a job, or a message to a session. What differs between the two.
 pub(super) trait Item {
+    /// What it is, for events.
+    fn subject(&self) -> Subject<'_>;
+
     /// Whether it is handed to this sink as a turn of its session.
     fn needs_turn(&self, sink: &dyn FollowUpSink) -> bool;
 
@@ -42,6 +48,19 @@ pub(super) trait Item {
 
     /// Records an attempt that did not deliver it.
     fn record(&self, verdict: &Verdict) -> Result<(), StoreError>;
+}
+
+/// What is delivered, for events.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Subject<'a> {
+    /// The job of a follow-up.
+    pub(super) job: Option<&'a JobId>,
+    /// The session that gets it, if it has one.
+    pub(super) session: Option<&'a Session>,
+    /// The number of a message; the field `message` of an event is its text.
+    pub(super) message_number: Option<u32>,
+    /// The number of this attempt.
+    pub(super) attempt: u32,
 }
 
 /// When a receipt is published.
@@ -85,6 +104,9 @@ impl Attempts<'_> {
     ) -> Result<Option<Verdict>, StoreError> {
         // A process that is about to end waits for this record.
         let _recording = route.needs_turn(item).then(|| self.turns.active_turns.recording());
+        let Subject { job, session, message_number, attempt } = item.subject();
+        let (job, session) = (job.map(display), session.map(display));
+        debug!(job, session, message_number, attempt, sink = route.name, "attempt begins");
         let payload = item.compose()?;
         let Some(response) = self.hand_over(item, route, payload)? else { return Ok(None) };
         drop(turn_lock);
@@ -92,6 +114,7 @@ impl Attempts<'_> {
             return Ok(None);
         }
         let verdict = interpret(&response, &item.history(), &self.retry);
+        say(&item.subject(), route.name, &verdict);
         match &verdict {
             Verdict::Delivered if is_acknowledged_in_turn(item, route) => {}
             Verdict::Delivered => item.acknowledge()?,
@@ -161,6 +184,28 @@ impl Attempts<'_> {
     }
 }
 
+/// Says what an attempt came to: what a person has to act upon is an error.
+fn say(subject: &Subject<'_>, sink: &str, verdict: &Verdict) {
+    let Subject { job, session, message_number, attempt } = *subject;
+    let (job, session) = (job.map(display), session.map(display));
+    let next_ms = verdict.next().map(record::millis);
+    match verdict {
+        Verdict::Delivered => info!(job, session, message_number, attempt, sink, "delivered"),
+        Verdict::Busy { error, .. } | Verdict::Interrupted { error, .. } => {
+            info!(job, session, message_number, attempt, sink, next_ms, error, "postponed");
+        }
+        Verdict::Retry { error, .. } => {
+            warn!(job, session, message_number, attempt, sink, next_ms, error, "not delivered, trying again");
+        }
+        Verdict::NextSink { error } => {
+            warn!(job, session, message_number, attempt, sink, error, "not delivered, trying the next sink");
+        }
+        Verdict::GiveUp { error, .. } => {
+            error!(job, session, message_number, attempt, sink, error, "not delivered, given up");
+        }
+    }
+}
+
 const DELIVERED: Response = Response::Replied(SinkReply::Delivered);
 
 fn is_acknowledged_in_turn(item: &dyn Item, route: &Route<'_>) -> bool {
@@ -173,6 +218,10 @@ fn end_turn(turn: OpenTurn<'_>, response: Response) -> Response {
     let how = response.error().map_or(TurnHow::Done, |error| TurnHow::Failed { error });
     match turn.end(how) {
         Ok(TurnHow::Interrupted { reason }) => Response::Interrupted(reason),
-        Ok(_) | Err(_) => response,
+        Ok(_) => response,
+        Err(error) => {
+            warn!(%error, "end of turn not recorded");
+            response
+        }
     }
 }

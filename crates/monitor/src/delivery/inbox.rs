@@ -4,6 +4,7 @@ use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::{SinkReply, Sinks};
 use hearback_core::session::{MessageHow, TurnCause, TurnHow, fold_session};
 use hearback_core::{LockState, MessagePayload, Session};
+use tracing::{info, warn};
 
 use super::claim::FirstMessage;
 use super::due::{Due, Retry, message_due, next_message};
@@ -43,6 +44,7 @@ impl Inbox<'_> {
                 Some((n, Due::Now(claim))) => (n, claim),
                 Some((n, Due::Expired)) => {
                     record::close_message(&self.turns, session, n, MessageHow::Expired)?;
+                    warn!(%session, message_number = n, "message expired");
                     continue;
                 }
                 Some((_, other)) => return Ok(other),
@@ -104,6 +106,7 @@ impl Inbox<'_> {
         if !is_wanted {
             return Ok(false);
         }
+        info!(%session, turn = interrupted.turn, sink = name, "continuing session");
         let cwd = beginning.cwd.clone();
         let Some(turn) = self.turns.begin(session, beginning)? else { return Ok(false) };
         let Some(note) = turn.note().cloned() else {
@@ -139,6 +142,7 @@ mod tests {
 
     use crate::Ports;
     use crate::session::ActiveTurns;
+    use crate::testing::Events;
 
     struct World {
         clock: FakeClock,
@@ -191,6 +195,19 @@ mod tests {
             _ => None,
         };
         sink.payloads().into_iter().filter_map(message).collect()
+    }
+
+    #[test]
+    fn what_became_of_a_message_is_said_with_its_number() {
+        let (world, events) = (World::new(&["one"]), Events::default());
+        events.of(|| world.hand_over(&FakeSink::answering([SinkReply::Busy])));
+        events.of(|| {
+            world.clock.advance(Duration::from_secs(3600));
+            world.hand_over(&FakeSink::default())
+        });
+        let [postponed, delivered] = ["message=postponed", "message=delivered"].map(|text| events.with(text));
+        assert_eq!((postponed.len(), delivered.len()), (1, 1), "{events:?}");
+        assert!(delivered[0].contains("session=s message_number=1 "), "{delivered:?}");
     }
 
     #[test]

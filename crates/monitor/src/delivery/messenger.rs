@@ -6,6 +6,7 @@ use hearback_core::Session;
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::record::StoreError;
 use hearback_core::port::session::SessionLock;
+use tracing::warn;
 
 use super::due::{Due, message_due};
 use super::inbox::Inbox;
@@ -35,8 +36,11 @@ impl Inbox<'_> {
                     Ok(None) => break,
                     Ok(Some(pause)) => pause,
                     // For instance a full disk. The messages still have to be delivered.
-                    Err(_) => {
+                    Err(error) => {
                         errors += 1;
+                        if errors == 1 {
+                            warn!(%session, %error, "messages not handed over, trying again");
+                        }
                         AFTER_AN_ERROR * errors
                     }
                 };

@@ -5,6 +5,7 @@ use std::time::Duration;
 use hearback_core::port::record::StoreError;
 use hearback_core::session::{MessageFact, MessageHow};
 use hearback_core::{Extra, FORMAT, Fact, LeaseResult, Observed, Receipt, ReceiptHow, Session};
+use tracing::warn;
 
 use super::claim::{FirstMessage, LeaseRule, LeasedFollowUp};
 use super::interpret::Verdict;
@@ -40,6 +41,9 @@ fn receipt(ports: &Ports, seen: &Observed, how: ReceiptHow, within: Duration) ->
             Ok(_) => return Ok(()),
             // What was delivered must not be sent again because of a full disk: a person may make room.
             Err(error) if error.is_unwritable() && ports.clock.awake() < until => {
+                if pause == RECEIPT_PAUSE {
+                    warn!(job = %seen.id, %error, "receipt not recorded, trying again");
+                }
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(RECEIPT_PAUSE_MOST);
             }

@@ -6,6 +6,7 @@ use hearback_core::session::fold_session;
 use hearback_core::{
     Extra, FORMAT, HostBegin, HostFact, HostFacts, LockState, Session, Stamp, StopDone, StopRequest,
 };
+use tracing::{info, warn};
 
 use super::monitor::Monitor;
 use super::news::Task;
@@ -19,9 +20,10 @@ impl Loop {
     /// same.
     pub(super) fn become_host(&mut self, lock: Lock, since: &Stamp) {
         self.host = Some(lock);
+        info!(service = self.options.service, "this monitor is the host");
         let begun = begin(&self.monitor, since, self.options.service);
         if let Err(error) = begun.and_then(|()| self.resume_sessions()) {
-            self.monitor.note(&format!("what the host before has left stays: {error}"));
+            warn!(%error, "what the host before left open stays open");
         }
     }
 
@@ -32,7 +34,7 @@ impl Loop {
                 Ok(true) => self.resume(session),
                 Ok(false) => {}
                 Err(error) => {
-                    self.monitor.note(&format!("session {session} cannot be continued: {error}"));
+                    warn!(%session, %error, "session not continued");
                 }
             }
         }

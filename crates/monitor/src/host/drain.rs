@@ -8,6 +8,7 @@ use hearback_core::port::disk::Publish;
 use hearback_core::port::record::StoreError;
 use hearback_core::session::{Interruption, TurnFact};
 use hearback_core::{Extra, FORMAT, HostFact, KilledBy, StopDone, StopKind, StopRequest, StopTaken};
+use tracing::{error, info, warn};
 
 use super::drain_plan::plan;
 use super::monitor::Monitor;
@@ -41,10 +42,14 @@ impl Drain<'_> {
         let plan = plan(self.number.unwrap_or(0), self.request, &turns);
         self.mark(&plan.marks);
         let awaited = count(&plan.awaited);
+        info!(kind = %self.request.kind, turns = awaited, "monitor ends");
         let at = self.monitor.ports.clock.stamp();
         self.answer(&HostFact::Taken(StopTaken { format: FORMAT, at, awaited, extra: Extra::new() }));
         let notices = Notices::send(self.monitor, plan.notices);
         let left = self.await_turns(&plan.awaited);
+        for turn in &left {
+            info!(session = %turn.session, turn = turn.turn, "interrupting turn");
+        }
         self.interrupt(&left);
         self.end_bound_jobs();
         notices.finish(self.monitor);
@@ -79,7 +84,7 @@ impl Drain<'_> {
 
     fn check(&self, what: &str, published: Result<Publish, StoreError>) {
         if let Err(error) = published {
-            self.monitor.note(&format!("{what} cannot be recorded: {error}"));
+            warn!(%error, "{what} cannot be recorded");
         }
     }
 
@@ -110,7 +115,7 @@ impl Drain<'_> {
         all_at_once(left, |turn| {
             let session = &turn.session;
             if let Err(error) = interrupt(ports, session, turn.turn, &turn.mark, reason, durability) {
-                self.monitor.note(&format!("a turn of session {session} could not be interrupted: {error}"));
+                warn!(%session, turn = turn.turn, %error, "turn not interrupted");
             }
         });
         turns.wait(Some(INTERRUPTED_WITHIN), |_| true);
@@ -120,14 +125,17 @@ impl Drain<'_> {
     /// Kills the jobs that are bound to the host. Their owners are notified as of any end.
     fn end_bound_jobs(&self) {
         let monitor = self.monitor;
-        let Ok(mut open) = OpenJobs::look(&monitor.ports) else { return };
+        let mut open = match OpenJobs::look(&monitor.ports) {
+            Ok(open) => open,
+            Err(error) => return warn!(%error, "bound jobs not ended"),
+        };
         open.jobs.retain(|job| job.is_bound_and_runs());
         let waits = Waits::default();
         all_at_once(&open.jobs, |job| {
             let reason = Some(format!("bound to the host, which was to {}", self.request.kind));
             let request = kill::Request { by: KilledBy::Host, reason, grace: None, force: false };
             if let Err(error) = kill::kill(&monitor.ports, &waits, job.id(), &request) {
-                monitor.note(&format!("job {} could not be ended: {error}", job.id()));
+                warn!(job = %job.id(), %error, "job not ended");
             }
         });
     }
@@ -139,7 +147,7 @@ impl Drain<'_> {
         }
         let me = self.monitor.ports.processes.me();
         if let Err(error) = me.and_then(|me| self.monitor.relaunch.start_successor(&me)) {
-            self.monitor.note(&format!("the successor cannot be started: {error}"));
+            error!(%error, "successor not started");
         }
     }
 }

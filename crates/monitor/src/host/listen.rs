@@ -7,6 +7,7 @@ use std::time::Duration;
 use hearback_core::port::disk::{LockMode, Wait, Watch};
 use hearback_core::port::record::StoreError;
 use hearback_core::port::watch::StoreWatch;
+use tracing::warn;
 
 use super::monitor::Monitor;
 use super::news::News;
@@ -29,7 +30,10 @@ pub(super) fn listen(monitor: &Monitor, workers: &Workers) -> io::Result<()> {
 /// What came before there was a watch is not heard of; so there is a look as soon as there is one.
 fn watch(workers: &Workers, watch: WatchOf) -> io::Result<()> {
     workers.listen(move |monitor, news| {
-        let Ok(mut watch) = watch(&*monitor.watch) else { return };
+        let mut watch = match watch(&*monitor.watch) {
+            Ok(watch) => watch,
+            Err(error) => return warn!(%error, "no watch of the store, looking from time to time"),
+        };
         while news.send(News::Changed).is_ok() {
             watch.wait(WAKE_EVERY);
         }
@@ -38,7 +42,13 @@ fn watch(workers: &Workers, watch: WatchOf) -> io::Result<()> {
 
 /// Hears one signal. The listener is dropped with it, so the next one terminates this process at once.
 fn await_signal(monitor: &Monitor, workers: &Workers) -> io::Result<()> {
-    let Ok(signals) = monitor.signals.listen() else { return Ok(()) };
+    let signals = match monitor.signals.listen() {
+        Ok(signals) => signals,
+        Err(error) => {
+            warn!(%error, "signals end this monitor at once");
+            return Ok(());
+        }
+    };
     workers.listen(move |_, news: &Sender<News>| {
         while !signals.wait(WAKE_EVERY) {}
         let _ = news.send(News::Stop);
@@ -48,8 +58,10 @@ fn await_signal(monitor: &Monitor, workers: &Workers) -> io::Result<()> {
 /// Waits for the lock of the host. Asleep and not by trying: a process that only probes it can make a try fail.
 fn await_host_lock(workers: &Workers) -> io::Result<()> {
     workers.listen(|monitor, news| {
-        if let Ok(Some(lock)) = monitor.ports.sessions.lock_monitor(LockMode::Exclusive, Wait::Block) {
-            let _ = news.send(News::Host(lock, monitor.ports.clock.stamp()));
+        match monitor.ports.sessions.lock_monitor(LockMode::Exclusive, Wait::Block) {
+            Ok(Some(lock)) => drop(news.send(News::Host(lock, monitor.ports.clock.stamp()))),
+            Ok(None) => {}
+            Err(error) => warn!(%error, "this monitor cannot become the host"),
         }
     })
 }

@@ -1,11 +1,11 @@
 //! One look at the whole store: what is due is sent out, and what is not is awaited.
 
-use std::fmt::Display;
 use std::time::Duration;
 
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{JobId, Session};
+use tracing::{debug, info, warn};
 
 use super::news::Task;
 use super::open_jobs::{OpenJob, OpenJobs};
@@ -25,7 +25,7 @@ impl Loop {
     pub(super) fn look(&mut self) -> Result<Duration, StoreError> {
         let now = self.now();
         if self.pruning.is_due(now) {
-            prune::all(&self.monitor.ports, self.monitor.policy.retention)?;
+            say_what_was_pruned(&prune::all(&self.monitor.ports, self.monitor.policy.retention)?);
             self.pruning.done(now);
         }
         let jobs = self.look_at_jobs()?;
@@ -56,7 +56,10 @@ impl Loop {
                 let is_first = self.job_pauses.fail(job.id().clone(), now);
                 // A job that was moved out of the way meanwhile needs nothing.
                 if !error.is_gone() {
-                    self.report(is_first, &format_args!("job {}", job.id()), error);
+                    if is_first {
+                        warn!(job = %job.id(), %error, "job cannot be read");
+                    }
+                    self.keep_for_the_end(error);
                 }
                 self.job_pauses.left(job.id(), now).unwrap_or_default()
             }
@@ -100,7 +103,10 @@ impl Loop {
     /// A monitor that does not stay leaves further attempts to a process of their own. Best effort.
     fn leave_retries_of(&self, job: &OpenJob) {
         if self.monitor.deliverer().needs_deliverer(&job.seen).unwrap_or(false) {
-            let _ = self.monitor.relaunch.start_deliverer(job.id());
+            debug!(job = %job.id(), "leaving retries to a process of their own");
+            if let Err(error) = self.monitor.relaunch.start_deliverer(job.id()) {
+                warn!(job = %job.id(), %error, "deliverer not started");
+            }
         }
     }
 
@@ -152,7 +158,10 @@ impl Loop {
             Ok(facts) => facts,
             Err(error) => {
                 let is_first = self.session_pauses.fail(session.clone(), now);
-                self.report(is_first, &format_args!("session {session}"), error);
+                if is_first {
+                    warn!(%session, %error, "session cannot be read");
+                }
+                self.keep_for_the_end(error);
                 return self.session_pauses.left(session, now).unwrap_or_default();
             }
         };
@@ -175,14 +184,20 @@ impl Loop {
         });
     }
 
-    /// Takes note of a failure with one item. A monitor that does not stay returns the first of them when it is done.
-    fn report(&mut self, is_first: bool, item: &dyn Display, error: StoreError) {
-        if is_first {
-            self.monitor.note(&format!("{item} cannot be looked at: {error}"));
-        }
+    /// A monitor that does not stay returns the first failure with one item when it is done.
+    fn keep_for_the_end(&mut self, error: StoreError) {
         if self.options.once {
             self.failure.get_or_insert(error);
         }
+    }
+}
+
+fn say_what_was_pruned(report: &prune::Report) {
+    for (job, error) in &report.failed {
+        warn!(%job, error, "job not pruned");
+    }
+    if !report.pruned.is_empty() || report.tidied > 0 {
+        info!(jobs = report.pruned.len(), leftovers = report.tidied, "store pruned");
     }
 }
 
@@ -192,6 +207,7 @@ mod tests {
     use crate::host::deliveries::AT_ONCE;
     use crate::host::pauses::AFTER_AN_ERROR;
     use crate::host::testing::{LONG, World, session};
+    use crate::testing::Events;
     use hearback_core::port::record::{FactStore, JobFiles};
     use hearback_core::port::session::SessionStore;
     use hearback_core::testing::sample;
@@ -234,16 +250,18 @@ mod tests {
         let (broken, fine) = (world.ended(1, "a"), world.ended(2, "b"));
         world.store.refuse_locks(&broken);
         let mut monitor = world.stays();
-        assert_eq!(monitor.look().unwrap(), AFTER_AN_ERROR);
+        let events = Events::default();
+        let look = |monitor: &mut Loop| events.of(|| monitor.look().unwrap());
+        assert_eq!(look(&mut monitor), AFTER_AN_ERROR);
         settle(&mut monitor);
         assert_eq!(world.delivered(), [fine]);
-        let notes = || world.store.notes().iter().filter(|note| note.contains(broken.as_str())).count();
-        assert_eq!(notes(), 1, "{:?}", world.store.notes());
+        let notes = || events.with("cannot be read").iter().filter(|e| e.contains(broken.as_str())).count();
+        assert_eq!(notes(), 1, "{events:?}");
         // It is left alone, then tried again, and not noted again.
         world.clock.advance(AFTER_AN_ERROR / 2);
-        assert_eq!(monitor.look().unwrap(), AFTER_AN_ERROR / 2);
+        assert_eq!(look(&mut monitor), AFTER_AN_ERROR / 2);
         world.clock.advance(AFTER_AN_ERROR / 2);
-        assert_eq!(monitor.look().unwrap(), AFTER_AN_ERROR);
+        assert_eq!(look(&mut monitor), AFTER_AN_ERROR);
         assert_eq!(notes(), 1);
     }
 

@@ -119,11 +119,6 @@ impl Monitor {
             turns: self.turns(),
         }
     }
-
-    /// Adds a line to the monitor's log. Best effort.
-    pub(super) fn note(&self, line: &str) {
-        let _ = self.ports.sessions.note_host(&format!("{} {line}", self.ports.clock.wall()));
-    }
 }
 
 impl fmt::Debug for Monitor {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hearback_core::Notice;
 use hearback_core::port::sink::{DeliveryContext, SinkReply};
+use tracing::warn;
 
 use super::monitor::Monitor;
 
@@ -49,11 +50,11 @@ impl Notices {
             };
             self.open.remove(&destination);
             if let Err(error) = answer {
-                monitor.note(&format!("{destination} could not be notified: {error}"));
+                warn!(destination, error, "notice not delivered");
             }
         }
         for destination in self.open {
-            monitor.note(&format!("{destination} could not be notified: no answer in time"));
+            warn!(destination, error = "no answer in time", "notice not delivered");
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hearback_core::port::disk::Lock;
 use hearback_core::port::record::StoreError;
 use hearback_core::{JobId, Session};
+use tracing::warn;
 
 use super::deliveries::Deliveries;
 use super::hand_overs::HandOvers;
@@ -107,7 +108,7 @@ impl Loop {
             return Err(error);
         }
         self.errors += 1;
-        self.monitor.note(&format!("the store cannot be looked at: {error}"));
+        warn!(%error, round = self.errors, "store cannot be read, trying again");
         Ok(AFTER_AN_ERROR)
     }
 
@@ -137,7 +138,7 @@ impl Loop {
                     Ok(()) => self.job_pauses.succeed(&id),
                     Err(error) => {
                         if self.job_pauses.fail(id.clone(), now) {
-                            self.monitor.note(&format!("the follow-up of job {id} failed: {error}"));
+                            warn!(job = %id, error, "follow-up not attempted");
                         }
                     }
                 }
@@ -149,8 +150,7 @@ impl Loop {
                     Ok(()) => self.session_pauses.succeed(&session),
                     Err(error) => {
                         self.session_pauses.fail(session.clone(), now);
-                        self.monitor
-                            .note(&format!("messages of session {session} cannot be handed over: {error}"));
+                        warn!(%session, error, "messages not handed over");
                     }
                 }
             }
@@ -163,7 +163,7 @@ impl Loop {
             Task::AwaitLaunch(_) => {}
             Task::Resume(session) => {
                 if let Err(error) = result {
-                    self.monitor.note(&format!("session {session} cannot be continued: {error}"));
+                    warn!(%session, error, "session not continued");
                 }
             }
         }
@@ -178,6 +178,7 @@ impl Loop {
 mod tests {
     use super::*;
     use crate::host::testing::{LONG, World};
+    use crate::testing::Events;
     use hearback_core::StopKind;
     use hearback_core::port::session::SessionStore;
 
@@ -247,10 +248,13 @@ mod tests {
         let world = World::new();
         let mut monitor = world.stays();
         let error = || StoreError::Io(std::io::ErrorKind::Other.into());
-        for _ in 0..ERRORS_MAX {
-            assert_eq!(monitor.rest_after(error()).unwrap(), AFTER_AN_ERROR);
-        }
-        assert!(monitor.rest_after(error()).is_err());
-        assert_eq!(world.store.notes().len(), ERRORS_MAX as usize);
+        let events = Events::default();
+        events.of(|| {
+            for _ in 0..ERRORS_MAX {
+                assert_eq!(monitor.rest_after(error()).unwrap(), AFTER_AN_ERROR);
+            }
+            assert!(monitor.rest_after(error()).is_err());
+        });
+        assert_eq!(events.with("store cannot be read").len(), ERRORS_MAX as usize);
     }
 }

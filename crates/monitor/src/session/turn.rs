@@ -13,6 +13,8 @@ use hearback_core::session::{
 use hearback_core::{Durability, Extra, FORMAT, JobId, LockState, OsText, Session};
 
 use super::active_turns::{ActiveTurn, ActiveTurns};
+use tracing::debug;
+
 use crate::Ports;
 
 /// How many turns are kept: enough to see that a session is interrupted again and again.
@@ -241,7 +243,10 @@ impl OpenTurn<'_> {
         let cause = ours.and_then(|turn| turn.begin.present()).map(|begin| &begin.cause);
         self.turns.conclude(&self.session, self.turn, cause, &how)?;
         // Best effort: the next turn tries again.
-        let _ = self.turns.ports.sessions.forget(&self.session, TURNS_KEPT);
+        if let Err(error) = self.turns.ports.sessions.forget(&self.session, TURNS_KEPT) {
+            debug!(session = %self.session, %error, "old turns not forgotten");
+        }
+        debug!(session = %self.session, turn = self.turn, ?how, "turn ended");
         Ok(how)
     }
 }

@@ -11,6 +11,7 @@ use hearback_core::port::process::{LaunchAnswer, LauncherLink};
 use hearback_core::port::record::JobLock;
 use hearback_core::port::surroundings::{Happened, OutsideEvent, Ready, Surround, Surroundings, next_event};
 use hearback_core::{Durability, JobId, Kill, KilledBy, Limits, LostReason, Outcome, Read, Spec};
+use tracing::{debug, error, info, warn};
 
 use super::ending::{Cause, Ending, MainExit};
 use super::step::{Action, Event, State, step};
@@ -113,10 +114,17 @@ impl<'a> Supervisor<'a> {
             Action::Surround => return Some(self.surround()),
             Action::Start => match self.start() {
                 Ok(()) => self.accept(),
-                Err(error) => return Some(Event::StartFailed(error.shortened())),
+                Err(error) => {
+                    // Its message may quote the command.
+                    info!(job = %self.id, kind = ?error.kind, "target not started");
+                    return Some(Event::StartFailed(error.shortened()));
+                }
             },
             Action::Announce => self.announce(),
-            Action::Terminate => self.running.as_mut()?.terminate(),
+            Action::Terminate => {
+                info!(job = %self.id, "terminating target");
+                self.running.as_mut()?.terminate();
+            }
             Action::Kill => return self.kill(),
             Action::End(ending) => {
                 self.record_end(ending, None);
@@ -162,6 +170,7 @@ impl<'a> Supervisor<'a> {
             RunEvent::Started => Event::Started { at },
             RunEvent::Emptied => Event::Emptied,
             RunEvent::Exited { exit, usage } => {
+                debug!(job = %self.id, %exit, "target exited");
                 let left = self.running.as_mut().map(|running| running.members()).unwrap_or_default();
                 Event::Exited { main: MainExit { exit, usage, at }, left }
             }
@@ -171,6 +180,7 @@ impl<'a> Supervisor<'a> {
     /// Queues what an event around the target means for the job.
     pub(super) fn queue(&mut self, event: OutsideEvent) {
         let at = self.ports.clock.awake();
+        debug!(job = %self.id, ?event, "event around the target");
         match event {
             OutsideEvent::OverCap => self.events.push_back(Event::OverCap { at }),
             OutsideEvent::Stop => {
@@ -186,13 +196,14 @@ impl<'a> Supervisor<'a> {
     pub(super) fn read_requests(&mut self) {
         let kills = match self.ports.store.kills(&self.id, self.last_request) {
             Ok(kills) => kills,
-            Err(error) => return self.note(&format!("a kill request cannot be read: {error}")),
+            Err(error) => return warn!(job = %self.id, %error, "kill requests cannot be read"),
         };
         let at = self.ports.clock.awake();
         for (n, kill) in kills {
             self.last_request = n;
             if let Read::Present(Kill { by, reason, grace_ms, .. }) = kill {
                 let grace = Duration::from_millis(grace_ms);
+                info!(job = %self.id, %by, grace_ms, "kill requested");
                 self.events.push_back(Event::StopRequested { cause: Cause::Kill { by, reason }, grace, at });
             }
         }
@@ -208,6 +219,7 @@ impl<'a> Supervisor<'a> {
     fn kill(&mut self) -> Option<Event> {
         let running = self.running.as_mut()?;
         let survivors = running.kill(SWEEP_WITHIN);
+        info!(job = %self.id, survivors = survivors.len(), "target killed");
         // The kill has reaped the main process: its exit is reported now or never.
         let main = match running.poll(Ready::NONE) {
             Some(RunEvent::Exited { exit, usage }) => {
@@ -221,7 +233,7 @@ impl<'a> Supervisor<'a> {
     /// The supervisor itself has failed: ends the job and records why.
     fn fail(&mut self, why: &str) {
         let why = format!("the supervisor failed: {why}");
-        self.note(&why);
+        error!(job = %self.id, error = %why, "supervisor failed");
         if self.alive.is_none() {
             self.wire.answer(&LaunchAnswer::Refused { message: why });
             return;
@@ -247,7 +259,9 @@ impl<'a> Supervisor<'a> {
         let waited = self.ports.store.lock(&self.id, JobLock::Launch, LockMode::Shared, Wait::Block);
         drop(waited);
         // Best effort: every later command completes what is left undone.
-        let _ = reconcile::job(self.ports, &self.id);
+        if let Err(error) = reconcile::job(self.ports, &self.id) {
+            warn!(job = %self.id, %error, "job not settled");
+        }
     }
 
     pub(super) fn limits(&self) -> Limits {
@@ -256,11 +270,6 @@ impl<'a> Supervisor<'a> {
 
     pub(super) fn durability(&self) -> Durability {
         self.spec.as_ref().map(Spec::durability).unwrap_or_default()
-    }
-
-    pub(super) fn note(&self, line: &str) {
-        // Best effort: a supervisor has no terminal, and a full disk cannot take this line either.
-        let _ = self.ports.store.note(&self.id, &format!("{} {line}", self.ports.clock.wall()));
     }
 }
 

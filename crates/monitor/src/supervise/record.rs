@@ -6,6 +6,7 @@ use std::time::Duration;
 use hearback_core::port::disk::{LockMode, Publish, Wait};
 use hearback_core::port::record::JobLock;
 use hearback_core::{End, Extra, FORMAT, Fact, Leftovers, Outcome, Output, Target};
+use tracing::{info, warn};
 
 use super::drive::Supervisor;
 use super::ending::Ending;
@@ -30,7 +31,7 @@ impl Supervisor<'_> {
         };
         // Not fatal: a process that looks for the target without this fact finds it by its mark.
         if let Err(error) = self.ports.store.publish(&self.id, &Fact::Target(target), self.durability()) {
-            self.note(&format!("the target could not be recorded: {error}"));
+            warn!(job = %self.id, %error, "target not recorded");
         }
         detachment.bound_to
     }
@@ -41,7 +42,7 @@ impl Supervisor<'_> {
         if self.spec.as_ref().is_some_and(|spec| !spec.sinks.is_empty()) {
             let lock = self.ports.store.lock(&self.id, JobLock::Lease(1), LockMode::Exclusive, Wait::Try);
             if let Err(error) = lock {
-                self.note(&format!("there is no room for a lock of the first attempt: {error}"));
+                warn!(job = %self.id, %error, "no room for the lock of the first attempt");
             }
         }
     }
@@ -63,15 +64,19 @@ impl Supervisor<'_> {
         let mut noted = String::new();
         loop {
             match self.ports.store.publish(&self.id, &Fact::End(Box::new(end.clone())), self.durability()) {
-                Ok(Publish::New | Publish::Exists) => return,
+                Ok(published @ (Publish::New | Publish::Exists)) => {
+                    let ours = published == Publish::New;
+                    info!(job = %self.id, exit_code = end.outcome.exit_code(), ours, "end recorded");
+                    return;
+                }
                 // Another process removed the folder: there is no place left to record the end in.
                 Err(error) if error.is_gone() => return,
                 Err(error) => {
-                    let line = format!("the end could not be recorded, trying again: {error}");
-                    // Noted once, not every few seconds while the disk is full.
-                    if line != noted {
-                        self.note(&line);
-                        noted = line;
+                    let error = error.to_string();
+                    // Logged once, not every few seconds while the disk is full.
+                    if error != noted {
+                        warn!(job = %self.id, error, "end not recorded, trying again");
+                        noted = error;
                     }
                 }
             }
@@ -86,7 +91,7 @@ impl Supervisor<'_> {
         if self.spec.as_ref().is_some_and(|spec| spec.answer)
             && let Err(error) = answer::record(self.ports, &self.id)
         {
-            self.note(&format!("the answer could not be recorded: {error}"));
+            warn!(job = %self.id, %error, "answer not recorded");
         }
     }
 

@@ -6,6 +6,7 @@ use hearback_core::port::process::{LaunchAnswer, LaunchSignal};
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::port::surroundings::{OutsideEvent, Ready, SurroundRequest};
 use hearback_core::{Begin, BegunBy, CommandLine, Durability, Fact, Read, StartError, StartErrorKind};
+use tracing::{debug, info, warn};
 
 use super::drive::Supervisor;
 use super::step::Event;
@@ -15,6 +16,7 @@ impl Supervisor<'_> {
     pub(super) fn first_event(&mut self) -> Event {
         let reserved = self.ports.store.reserve_end(&self.id);
         let signal = self.wire.word();
+        debug!(job = %self.id, ?signal, "signal of the launcher");
         if signal == LaunchSignal::Failed {
             return Event::LaunchSignal(signal);
         }
@@ -71,6 +73,7 @@ impl Supervisor<'_> {
         let mut around = match self.surround.surround(&request) {
             Ok(around) => around,
             Err(error) => {
+                warn!(job = %self.id, %error, "log or bell cannot be made");
                 let message = format!("cannot prepare to run: {error}");
                 return Event::StartFailed(StartError { kind: StartErrorKind::Other, message }.shortened());
             }
@@ -128,6 +131,7 @@ impl Supervisor<'_> {
         // Now, because another process may fill the disk later.
         self.make_first_lease_lock();
         let pid = self.running.as_ref().and_then(|running| running.handle().pid());
+        info!(job = %self.id, pid, "target started");
         self.wire.answer(&LaunchAnswer::Started { pid, bound_to });
     }
 
@@ -136,7 +140,7 @@ impl Supervisor<'_> {
         if self.durability() == Durability::Power
             && let Err(error) = self.ports.store.flush_spec(&self.id)
         {
-            self.note(&format!("the spec could not be flushed: {error}"));
+            warn!(job = %self.id, %error, "spec not flushed");
         }
     }
 

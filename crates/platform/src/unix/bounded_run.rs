@@ -13,6 +13,7 @@ use hearback_core::port::process::{BoundedRun, BoundedRunReport};
 use hearback_core::{CommandLine, Exit, ProcessIdentity, StartError, StartErrorKind};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use tracing::debug;
 
 use super::{clock, identity, signals, tree};
 use crate::program::{self, Invocation};
@@ -127,7 +128,9 @@ impl Telling {
 
 fn end(bounded_run: &BoundedRun, process: Option<&ProcessIdentity>) {
     // What would not end is nobody's child of ours any more when we are gone; it was told to, and that is all.
-    let _ = tree::sweep(&bounded_run.mark, process, Duration::ZERO, FORCE_WITHIN);
+    if let Err(error) = tree::sweep(&bounded_run.mark, process, Duration::ZERO, FORCE_WITHIN) {
+        debug!(mark = %bounded_run.mark, %error, "processes cannot be looked for");
+    }
 }
 
 pub(crate) fn exit_of(status: ExitStatus) -> Exit {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use hearback_core::port::executor::ANSWER_VARIABLE;
 use hearback_core::port::process::{BoundedRun, BoundedRunReport};
 use hearback_core::{CommandLine, Exit, StartError, StartErrorKind};
+use tracing::debug;
 
 use super::executor::{cannot_execute, create, exit_code, told};
 use super::job::Job;
@@ -62,8 +63,12 @@ pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartErr
         // What it left behind was left on purpose.
         let _ = job.release();
     } else {
-        let _ = job.terminate();
-        let _ = tree::end_marked(&bounded_run.mark, FORCE_WITHIN);
+        if let Err(error) = job.terminate() {
+            debug!(mark = %bounded_run.mark, %error, "job object not terminated");
+        }
+        if let Err(error) = tree::end_marked(&bounded_run.mark, FORCE_WITHIN) {
+            debug!(mark = %bounded_run.mark, %error, "processes cannot be looked for");
+        }
     }
     Ok(BoundedRunReport { exit, stdout: all(&out), stderr: all(&err) })
 }

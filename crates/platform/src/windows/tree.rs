@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hearback_core::port::process::SweepReport;
 use hearback_core::{JobId, ProcessIdentity};
+use tracing::warn;
 use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
 use windows_sys::Win32::System::Threading::{
     PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, TerminateProcess,
@@ -97,7 +98,9 @@ impl Tree {
 
     /// Lets it live on without a supervisor.
     pub(crate) fn release(&self) {
-        let _ = self.job.release(); // Refused, it ends with us, as a tree does that was not released.
+        if let Err(error) = self.job.release() {
+            warn!(job = %self.id, %error, "tree not released, it ends with its supervisor");
+        }
     }
 }
 

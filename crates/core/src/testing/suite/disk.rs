@@ -105,6 +105,11 @@ fn moving(disk: &dyn Disk, home: &Path) {
     disk.append(&from.join("x"), b"1").unwrap();
     assert_eq!(disk.move_dir(&from, &to).unwrap(), Publish::New);
     assert_eq!(disk.read(&to.join("x"), 1).unwrap().unwrap(), b"1");
+    let (file, moved) = (to.join("x"), to.join("moved"));
+    assert_eq!(disk.move_dir(&file, &moved).unwrap(), Publish::New, "a file moves as well");
+    assert_eq!(disk.read(&moved, 1).unwrap().unwrap(), b"1");
+    assert_eq!(disk.move_dir(&file, &moved).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    assert_eq!(disk.move_dir(&moved, &file).unwrap(), Publish::New);
     assert_eq!(
         disk.move_dir(&from, &home.join("elsewhere")).unwrap_err().kind(),
         std::io::ErrorKind::NotFound

@@ -112,7 +112,6 @@ fn files(store: &dyn RecordStore) {
         [path, store.log_path(&id), store.log_tail_path(&id), store.answer_path(&id), store.bell_path(&id)];
     let distinct: std::collections::BTreeSet<_> = paths.iter().collect();
     assert_eq!(distinct.len(), paths.len(), "{paths:?}");
-    store.note(&id, "a line").unwrap();
     assert!(store.watch(&id).unwrap().is_some());
     let seen = store.observe(&id).unwrap().unwrap();
     let excerpt = store.excerpt(&seen, 10, 10).unwrap();

@@ -122,5 +122,4 @@ fn host(store: &dyn SessionStore) {
     assert_eq!(facts.begins.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [5, 6]);
     assert_eq!(facts.requests.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [3, 4]);
     store.wake_host().unwrap();
-    store.note_host("a line").unwrap();
 }

@@ -1,6 +1,7 @@
 //! Tests of `drive.rs`.
 
 use super::*;
+use crate::testing::Events;
 use hearback_core::port::disk::Publish;
 use hearback_core::port::executor::Executors;
 use hearback_core::port::process::LaunchSignal;
@@ -129,13 +130,15 @@ fn a_folder_without_a_spec_is_no_job() {
 #[test]
 fn a_supervisor_that_fails_ends_the_job_and_invents_no_exit() {
     let script = Script { leftovers: vec![sample::process(101)], kill_works: true, ..Script::default() };
-    let (store, executor, _) = supervise(LaunchSignal::Durable, script, None);
+    let events = Events::default();
+    let (store, executor, _) = events.of(|| supervise(LaunchSignal::Durable, script, None));
     assert_eq!(executor.calls(), ["start", "kill"]);
     let facts = store.facts(&sample::id(1));
     let end = facts.end.present().unwrap();
     assert_eq!(end.outcome, Outcome::Lost { reason: LostReason::SupervisorDied });
     assert!(end.note.as_ref().unwrap().contains("the script has come to its end"), "{:?}", end.note);
-    assert!(!store.notes().is_empty());
+    assert_eq!(events.with("supervisor failed").len(), 1, "{events:?}");
+    assert!(events.with("supervisor failed")[0].contains(sample::id(1).as_str()), "{events:?}");
 }
 
 #[test]

@@ -21,6 +21,7 @@
 #[cfg_attr(windows, path = "windows/mod.rs")]
 mod sys;
 
+mod detached;
 mod disk;
 mod log;
 mod mark;
@@ -32,9 +33,11 @@ mod stop;
 mod temporary;
 mod wire;
 
-pub use mark::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
+pub use detached::{Detached, DetachedTree};
+pub use hearback_core::port::process::{Presence, ProcessIdentity, SweepReport};
+pub use mark::{Mark, Names};
 pub use native::Native;
-pub use program::{SUPERVISE_COMMAND, exit_code, next_program, own_program};
+pub use program::{exit_code, next_program, own_program};
 pub use service::ServicePlace;
 pub use stop::StopWatch;
 pub use sys::files::state_directory;

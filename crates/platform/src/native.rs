@@ -14,9 +14,10 @@ use hearback_core::port::process::{
 use hearback_core::port::surroundings::{Surround, SurroundRequest, Surroundings};
 use hearback_core::{BootId, Exit, Here, JobId, OsText, StartError, TargetHandle, Timestamp};
 
+use crate::mark::Names;
 use crate::sys;
 
-/// How a file gets a name that must not be taken from anybody.
+/// How a file gets a name that must not replace another file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// As the file system does it best, with the fall-back where it must.
@@ -31,9 +32,15 @@ pub(crate) enum Naming {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Native {
     pub(crate) naming: Naming,
+    names: Names,
 }
 
 impl Native {
+    /// The operating system, with names of the caller's own for marks and for the command of a supervisor.
+    pub fn with_names(names: Names) -> Self {
+        Self { names, ..Self::default() }
+    }
+
     /// Finds a program on the PATH.
     pub fn find_program(&self, name: &str) -> Option<PathBuf> {
         crate::program::find(name.as_ref(), Path::new("/")).ok()
@@ -55,7 +62,7 @@ impl Native {
     ) -> io::Result<Exit> {
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = std::process::Command::new(sys::bounded_run::named_in_front(program));
-        command.args(arguments).env(crate::BOUNDED_RUN_MARK, mark.as_str());
+        command.args(arguments).env(self.names.bounded_run, mark.as_str());
         for (name, value) in env {
             match value {
                 Some(value) => command.env(name, value),
@@ -138,15 +145,15 @@ impl ProcessControl for Native {
     }
 
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
-        sys::detach::spawn_supervisor(request)
+        sys::detach::spawn_supervisor(&self.names, request)
     }
 
     fn spawn_detached(&self, request: &DetachedRequest) -> io::Result<()> {
-        sys::detach::spawn_detached(request)
+        sys::detach::spawn_detached(&self.names, request)
     }
 
     fn run_bounded(&self, bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
-        sys::bounded_run::run(bounded_run)
+        sys::bounded_run::run(&self.names, bounded_run)
     }
 
     fn ring(&self, bell: &Path) -> io::Result<bool> {
@@ -161,11 +168,11 @@ impl ProcessControl for Native {
     }
 
     fn sweep_marked(&self, mark: &JobId, grace: Duration, within: Duration) -> io::Result<SweepReport> {
-        sys::tree::sweep(mark, None, grace, within)
+        sys::tree::sweep(&self.names.membership(mark), None, grace, within)
     }
 
     fn end_unbegun(&self) -> io::Result<usize> {
-        sys::tree::end_unbegun()
+        sys::tree::end_unbegun(&self.names)
     }
 }
 
@@ -182,14 +189,14 @@ impl Executor for Native {
     }
 
     fn start(&self, request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
-        sys::executor::start(request)
+        sys::executor::start(&self.names, request)
     }
 
     /// Finds the job's processes by the mark in their environment, and the target's group if the identity of its leader
     /// still matches. A process that cannot be proved to belong to the job is not signalled.
     fn sweep(&self, job: &JobId, handle: Option<&TargetHandle>, within: Duration) -> io::Result<SweepReport> {
         let target = handle.and_then(TargetHandle::process);
-        sys::tree::sweep(job, target.as_ref(), Duration::ZERO, within)
+        sys::tree::sweep(&self.names.membership(job), target.as_ref(), Duration::ZERO, within)
     }
 }
 
@@ -245,7 +252,8 @@ mod tests {
         if !Path::new("stage").exists() {
             return;
         }
-        let marks = [crate::JOB_MARK, crate::BOUNDED_RUN_MARK].map(|name| std::env::var_os(name).is_some());
+        let marks =
+            [Names::HEARBACK.job, Names::HEARBACK.bounded_run].map(|name| std::env::var_os(name).is_some());
         let me = std::process::id();
         fs_err::write("told.new", format!("{me} {} {}", marks[0], marks[1])).unwrap();
         fs_err::rename("told.new", "told").unwrap();
@@ -334,6 +342,6 @@ mod tests {
     #[test]
     fn the_fall_back_for_naming_keeps_the_same_promises() {
         let dir = tempfile::tempdir().unwrap();
-        suite::disk(&Native { naming: Naming::Link }, &dir.path().join("home"));
+        suite::disk(&Native { naming: Naming::Link, ..Native::default() }, &dir.path().join("home"));
     }
 }

@@ -3,23 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use hearback_core::port::process::{DetachedRequest, SupervisorRequest};
 use hearback_core::{CommandLine, StartError, StartErrorKind};
 
 use crate::sys;
-
-/// The hidden command by which hearback, executed again, becomes a supervisor.
-pub const SUPERVISE_COMMAND: &str = "__supervise";
-
-/// A supervisor as a detached program.
-pub(crate) fn supervisor(request: &SupervisorRequest) -> DetachedRequest {
-    DetachedRequest {
-        program: request.program.clone(),
-        args: vec![SUPERVISE_COMMAND.into(), request.job.as_str().into()],
-        home: request.home.clone(),
-        env: request.env.clone(),
-    }
-}
 
 /// What to exit with to pass a code on: all of it where a code has 32 bits, and elsewhere never a failure as success.
 pub fn exit_code(code: u32) -> i32 {

@@ -8,21 +8,20 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use hearback_core::port::executor::ANSWER_VARIABLE;
 use hearback_core::port::process::{BoundedRun, BoundedRunReport};
 use hearback_core::{CommandLine, Exit, ProcessIdentity, StartError, StartErrorKind};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::{clock, identity, signals, tree};
+use crate::mark::Names;
 use crate::program::{self, Invocation};
-use crate::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
 
 const CHUNK: usize = 16 * 1024;
 /// How long a tree that is out of time may take to die.
 const FORCE_WITHIN: Duration = Duration::from_secs(2);
 
-pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
+pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
     let cwd = bounded_run.cwd.clone().unwrap_or_else(|| Path::new("/").to_owned());
     program::check_directory(&cwd)?;
     let invocation = program::resolve(&CommandLine::Argv(bounded_run.argv.clone()), &cwd, None)?;
@@ -30,7 +29,7 @@ pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartErr
         kind: StartErrorKind::Other,
         message: format!("cannot run `{}`: {error}", invocation.program.display()),
     };
-    let mut child = spawn(bounded_run, &invocation, &cwd).map_err(cannot)?;
+    let mut child = spawn(names, bounded_run, &invocation, &cwd).map_err(cannot)?;
     let process = identity::identify_child(child.id()).ok();
     let mut telling = Telling { stdin: child.stdin.take(), bytes: bounded_run.stdin.clone() };
     if !bounded_run.speaks_first {
@@ -47,7 +46,7 @@ pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartErr
     });
     let in_time = heard.until(&over, deadline);
     if !in_time {
-        end(bounded_run, process.as_ref());
+        end(names, bounded_run, process.as_ref());
     }
     let status = waiter.join().ok().and_then(Result::ok);
     heard.rest();
@@ -56,12 +55,12 @@ pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartErr
 }
 
 #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
-fn spawn(bounded_run: &BoundedRun, what: &Invocation, cwd: &Path) -> io::Result<Child> {
+fn spawn(names: &Names, bounded_run: &BoundedRun, what: &Invocation, cwd: &Path) -> io::Result<Child> {
     let mut command = Command::new(&what.program);
     command.arg0(&what.name).args(&what.arguments).current_dir(cwd);
     // What is woken belongs to no job, and what it launches is its own.
-    command.env_remove(ANSWER_VARIABLE);
-    command.env_remove(JOB_MARK).env_remove(SUPERVISOR_MARK).env(BOUNDED_RUN_MARK, bounded_run.mark.as_str());
+    command.env_remove(names.answer).env_remove(names.job).env_remove(names.supervisor);
+    command.env(names.bounded_run, bounded_run.mark.as_str());
     for (name, value) in &bounded_run.env {
         match value {
             Some(value) => command.env(name, value),
@@ -125,9 +124,9 @@ impl Telling {
     }
 }
 
-fn end(bounded_run: &BoundedRun, process: Option<&ProcessIdentity>) {
+fn end(names: &Names, bounded_run: &BoundedRun, process: Option<&ProcessIdentity>) {
     // What would not end is nobody's child of ours any more when we are gone; it was told to, and that is all.
-    let _ = tree::sweep(&bounded_run.mark, process, Duration::ZERO, FORCE_WITHIN);
+    let _ = tree::sweep(&names.membership(&bounded_run.mark), process, Duration::ZERO, FORCE_WITHIN);
 }
 
 pub(crate) fn exit_of(status: ExitStatus) -> Exit {
@@ -238,6 +237,10 @@ impl Heard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
+        super::run(&Names::HEARBACK, bounded_run)
+    }
     use hearback_core::JobId;
     use hearback_core::port::process::SweepReport;
     use hearback_core::testing::sample;
@@ -297,7 +300,7 @@ mod tests {
             assert!(!sent.is_finished(), "it did not get ready");
             std::thread::sleep(Duration::from_millis(5));
         }
-        let report = tree::sweep(&mark, None, grace, FORCE_WITHIN).unwrap();
+        let report = tree::sweep(&Names::HEARBACK.membership(&mark), None, grace, FORCE_WITHIN).unwrap();
         (dir, report, sent.join().unwrap().unwrap().exit)
     }
 
@@ -308,11 +311,11 @@ mod tests {
         let (dir, report, exit) = swept(polite, long);
         assert_eq!(exit, Some(Exit::Exited { code: 7 }));
         assert_eq!(fs_err::read_to_string(dir.path().join("bye")).unwrap(), "bye\n");
-        assert!(report.asked >= 1 && report.ended == report.asked, "{report:?}");
+        assert!(report.terminated >= 1 && report.ended == report.terminated, "{report:?}");
         let (dir, report, exit) = swept(polite, Duration::ZERO);
         assert_eq!(exit, Some(Exit::Signaled { signal: libc::SIGKILL, core: false }));
         assert!(!dir.path().join("bye").exists(), "nobody was asked");
-        assert_eq!(report.asked, 0);
+        assert_eq!(report.terminated, 0);
     }
 
     #[test]
@@ -322,7 +325,7 @@ mod tests {
         let (_dir, report, exit) = swept("trap '' TERM; >up; while :; do sleep 0.1; done", grace);
         assert_eq!(exit, Some(Exit::Signaled { signal: libc::SIGKILL, core: false }));
         assert!(clock::awake() - began >= grace, "it had its time");
-        assert!(report.asked >= 1 && report.survivors.is_empty(), "{report:?}");
+        assert!(report.terminated >= 1 && report.survivors.is_empty(), "{report:?}");
     }
 
     #[test]

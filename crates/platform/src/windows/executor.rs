@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hearback_core::port::executor::{ANSWER_VARIABLE, Detachment, RunEvent, Running, StartRequest};
+use hearback_core::port::executor::{Detachment, RunEvent, Running, StartRequest};
 use hearback_core::port::surroundings::{Ready, Sources};
 use hearback_core::{Exit, ProcessIdentity, StartError, StartErrorKind, TargetHandle, Usage};
 use windows_sys::Win32::Foundation::{ERROR_BAD_EXE_FORMAT, ERROR_DIRECTORY, ERROR_ELEVATION_REQUIRED};
@@ -20,13 +20,13 @@ use super::pump::Pump;
 use super::surroundings::source;
 use super::tree::Tree;
 use super::{call, command_line, detach, environment, identity, system, text};
+use crate::mark::Names;
 use crate::program::{self, Invocation};
-use crate::{JOB_MARK, SUPERVISOR_MARK};
 
 /// A job does not tell reliably that it has become empty, so one that is ending is looked at this often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
+pub(crate) fn start(names: &Names, request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
     let cwd = PathBuf::from(text::to_os(request.cwd));
     program::check_directory(&cwd)?;
     let invocation = program::resolve(request.command, &cwd, request.script)?;
@@ -44,8 +44,8 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     let streams = Streams { input, output: writer, error: None };
     let answer = request.answer.map(plain);
     let owner = detach::owned_by_me();
-    let owner = owner.iter().map(|(name, value)| (*name, Some(value.as_os_str())));
-    let changes = changes(request, answer.as_deref()).into_iter().chain(owner);
+    let owner = owner.iter().map(|value| (names.owner.as_ref(), Some(value.as_os_str())));
+    let changes = changes(names, request, answer.as_deref()).into_iter().chain(owner);
     let created = create(&program, &line, &cwd, changes, streams, &job)
         .map_err(|error| cannot_execute(&invocation.program, &error))?;
     let unknown =
@@ -53,7 +53,7 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     let process = identity::identity(&created.process, created.pid).unwrap_or(unknown);
     Ok(Box::new(LocalRunning {
         handle: TargetHandle::of_process(&process),
-        tree: Tree::new(request.job.clone(), process, created.process, job),
+        tree: Tree::new(names.membership(request.job), process, created.process, job),
         pump,
         stage: Stage::Accepted,
         detachment: detach::detachment(),
@@ -82,10 +82,15 @@ pub(super) fn told(what: &Invocation) -> io::Result<(PathBuf, Vec<u16>)> {
 }
 
 /// How the environment of a target differs from ours.
-fn changes<'a>(request: &StartRequest<'a>, answer: Option<&'a Path>) -> Vec<(&'a OsStr, Option<&'a OsStr>)> {
-    let marks = [(JOB_MARK.as_ref(), Some(request.job.as_str().as_ref())), (SUPERVISOR_MARK.as_ref(), None)];
+fn changes<'a>(
+    names: &'a Names,
+    request: &StartRequest<'a>,
+    answer: Option<&'a Path>,
+) -> Vec<(&'a OsStr, Option<&'a OsStr>)> {
+    let job = Some(request.job.as_str().as_ref());
+    let marks = [(names.job.as_ref(), job), (names.supervisor.as_ref(), None)];
     let withheld = request.withhold.iter().map(|name| (name.as_ref(), None));
-    let answer = answer.map(|path| (ANSWER_VARIABLE.as_ref(), Some(path.as_os_str())));
+    let answer = answer.map(|path| (names.answer.as_ref(), Some(path.as_os_str())));
     marks.into_iter().chain(withheld).chain(answer).collect()
 }
 
@@ -269,7 +274,7 @@ mod tests {
 
     /// Whether this process is a target, and so one of the programs below and not the tests themselves.
     fn is_target() -> bool {
-        std::env::var_os(crate::JOB_MARK).is_some()
+        std::env::var_os(Names::HEARBACK.job).is_some()
     }
 
     #[test]
@@ -358,7 +363,7 @@ mod tests {
             script: None,
             output: &around.log(),
         };
-        let mut target = Target { running: start(&request).unwrap(), around };
+        let mut target = Target { running: start(&Names::HEARBACK, &request).unwrap(), around };
         assert_eq!(target.next(None), Happened::Target(RunEvent::Started));
         target
     }
@@ -442,7 +447,7 @@ mod tests {
 
         let other = ProcessIdentity { started: left[0].started + 1, ..left[0].clone() };
         let stranger = sample::id(2);
-        let sweep = |job, who| tree::sweep(job, who, LONG, LONG).unwrap();
+        let sweep = |job, who| tree::sweep(&Names::HEARBACK.membership(job), who, LONG, LONG).unwrap();
         assert_eq!(sweep(&stranger, Some(&other)), SweepReport::default(), "somebody else is not touched");
         assert_eq!(native.presence(&left[0]), Presence::Same);
         let mine = id(dir.path());
@@ -498,7 +503,7 @@ mod tests {
     #[test]
     #[expect(non_snake_case, reason = "the name of the command")]
     fn becomes__supervise() {
-        if std::env::var_os(SUPERVISOR_MARK).is_some()
+        if std::env::var_os(Names::HEARBACK.supervisor).is_some()
             && let Some(told) = std::env::var_os("TOLD")
         {
             fs_err::write(told, detach::detachment().survives.join(",")).unwrap();
@@ -514,7 +519,7 @@ mod tests {
             home: Path::new(&told).parent().unwrap().to_owned(),
             env: vec![("TOLD".into(), Some(told))],
         };
-        let mut link = detach::spawn_supervisor(&request).unwrap();
+        let mut link = detach::spawn_supervisor(&Names::HEARBACK, &request).unwrap();
         assert_eq!(link.hear(LONG), SupervisorReply::Gone);
     }
 
@@ -525,7 +530,7 @@ mod tests {
         let CommandLine::Argv(argv) = helper("launcher") else { unreachable!() };
         let argv: Vec<_> = argv.iter().map(text::to_os).collect();
         let environment = environment::block([
-            (JOB_MARK.as_ref(), Some(id(dir.path()).as_str().as_ref())),
+            (Names::HEARBACK.job.as_ref(), Some(id(dir.path()).as_str().as_ref())),
             ("TOLD".as_ref(), Some(told.as_os_str())),
         ])
         .unwrap();

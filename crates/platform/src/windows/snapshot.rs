@@ -7,7 +7,7 @@
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 
-use hearback_core::{JobId, ProcessIdentity};
+use hearback_core::ProcessIdentity;
 use windows_sys::Wdk::System::Threading::{NtQueryInformationProcess, ProcessBasicInformation};
 use windows_sys::Win32::System::Diagnostics::Debug::ReadProcessMemory;
 use windows_sys::Win32::System::ProcessStatus::K32EnumProcesses;
@@ -18,7 +18,7 @@ use windows_sys::Win32::System::Threading::{
 
 use super::job::is_console_host;
 use super::{call, identity, threads};
-use crate::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
+use crate::mark::{Membership, Names};
 
 /// More than a machine runs; what is beyond is not looked at.
 const PROCESSES_MAX: usize = 64 * 1024;
@@ -37,9 +37,9 @@ pub(crate) struct Marked {
     pub(crate) handle: OwnedHandle,
 }
 
-/// Every process but us that carries the mark of this job.
-pub(crate) fn marked(job: &JobId) -> io::Result<Vec<Marked>> {
-    let marks = [JOB_MARK, BOUNDED_RUN_MARK].map(|name| wide(&format!("{name}={job}")));
+/// Every process but us that carries the mark of this tree.
+pub(crate) fn marked(tree: &Membership) -> io::Result<Vec<Marked>> {
+    let marks: Vec<_> = tree.variables.iter().map(|name| wide(&format!("{name}={}", tree.value))).collect();
     found(|entry| marks.iter().any(|mark| entry == mark))
 }
 
@@ -47,8 +47,8 @@ pub(crate) fn marked(job: &JobId) -> io::Result<Vec<Marked>> {
 ///
 /// Whoever creates a process has it made at rest, and then lets it go; we may be ended in between. One that an owner
 /// adopted counts as its child, and is left only when that one has ended as well.
-pub(crate) fn unbegun() -> io::Result<Vec<Marked>> {
-    let mark = wide(&format!("{SUPERVISOR_MARK}="));
+pub(crate) fn unbegun(names: &Names) -> io::Result<Vec<Marked>> {
+    let mark = wide(&format!("{}=", names.supervisor));
     let mut found = found(|entry| entry.starts_with(&mark))?;
     found.retain(|who| never_begins(who).unwrap_or(false));
     Ok(found)
@@ -176,7 +176,11 @@ mod tests {
         let creation = Creation {
             program: &me,
             line: &command_line::command_line(me.as_os_str(), &["--list".into()]).unwrap(),
-            environment: &environment::block([(SUPERVISOR_MARK.as_ref(), Some("nobody".as_ref()))]).unwrap(),
+            environment: &environment::block([(
+                Names::HEARBACK.supervisor.as_ref(),
+                Some("nobody".as_ref()),
+            )])
+            .unwrap(),
             cwd: Path::new("."),
             streams: Streams { input: detach::null().unwrap(), output: detach::null().unwrap(), error: None },
             job: None,
@@ -193,19 +197,19 @@ mod tests {
         let stage = tempfile::tempdir().unwrap();
         let at = |name: &str| stage.path().join(name);
         fs_err::write(at("stage"), "").unwrap();
-        detach::spawn_detached(&DetachedRequest {
+        let request = DetachedRequest {
             program: std::env::current_exe().unwrap(),
             args: ["--exact", "sys::snapshot::tests::who_creates"].map(Into::into).to_vec(),
             home: stage.path().to_owned(),
             env: Vec::new(),
-        })
-        .unwrap();
+        };
+        detach::spawn_detached(&Names::HEARBACK, &request).unwrap();
         let pid = until("nobody was created", || fs_err::read_to_string(at("told")).ok()).parse().unwrap();
-        tree::end_unbegun().unwrap();
+        tree::end_unbegun(&Names::HEARBACK).unwrap();
         assert!(identity::identify(pid).unwrap().is_some(), "its creator may still let it go");
         fs_err::write(at("go"), "").unwrap();
         until("it stays for ever", || {
-            tree::end_unbegun().unwrap();
+            tree::end_unbegun(&Names::HEARBACK).unwrap();
             identity::identify(pid).unwrap().is_none().then_some(())
         });
     }

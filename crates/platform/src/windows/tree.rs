@@ -4,8 +4,8 @@ use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::time::Duration;
 
+use hearback_core::ProcessIdentity;
 use hearback_core::port::process::SweepReport;
-use hearback_core::{JobId, ProcessIdentity};
 use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
 use windows_sys::Win32::System::Threading::{
     PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, TerminateProcess,
@@ -14,6 +14,7 @@ use windows_sys::Win32::System::Threading::{
 use super::job::{EXIT_FORCED, Job};
 use super::snapshot::{self, Marked};
 use super::{clock, identity};
+use crate::mark::{Membership, Names};
 
 /// How long the system may need to close the handles of a process that has let go of its locks.
 const CLOSING: Duration = Duration::from_millis(200);
@@ -29,7 +30,7 @@ pub(super) const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// The tree of a living supervisor: what is in the target's Job Object, and whatever else carries the mark of its job.
 pub(crate) struct Tree {
-    id: JobId,
+    membership: Membership,
     /// The target, which leads its group. While its handle is open, its pid belongs to no other process.
     leader: ProcessIdentity,
     handle: OwnedHandle,
@@ -37,8 +38,13 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(id: JobId, leader: ProcessIdentity, handle: OwnedHandle, job: Job) -> Self {
-        Self { id, leader, handle, job }
+    pub(crate) fn new(
+        membership: Membership,
+        leader: ProcessIdentity,
+        handle: OwnedHandle,
+        job: Job,
+    ) -> Self {
+        Self { membership, leader, handle, job }
     }
 
     /// The target.
@@ -59,7 +65,7 @@ impl Tree {
     /// What is left of it.
     pub(crate) fn members(&self) -> Vec<ProcessIdentity> {
         let mut members = self.inside();
-        let outside = snapshot::marked(&self.id).unwrap_or_default();
+        let outside = snapshot::marked(&self.membership).unwrap_or_default();
         for Marked { process, .. } in outside {
             if !members.iter().any(|member| member.pid == process.pid) {
                 members.push(process);
@@ -86,7 +92,8 @@ impl Tree {
             if left.is_empty() {
                 // No process is inside that could start another one, so those outside can be killed for good.
                 let within = deadline.saturating_sub(clock::awake());
-                return end_marked(&self.id, within).map_or_else(|_| Vec::new(), |report| report.survivors);
+                return end_marked(&self.membership, within)
+                    .map_or_else(|_| Vec::new(), |report| report.survivors);
             }
             if clock::awake() >= deadline {
                 return left;
@@ -107,7 +114,7 @@ impl Tree {
 /// the target, and to end whoever was not in it and carries its mark. None of them shares a console with us,
 /// and there is no other way to ask, so nobody is asked, and no grace is waited for.
 pub(crate) fn sweep(
-    job: &JobId,
+    tree: &Membership,
     target: Option<&ProcessIdentity>,
     _grace: Duration,
     within: Duration,
@@ -122,21 +129,31 @@ pub(crate) fn sweep(
             Ok(Fate::Survives) | Err(_) => report.survivors.push(target.clone()),
         }
     }
-    let marked = end_marked(job, deadline.saturating_sub(clock::awake()))?;
+    let marked = end_marked(tree, deadline.saturating_sub(clock::awake()))?;
     report.ended += marked.ended;
     report.survivors.extend(marked.survivors.into_iter().filter(|who| Some(who) != target));
     Ok(report)
 }
 
+/// The processes that certainly belong to a tree whose leader has no supervisor.
+pub(crate) fn members(tree: &Membership, leader: &ProcessIdentity) -> io::Result<Vec<ProcessIdentity>> {
+    let mut members: Vec<_> = snapshot::marked(tree)?.into_iter().map(|found| found.process).collect();
+    let found = identity::identify(leader.pid)?.filter(|found| found.started == leader.started);
+    if let Some(leader) = found.filter(|found| !members.contains(found)) {
+        members.insert(0, leader);
+    }
+    Ok(members)
+}
+
 /// Ends by force whoever carries the mark of a job, until there is nobody or the time is over.
-pub(crate) fn end_marked(job: &JobId, within: Duration) -> io::Result<SweepReport> {
+pub(crate) fn end_marked(tree: &Membership, within: Duration) -> io::Result<SweepReport> {
     let deadline = clock::awake() + within;
     let mut ended = 0;
     loop {
-        let found = snapshot::marked(job)?;
+        let found = snapshot::marked(tree)?;
         if found.is_empty() || (clock::awake() >= deadline && ended > 0) {
             let survivors = found.into_iter().map(|who| who.process).collect();
-            return Ok(SweepReport { ended, survivors, asked: 0 });
+            return Ok(SweepReport { ended, survivors, terminated: 0 });
         }
         for Marked { handle, .. } in &found {
             // SAFETY: the handle is ours, and was opened with the right to do this.
@@ -151,8 +168,8 @@ pub(crate) fn end_marked(job: &JobId, within: Duration) -> io::Result<SweepRepor
 }
 
 /// Ends whoever will never begin.
-pub(crate) fn end_unbegun() -> io::Result<usize> {
-    let unbegun = snapshot::unbegun()?;
+pub(crate) fn end_unbegun(names: &Names) -> io::Result<usize> {
+    let unbegun = snapshot::unbegun(names)?;
     for Marked { handle, .. } in &unbegun {
         // SAFETY: the handle is ours, and was opened with the right to do this.
         unsafe { TerminateProcess(handle.as_raw_handle(), EXIT_FORCED) };

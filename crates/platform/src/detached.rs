@@ -19,18 +19,16 @@ use crate::{Mark, Native, program, sys};
 ///
 /// ```
 /// use std::time::Duration;
-/// use hearback_platform::{Detached, DetachedTree, Presence};
+/// use hearback_platform::{Detached, DetachedTree};
 ///
-/// # if std::env::args().count() == 0 {
-/// let tree = Detached::new("my-server").arg("--port=8080").start()?;
-/// std::fs::write("server.json", serde_json::to_vec(&tree)?)?;
+/// # if cfg!(unix) {
+/// let tree = Detached::new("sleep").arg("600").start()?;
+/// let stored = serde_json::to_string(&tree)?;
 ///
 /// // Later, in another process:
-/// let tree: DetachedTree = serde_json::from_slice(&std::fs::read("server.json")?)?;
-/// if tree.presence() == Presence::Same {
-///     let report = tree.end(Duration::from_secs(5), Duration::from_secs(2))?;
-///     println!("{} ended, {} survived", report.ended, report.survivors.len());
-/// }
+/// let tree: DetachedTree = serde_json::from_str(&stored)?;
+/// let report = tree.end(Duration::from_secs(5), Duration::from_secs(2))?;
+/// assert_eq!((report.ended, report.survivors.len()), (1, 0));
 /// # }
 /// # Ok::<(), std::io::Error>(())
 /// ```

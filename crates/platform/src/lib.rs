@@ -1,6 +1,7 @@
 //! Processes, locks, files and clocks of each operating system, behind the ports of `hearback-core`.
 //!
-//! [`Native`] is the whole crate: it is the [`Disk`](hearback_core::port::disk::Disk), the
+//! Two types to know: [`Detached`] starts a program that outlives this process, and is all that a project needs which
+//! wants nothing else of hearback. [`Native`] is the [`Disk`](hearback_core::port::disk::Disk), the
 //! [`ProcessControl`](hearback_core::port::process::ProcessControl), the
 //! [`Executor`](hearback_core::port::executor::Executor) `local`, the
 //! [`Surround`](hearback_core::port::surroundings::Surround) and the [`Clock`](hearback_core::port::clock::Clock) of

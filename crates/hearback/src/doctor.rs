@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hearback_core::finding::{Blow, DiskFindings, Home, MachineFindings, NamedBy, Tried};
+use hearback_core::finding::{DiskFindings, Home, LauncherEnd, MachineFindings, NamedBy, Tried};
 use hearback_core::port::clock::Clock;
 use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, Wait};
 use hearback_core::port::process::{Presence, ProcessControl};
@@ -77,11 +77,11 @@ pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
     let mut checks = vec![doctor::judge_store(&home, &written)];
     let workshop = if let Tried::Worked(workshop) = workshop { Some(workshop) } else { None };
 
-    let (blows, locks) = try_detachment(workshop.as_ref(), options.supervisor.as_deref(), stop.as_ref())?;
+    let (ends, locks) = try_detachment(workshop.as_ref(), options.supervisor.as_deref(), stop.as_ref())?;
     let disk = try_disk(ground, workshop.as_ref(), locks);
     checks.extend(doctor::judge_disk(&disk, settings.durability));
     checks.extend(doctor::judge_machine(&MachineFindings {
-        blows,
+        launcher_ends: ends,
         units: probe::units(),
         logout: probe::logout(),
         identity: Native::default().me().into(),
@@ -221,24 +221,25 @@ fn try_flush(folder: &Path) -> io::Result<()> {
     native.flush(folder)
 }
 
-/// What became of a job after each blow to its launcher, and what its launcher's death said about locks.
-type Detachment = (Vec<(Blow, Tried<Outcome>)>, Tried);
+/// What became of a job after each end of its launcher, and what its launcher's death said about locks.
+type Detachment = (Vec<(LauncherEnd, Tried<Outcome>)>, Tried);
 
-/// Launches jobs in a store of their own, deals their launchers a blow each, and looks what became of them.
+/// Launches jobs in a store of their own, ends the launcher of each in its own way, and looks what became of them.
 fn try_detachment(
     workshop: Option<&Workshop>,
     program: Option<&Path>,
     stop: Option<&StopWatch>,
 ) -> Result<Detachment, DoctorError> {
-    const BLOWS: [Blow; 3] = [Blow::Parent, Blow::Terminal, Blow::ProcessGroup];
+    const LAUNCHER_ENDS: [LauncherEnd; 3] =
+        [LauncherEnd::Parent, LauncherEnd::Terminal, LauncherEnd::ProcessGroup];
     // That the store cannot be written says nothing about detachment.
     let elsewhere = if workshop.is_none() { Some(Workshop::make(&std::env::temp_dir())) } else { None };
     let folder = match (workshop, &elsewhere) {
         (Some(workshop), _) | (None, Some(Ok(workshop))) => &workshop.0,
         (None, Some(Err(error))) => {
             let why = format!("there is no place to launch a job in: {error}");
-            let blows = BLOWS.map(|blow| (blow, Tried::untried(&*why)));
-            return Ok((blows.into(), Tried::untried(why)));
+            let ends = LAUNCHER_ENDS.map(|how| (how, Tried::untried(&*why)));
+            return Ok((ends.into(), Tried::untried(why)));
         }
         (None, None) => unreachable!("without a workshop, another one is made"),
     };
@@ -248,11 +249,11 @@ fn try_detachment(
         ),
         Err(error) => Tried::Failed(error),
     };
-    let mut blows = Vec::new();
+    let mut ends = Vec::new();
     match Stage::build(folder, program) {
         Ok(stage) => {
-            for blow in BLOWS {
-                blows.push((blow, stage.rehearse(blow, &mut locks)));
+            for how in LAUNCHER_ENDS {
+                ends.push((how, stage.rehearse(how, &mut locks)));
                 if stop.is_some_and(StopWatch::was_asked) {
                     return Err(DoctorError::Interrupted);
                 }
@@ -260,10 +261,10 @@ fn try_detachment(
         }
         Err(error) => {
             let again = || io::Error::new(error.kind(), error.to_string());
-            blows.extend(BLOWS.map(|blow| (blow, Tried::Failed(again()))));
+            ends.extend(LAUNCHER_ENDS.map(|how| (how, Tried::Failed(again()))));
         }
     }
-    Ok((blows, locks))
+    Ok((ends, locks))
 }
 
 /// Where the trials take place.
@@ -287,9 +288,9 @@ impl Stage {
         Ok(Self { program, hearback, scene, curtain })
     }
 
-    fn rehearse(&self, blow: Blow, locks: &mut Tried) -> Tried<Outcome> {
+    fn rehearse(&self, how: LauncherEnd, locks: &mut Tried) -> Tried<Outcome> {
         let request =
-            RehearsalRequest { program: self.program.clone(), arguments: self.scene.launcher(), blow };
+            RehearsalRequest { program: self.program.clone(), arguments: self.scene.launcher(), how };
         let mut rehearsal = match Rehearsal::begin(&request) {
             Tried::Worked(rehearsal) => rehearsal,
             Tried::Failed(error) => return Tried::Failed(error),
@@ -297,8 +298,8 @@ impl Stage {
         };
         let played = rehearsal.hear(HEAR_WITHIN).and_then(|line| {
             let before = self.lock_state();
-            rehearsal.strike(SOON)?;
-            if blow == Blow::Parent {
+            rehearsal.end_launcher(SOON)?;
+            if how == LauncherEnd::Parent {
                 *locks = held_then_free(before, self.lock_state()).into();
             }
             self.end(&rehearsal::understand(&line).map_err(io::Error::other)?)

@@ -75,7 +75,7 @@ pub(crate) fn play(mut arguments: impl Iterator<Item = OsString>) -> i32 {
     }
 }
 
-/// Launches a job, says so, and stays until it is struck, or whoever watches is gone.
+/// Launches a job, says so, and stays until it is ended, or the process that watches is gone.
 fn launch(scene: &Scene) -> i32 {
     hearback_platform::probe::look_at_terminal();
     let held = Native::default().lock(&scene.lock, LockMode::Exclusive, Wait::Try);

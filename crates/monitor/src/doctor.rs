@@ -3,7 +3,7 @@
 use std::io;
 
 use hearback_core::finding::{
-    Blow, DiskFindings, FileSystem, Home, Logout, MachineFindings, Medium, NamedBy, Room, Tried,
+    DiskFindings, FileSystem, Home, LauncherEnd, Logout, MachineFindings, Medium, NamedBy, Room, Tried,
 };
 use hearback_core::{Durability, Exit, Outcome, ProcessIdentity};
 
@@ -154,7 +154,7 @@ pub fn judge_disk(found: &DiskFindings, durability: Durability) -> Vec<Check> {
 
 /// Judges the machine that jobs run on.
 pub fn judge_machine(found: &MachineFindings) -> Vec<Check> {
-    let mut checks: Vec<_> = found.blows.iter().map(|(blow, tried)| survives(*blow, tried)).collect();
+    let mut checks: Vec<_> = found.launcher_ends.iter().map(|(how, tried)| survives(*how, tried)).collect();
     checks.push(service(&found.units));
     checks.push(judge(
         "logout",
@@ -283,11 +283,11 @@ fn publish(name: &'static str, by: &NamedBy) -> Check {
     )
 }
 
-fn survives(blow: Blow, tried: &Tried<Outcome>) -> Check {
-    let (name, what) = match blow {
-        Blow::Parent => ("survives_parent", "the death of its launcher"),
-        Blow::Terminal => ("survives_terminal", "the closing of its terminal"),
-        Blow::ProcessGroup => ("survives_process_group", "the death of its launcher's process group"),
+fn survives(how: LauncherEnd, tried: &Tried<Outcome>) -> Check {
+    let (name, what) = match how {
+        LauncherEnd::Parent => ("survives_parent", "the death of its launcher"),
+        LauncherEnd::Terminal => ("survives_terminal", "the closing of its terminal"),
+        LauncherEnd::ProcessGroup => ("survives_process_group", "the death of its launcher's process group"),
     };
     let tip =
         "launch outside of what kills processes here: a sandbox, a container, or the clean-up of a tool";
@@ -308,7 +308,7 @@ fn survives(blow: Blow, tried: &Tried<Outcome>) -> Check {
     )
 }
 
-/// Whether a job was there to be asked to end, after the blow, and ended for that reason. A signal of the blow that
+/// Whether a job was there to be asked to end, after the launcher ended, and ended for that reason. A signal to the launcher that
 /// was still under way would have ended it in another way; where there are no signals, a code is all there is.
 fn outlived(outcome: &Outcome) -> bool {
     let Outcome::Killed { exit: Some(exit), .. } = outcome else { return false };
@@ -420,8 +420,8 @@ mod tests {
 
     fn good_machine() -> MachineFindings {
         MachineFindings {
-            blows: [Blow::Parent, Blow::Terminal, Blow::ProcessGroup]
-                .map(|blow| (blow, Tried::Worked(asked_to_end())))
+            launcher_ends: [LauncherEnd::Parent, LauncherEnd::Terminal, LauncherEnd::ProcessGroup]
+                .map(|how| (how, Tried::Worked(asked_to_end())))
                 .into(),
             units: Vec::new(),
             logout: Tried::Worked(Logout { ends_processes: false, lingers: false }),
@@ -474,7 +474,7 @@ mod tests {
             bell: failed(),
         };
         let machine = MachineFindings {
-            blows: vec![(Blow::Parent, Tried::Failed(refused()))],
+            launcher_ends: vec![(LauncherEnd::Parent, Tried::Failed(refused()))],
             units: vec!["a.service".into()],
             logout: Tried::Failed(refused()),
             identity: Tried::Failed(refused()),
@@ -544,16 +544,16 @@ mod tests {
     #[test]
     fn only_a_job_that_was_there_to_be_asked_has_survived() {
         assert!(outlived(&asked_to_end()));
-        let by_the_blow = Some(Exit::Signaled { signal: 9, core: false });
+        let with_the_launcher = Some(Exit::Signaled { signal: 9, core: false });
         for outcome in [
-            Outcome::Killed { by: KilledBy::Person, reason: None, exit: by_the_blow },
+            Outcome::Killed { by: KilledBy::Person, reason: None, exit: with_the_launcher },
             Outcome::Killed { by: KilledBy::System, reason: None, exit: None },
             Outcome::Signaled { signal: 1, core: false },
             Outcome::Exited { code: 0 },
             Outcome::Lost { reason: LostReason::SupervisorDied },
         ] {
             assert!(!outlived(&outcome), "{outcome:?}");
-            assert_eq!(survives(Blow::Terminal, &Tried::Worked(outcome)).level, Level::Fail);
+            assert_eq!(survives(LauncherEnd::Terminal, &Tried::Worked(outcome)).level, Level::Fail);
         }
     }
 

@@ -79,7 +79,7 @@ impl Native {
 }
 
 impl Clock for Native {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else takes")]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that all other code takes")]
     fn wall(&self) -> Timestamp {
         let now = std::time::SystemTime::now();
         let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
@@ -125,7 +125,7 @@ impl ProcessControl for Native {
         if differs(&sys::identity::boot()) {
             return Presence::Gone;
         }
-        // Seen from another space of pids, the number names somebody else.
+        // Seen from another space of pids, the number names another process.
         if who.scope != sys::identity::scope() {
             return Presence::Unproved;
         }
@@ -233,38 +233,38 @@ mod tests {
         [me.into(), "--exact".into(), format!("native::tests::{part}").into()]
     }
 
-    /// Asks for a detached program, and stays.
+    /// Starts a detached program, and stays.
     #[test]
-    fn who_asks() {
+    fn caller() {
         if !Path::new("stage").exists() {
             return;
         }
-        let [program, args @ ..] = played("who_is_detached");
+        let [program, args @ ..] = played("detached");
         let (program, home) = (program.into(), std::env::current_dir().unwrap());
         let request = DetachedRequest { program, args: args.into(), home, env: Vec::new() };
         Native::default().spawn_detached(&request).unwrap();
         std::thread::sleep(LONG);
     }
 
-    /// Tells who it is, and whose it is, and stays until it may go.
+    /// Writes down its pid and whether it has a mark, and stays until it may go.
     #[test]
-    fn who_is_detached() {
+    fn detached() {
         if !Path::new("stage").exists() {
             return;
         }
         let marks =
             [Names::HEARBACK.job, Names::HEARBACK.bounded_run].map(|name| std::env::var_os(name).is_some());
         let me = std::process::id();
-        fs_err::write("told.new", format!("{me} {} {}", marks[0], marks[1])).unwrap();
-        fs_err::rename("told.new", "told").unwrap();
-        until("nobody lets it go", || Path::new("go").exists());
+        fs_err::write("pid.new", format!("{me} {} {}", marks[0], marks[1])).unwrap();
+        fs_err::rename("pid.new", "pid").unwrap();
+        until("it is not let go", || Path::new("go").exists());
     }
 
-    /// Who was asked for on that stage.
+    /// The program that was detached on that stage.
     fn detached_on(stage: &Path) -> ProcessIdentity {
-        until("nothing was detached", || stage.join("told").exists());
-        let told = fs_err::read_to_string(stage.join("told")).unwrap();
-        let pid = told.strip_suffix(" false false").unwrap_or_else(|| panic!("it has a mark: {told}"));
+        until("nothing was detached", || stage.join("pid").exists());
+        let written = fs_err::read_to_string(stage.join("pid")).unwrap();
+        let pid = written.strip_suffix(" false false").unwrap_or_else(|| panic!("it has a mark: {written}"));
         Native::default().identify(pid.parse().unwrap()).unwrap().expect("it waits for us")
     }
 
@@ -281,7 +281,7 @@ mod tests {
         dir
     }
 
-    /// A mark that nobody else has at the same time, in this process or in another.
+    /// A mark that no other test has at the same time, in this process or in another.
     fn own_id() -> JobId {
         static MINTED: AtomicU64 = AtomicU64::new(0);
         let bits = u64::from(std::process::id()) * 4 + MINTED.fetch_add(1, Ordering::Relaxed);
@@ -289,9 +289,9 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_program_outlives_the_job_that_asked_for_it() {
+    fn a_detached_program_outlives_the_job_that_started_it() {
         let (native, stage, job) = (Native::default(), stage(), own_id());
-        let argv = played("who_asks").iter().map(|word| sys::text::from_os(word)).collect();
+        let argv = played("caller").iter().map(|word| sys::text::from_os(word)).collect();
         let path = |name: &str| stage.path().join(name);
         let surroundings = native.surround(&SurroundRequest {
             bell: &path("bell"),
@@ -311,7 +311,7 @@ mod tests {
             })
             .unwrap();
         let detached = detached_on(stage.path());
-        assert!(!running.members().contains(&detached), "it is none of the tree");
+        assert!(!running.members().contains(&detached), "it does not belong to the tree");
         assert_eq!(running.kill(LONG), []);
         assert_eq!(running.members(), []);
         assert_eq!(native.sweep(&job, Some(running.handle()), LONG).unwrap().survivors, []);
@@ -319,10 +319,10 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_program_outlives_the_errand_that_asked_for_it() {
+    fn a_detached_program_outlives_the_bounded_run_that_started_it() {
         let (native, stage, mark) = (Native::default(), stage(), own_id());
         let bounded_run = BoundedRun {
-            argv: played("who_asks").iter().map(|word| sys::text::from_os(word)).collect(),
+            argv: played("caller").iter().map(|word| sys::text::from_os(word)).collect(),
             cwd: Some(stage.path().to_owned()),
             env: Vec::new(),
             stdin: Vec::new(),
@@ -334,7 +334,7 @@ mod tests {
         let sent = std::thread::spawn(move || native.run_bounded(&bounded_run));
         let detached = detached_on(stage.path());
         let swept = native.sweep_marked(&mark, Duration::ZERO, LONG).unwrap();
-        assert_eq!((swept.ended, swept.survivors), (1, Vec::new()), "who asked, and nobody else");
+        assert_eq!((swept.ended, swept.survivors), (1, Vec::new()), "the process that asked, and no other");
         assert_ne!(sent.join().unwrap().unwrap().exit, Some(Exit::Exited { code: 0 }));
         let_go(stage.path(), &detached);
     }

@@ -12,7 +12,7 @@ pub fn exit_code(code: u32) -> i32 {
     if cfg!(windows) { code.cast_signed() } else { i32::from(u8::try_from(code).unwrap_or(u8::MAX)) }
 }
 
-/// The program that this process runs, to be executed again: also after somebody put another in its place, or removed
+/// The program that this process runs, to be executed again: also after another program was put in its place, or it was removed
 /// it. A job can take longer than the next upgrade.
 ///
 /// # Errors

@@ -29,7 +29,7 @@ impl<W: Write> PipeLink<W> {
             let mut line = String::new();
             let read = BufReader::new(up.take(MAX_ANSWER)).read_line(&mut line);
             let answer = read.ok().and_then(|_| LaunchAnswer::from_line(&line));
-            let _ = sender.send(answer); // Nobody may be waiting any more.
+            let _ = sender.send(answer); // The launcher may have stopped waiting.
         })?;
         Ok(Self { down: Some(down), up: receiver })
     }

@@ -1,4 +1,4 @@
-//! Running a program to its end: what it is told goes in, what it says comes out, and it has so long and no longer.
+//! Running a program to its end: input goes in, output comes out, and it has a time limit.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, Read, Write};
@@ -19,7 +19,7 @@ use crate::program::{self, Invocation};
 
 const CHUNK: usize = 16 * 1024;
 /// How long a tree that is out of time may take to die.
-const FORCE_WITHIN: Duration = Duration::from_secs(2);
+const KILL_WITHIN: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
     let cwd = bounded_run.cwd.clone().unwrap_or_else(|| Path::new("/").to_owned());
@@ -31,11 +31,11 @@ pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunR
     };
     let mut child = spawn(names, bounded_run, &invocation, &cwd).map_err(cannot)?;
     let process = identity::identify_child(child.id()).ok();
-    let mut telling = Telling { stdin: child.stdin.take(), bytes: bounded_run.stdin.clone() };
+    let mut input = InputWriter { stdin: child.stdin.take(), bytes: bounded_run.stdin.clone() };
     if !bounded_run.speaks_first {
-        telling.begin();
+        input.begin();
     }
-    let mut heard = Heard::new(&mut child, bounded_run.output_max, telling).map_err(cannot)?;
+    let mut output = OutputReader::new(&mut child, bounded_run.output_max, input).map_err(cannot)?;
     let deadline = clock::awake().saturating_add(bounded_run.within);
     // A thread that waits closes its end of a pipe, so that one poll hears of everything.
     let (over, closes) = io::pipe().map_err(cannot)?;
@@ -44,14 +44,14 @@ pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunR
         drop(closes);
         status
     });
-    let in_time = heard.until(&over, deadline);
+    let in_time = output.until(&over, deadline);
     if !in_time {
         end(names, bounded_run, process.as_ref());
     }
     let status = waiter.join().ok().and_then(Result::ok);
-    heard.rest();
+    output.rest();
     let exit = status.filter(|_| in_time).map(exit_of);
-    Ok(BoundedRunReport { exit, stdout: heard.out.kept, stderr: heard.err.kept })
+    Ok(BoundedRunReport { exit, stdout: output.out.kept, stderr: output.err.kept })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
@@ -83,7 +83,7 @@ pub(crate) fn named_in_front(program: &OsStr) -> OsString {
 pub(crate) fn run_in_front(mut command: Command) -> io::Result<ExitStatus> {
     #[cfg(target_os = "linux")]
     {
-        // Whoever runs it is gone, and with it whoever says that the turn is over.
+        // The process that runs it is gone, and would have recorded the end of the turn.
         let follow = || Ok(nix::sys::prctl::set_pdeathsig(Some(nix::sys::signal::Signal::SIGTERM))?);
         // SAFETY: one call into the kernel.
         unsafe { command.pre_exec(follow) };
@@ -98,7 +98,7 @@ fn prepare(parent: u32) -> io::Result<()> {
     signals::reset();
     #[cfg(target_os = "linux")]
     {
-        // Whoever sent it out is gone, so nobody would ever hear what came of it; it is sent out again.
+        // The caller is gone, so no process would ever record the result; the run is repeated.
         nix::sys::prctl::set_pdeathsig(Some(nix::sys::signal::Signal::SIGKILL))?;
     }
     if nix::unistd::getppid().as_raw().unsigned_abs() != parent {
@@ -107,13 +107,13 @@ fn prepare(parent: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// What it is told, until it is told.
-struct Telling {
+/// The input of the program, until it is written.
+struct InputWriter {
     stdin: Option<ChildStdin>,
     bytes: Vec<u8>,
 }
 
-impl Telling {
+impl InputWriter {
     /// Writes it and closes its input. One that ends, or closes that, without reading all of it is none of our
     /// business.
     fn begin(&mut self) {
@@ -125,8 +125,8 @@ impl Telling {
 }
 
 fn end(names: &Names, bounded_run: &BoundedRun, process: Option<&ProcessIdentity>) {
-    // What would not end is nobody's child of ours any more when we are gone; it was told to, and that is all.
-    let _ = tree::sweep(&names.membership(&bounded_run.mark), process, Duration::ZERO, FORCE_WITHIN);
+    // A survivor is adopted by init when this process ends; it was killed, and no more can be done.
+    let _ = tree::sweep(&names.membership(&bounded_run.mark), process, Duration::ZERO, KILL_WITHIN);
 }
 
 pub(crate) fn exit_of(status: ExitStatus) -> Exit {
@@ -137,7 +137,7 @@ pub(crate) fn exit_of(status: ExitStatus) -> Exit {
     }
 }
 
-/// What one stream said.
+/// What is kept of one stream.
 struct Stream {
     pipe: Option<PipeReader>,
     kept: Vec<u8>,
@@ -172,18 +172,19 @@ impl Stream {
     }
 }
 
-struct Heard {
+/// Both output streams, and the input that may have to wait for the first line.
+struct OutputReader {
     out: Stream,
     err: Stream,
-    telling: Telling,
+    input: InputWriter,
 }
 
-impl Heard {
-    fn new(child: &mut Child, most: usize, telling: Telling) -> io::Result<Self> {
+impl OutputReader {
+    fn new(child: &mut Child, most: usize, input: InputWriter) -> io::Result<Self> {
         Ok(Self {
             out: Stream::new(child.stdout.take(), most)?,
             err: Stream::new(child.stderr.take(), most)?,
-            telling,
+            input,
         })
     }
 
@@ -194,7 +195,7 @@ impl Heard {
             if left.is_zero() {
                 return false;
             }
-            let (said, told, ended) = {
+            let (out_ready, err_ready, has_ended) = {
                 let mut sources = vec![PollFd::new(over.as_fd(), PollFlags::POLLIN)];
                 let streams = [&self.out, &self.err].map(|stream| stream.pipe.as_ref());
                 sources.extend(
@@ -208,22 +209,22 @@ impl Heard {
                 let second = 1 + usize::from(streams[0].is_some());
                 (streams[0].is_some() && ready(1), streams[1].is_some() && ready(second), ready(0))
             };
-            if said {
+            if out_ready {
                 self.out.read();
                 if self.out.kept.contains(&b'\n') {
-                    self.telling.begin();
+                    self.input.begin();
                 }
             }
-            if told {
+            if err_ready {
                 self.err.read();
             }
-            if ended {
+            if has_ended {
                 return true;
             }
         }
     }
 
-    /// What is in the pipes now, without waiting for anybody who still holds them.
+    /// What is in the pipes now, without waiting for processes that still hold them.
     fn rest(&mut self) {
         for stream in [&mut self.out, &mut self.err] {
             let mut pieces = 0;
@@ -238,12 +239,13 @@ impl Heard {
 mod tests {
     use super::*;
 
-    fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
-        super::run(&Names::HEARBACK, bounded_run)
-    }
     use hearback_core::JobId;
     use hearback_core::port::process::SweepReport;
     use hearback_core::testing::sample;
+
+    fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
+        super::run(&Names::HEARBACK, bounded_run)
+    }
 
     fn bounded_run(script: &str) -> BoundedRun {
         BoundedRun {
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_keeps_the_pipes_open_keeps_nothing_waiting() {
+    fn a_process_that_keeps_the_pipes_open_keeps_no_caller_waiting() {
         let began = clock::awake();
         let report = run(&bounded_run("sleep 5 & echo started")).unwrap();
         assert_eq!((report.exit, report.stdout), (Some(Exit::Exited { code: 0 }), b"started\n".to_vec()));
@@ -300,12 +302,12 @@ mod tests {
             assert!(!sent.is_finished(), "it did not get ready");
             std::thread::sleep(Duration::from_millis(5));
         }
-        let report = tree::sweep(&Names::HEARBACK.membership(&mark), None, grace, FORCE_WITHIN).unwrap();
+        let report = tree::sweep(&Names::HEARBACK.membership(&mark), None, grace, KILL_WITHIN).unwrap();
         (dir, report, sent.join().unwrap().unwrap().exit)
     }
 
     #[test]
-    fn who_is_asked_first_may_say_goodbye() {
+    fn a_process_that_is_terminated_first_may_clean_up() {
         let polite = "trap 'echo bye >bye; exit 7' TERM; >up; while :; do sleep 0.1; done";
         let long = Duration::from_secs(3600);
         let (dir, report, exit) = swept(polite, long);
@@ -314,7 +316,7 @@ mod tests {
         assert!(report.terminated >= 1 && report.ended == report.terminated, "{report:?}");
         let (dir, report, exit) = swept(polite, Duration::ZERO);
         assert_eq!(exit, Some(Exit::Signaled { signal: libc::SIGKILL, core: false }));
-        assert!(!dir.path().join("bye").exists(), "nobody was asked");
+        assert!(!dir.path().join("bye").exists(), "none was terminated");
         assert_eq!(report.terminated, 0);
     }
 

@@ -253,10 +253,10 @@ impl Running for LocalRunning {
             Exit::Exited { code } => *code == KILLED,
             Exit::Unknown => false,
         };
-        let struck =
+        let is_oom =
             self.exit.as_ref().is_some_and(is_killed) && self.oom.as_ref().is_some_and(Counter::has_risen);
         // Which process it was is not told, and others may be in the same group.
-        struck.then(|| "while it ran, the kernel's out-of-memory killer ended a process of its cgroup".into())
+        is_oom.then(|| "while it ran, the kernel's out-of-memory killer ended a process of its cgroup".into())
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -326,7 +326,7 @@ fn usage_of(usage: &libc::rusage) -> Usage {
         let (seconds, micros) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_usec));
         seconds.unwrap_or(0) * 1000 + micros.unwrap_or(0) / 1000
     };
-    // macOS counts bytes, everybody else kibibytes.
+    // macOS counts bytes, all others kibibytes.
     let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
     Usage {
         user_ms: millis(usage.ru_utime),

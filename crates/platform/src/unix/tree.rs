@@ -14,13 +14,14 @@ use crate::mark::{Membership, Names};
 
 /// How long to wait before looking whether what was killed is gone.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
-/// Who was only asked may take its time: from look to look twice as long is waited, up to this.
+/// A process that was only terminated may take its time: the wait doubles from look to look, up to this.
 const BETWEEN_LOOKS_MAX: Duration = Duration::from_millis(100);
-/// Whoever is there so long after it was forced will not end soon.
+/// A process that is there so long after it was killed will not end soon.
 const STUCK_AFTER: Duration = Duration::from_millis(500);
-/// Whoever starts a successor and ends may be missed by one look. Who is not their parent believes only this many.
+/// A process that starts a successor and ends may be missed by one look. A caller that is not their parent needs this
+/// many looks that find nothing.
 const LOOKS_OF_A_SWEEP: u32 = 2;
-/// So often is a tree looked at that is never the same twice, before it is taken for alive.
+/// How often to look at a tree that is never the same twice, before it is taken for alive.
 const LOOKS_MAX: u32 = 100;
 
 /// Whether a process that was just found lives on: one that is ending is not found.
@@ -36,9 +37,9 @@ pub(crate) fn sweep(
     within: Duration,
 ) -> io::Result<SweepReport> {
     let target = target.filter(|who| is_from_here(who));
-    let asked = terminate_all(grace, || look(tree, None, target, |_| ()))?;
+    let terminated = terminate_all(grace, || look(tree, None, target, |_| ()))?;
     kill_all(
-        asked,
+        terminated,
         within,
         LOOKS_OF_A_SWEEP,
         || std::thread::sleep(BETWEEN_LOOKS),
@@ -57,19 +58,19 @@ fn is_from_here(who: &ProcessIdentity) -> bool {
     who.boot == identity::boot() && who.scope == identity::scope()
 }
 
-/// Asks whom `look` finds, each once, until it finds nobody so many times in a row, or the grace has passed. Tells who
-/// was asked.
+/// Terminates each process that `look` finds once, until it finds none so many times in a row, or the grace has passed.
+/// Returns those that were terminated.
 fn terminate_all(
     grace: Duration,
     mut look: impl FnMut() -> io::Result<Selection>,
 ) -> io::Result<BTreeSet<(u32, u64)>> {
     let deadline = clock::awake().saturating_add(grace);
-    let mut asked = BTreeSet::new();
+    let mut terminated = BTreeSet::new();
     let (mut calm, mut pause) = (0, BETWEEN_LOOKS);
     while calm < LOOKS_OF_A_SWEEP && clock::awake() < deadline {
         let found = look()?;
         for stat in &found.ours {
-            if asked.insert((stat.pid, stat.started)) {
+            if terminated.insert((stat.pid, stat.started)) {
                 // Gone meanwhile, or not allowed: the next look tells which.
                 let _ = signal(stat, Signal::SIGTERM);
             }
@@ -80,7 +81,7 @@ fn terminate_all(
             pause = BETWEEN_LOOKS_MAX.min(pause * 2);
         }
     }
-    Ok(asked)
+    Ok(terminated)
 }
 
 /// The tree of a living supervisor, which is this process: its descendants, and whatever else carries the mark of its
@@ -177,18 +178,18 @@ pub(crate) fn terminate(members: &[ProcessIdentity]) {
 /// Kills what `look` finds, again and again, until it finds nothing so many times in a row: a process may have
 /// started others meanwhile.
 ///
-/// Gives up after `within`; but as long as those who are found have only just been signalled they are dying faster
-/// than they are born, and it goes on for as long again. Those who were `asked` before count as ended by us.
+/// Gives up after `within`; but as long as those that are found have only just been signalled they are dying faster
+/// than they are born, and it goes on for as long again. Those that were `terminated` before count as ended by us.
 fn kill_all(
-    asked: BTreeSet<(u32, u64)>,
+    terminated: BTreeSet<(u32, u64)>,
     within: Duration,
     enough: u32,
     mut between: impl FnMut(),
     mut look: impl FnMut(&mut dyn FnMut(&Stat)) -> io::Result<Selection>,
 ) -> io::Result<SweepReport> {
     let began = clock::awake();
-    let were_asked = asked.len();
-    let mut signalled: BTreeMap<_, _> = asked.into_iter().map(|who| (who, began)).collect();
+    let were_terminated = terminated.len();
+    let mut signalled: BTreeMap<_, _> = terminated.into_iter().map(|who| (who, began)).collect();
     let (mut calm, mut looks_late) = (0, 0);
     loop {
         // Not allowed, or gone already: the next look tells which.
@@ -203,7 +204,7 @@ fn kill_all(
             signalled.get(&(stat.pid, stat.started)).is_some_and(|since| now - *since >= STUCK_AFTER)
         };
         let most = if found.ours.iter().any(is_stuck) { within } else { within * 2 };
-        // On a busy machine a look may take longer than to die does: nobody is named who is gone by now.
+        // On a busy machine a look may take longer than to die does: no process is named that is gone by now.
         let is_late = now - began >= most;
         let one_more = is_late && !is_calm && looks_late == 0 && !found.there().any(is_there);
         looks_late += u32::from(is_late);
@@ -213,7 +214,7 @@ fn kill_all(
             survivors.sort_by_key(|who| who.pid);
             let remains = |pid: u32| found.ours.iter().any(|left| left.pid == pid);
             let ended = signalled.keys().filter(|(pid, _)| !remains(*pid)).count();
-            return Ok(SweepReport { ended, terminated: were_asked, survivors });
+            return Ok(SweepReport { ended, terminated: were_terminated, survivors });
         }
         for stat in &found.ours {
             let _ = signal(stat, Signal::SIGKILL);
@@ -229,7 +230,7 @@ fn is_there(stat: &Stat) -> bool {
     matches!(identity::identify(stat.pid), Ok(Some(who)) if who.started == stat.started)
 }
 
-/// Who was found to belong to a job.
+/// The processes that were found to belong to a tree.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Selection {
     /// Certainly.
@@ -248,8 +249,8 @@ impl Selection {
     }
 }
 
-/// Looks at everybody once. Tells of those who belong to the job by themselves as soon as they are seen: who starts
-/// a successor and ends is gone when the look is over.
+/// Looks at every process once. Reports those that belong to the tree by themselves as soon as they are seen: one that
+/// starts a successor and ends is gone when the look has ended.
 fn look(
     tree: &Membership,
     supervisor: Option<u32>,
@@ -311,7 +312,7 @@ fn select(
         }
         ours.extend(more);
     }
-    // Whose number the leader's has become, the group is theirs.
+    // The group belongs to the process that now has the leader's number.
     let number_is_reused =
         !leader_is_there && target.is_some_and(|l| all.iter().any(|p| p.stat.pid == l.pid));
     let stats = |pick: &dyn Fn(&Process) -> bool| {
@@ -327,12 +328,12 @@ fn select(
     }
 }
 
-/// Nobody is at rest here before it begins: who is forked runs.
+/// No process is suspended here before it begins: one that is forked runs.
 pub(crate) fn end_unbegun(_names: &Names) -> io::Result<usize> {
     Ok(0)
 }
 
-/// Ends a process by force. Nothing happens to one that is not the process meant, and one that is gone is fine.
+/// Kills a process. Nothing happens to one that is not the process meant, and one that is gone is fine.
 pub(crate) fn end_by_force(who: &ProcessIdentity) -> io::Result<()> {
     match send(who.pid, who.started, Signal::SIGKILL) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
@@ -430,7 +431,7 @@ mod tests {
         assert_eq!(
             look(&[stranger, member]),
             Selection::default(),
-            "the number belongs to somebody else now"
+            "the number belongs to another process now"
         );
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn survives(units: &[String]) -> &'static [&'static str] {
 #[cfg(any(target_os = "linux", test))]
 fn units_in(cgroups: &str) -> Vec<String> {
     let units = |path: &str| -> Vec<String> {
-        // The manager's own processes are in `init.scope`, which nobody stops; what is around that one counts.
+        // The manager's own processes are in `init.scope`, which is never stopped; what is around that one counts.
         let is_unit =
             |name: &&str| (name.ends_with(".service") || name.ends_with(".scope")) && *name != "init.scope";
         path.split('/').filter(is_unit).map(str::to_owned).collect()

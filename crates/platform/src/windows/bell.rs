@@ -24,7 +24,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Hangs the bell up. Who reads half a name finds nobody, and a supervisor looks by itself once it has begun.
+    /// Hangs the bell up. A process that reads half a name finds no bell, and a supervisor looks by itself once it has begun.
     pub(crate) fn hang(path: &Path) -> io::Result<Self> {
         let random = || getrandom::u64().map_err(io::Error::other);
         let name = format!("{SPACE}{:016x}{:016x}", random()?, random()?);
@@ -35,7 +35,7 @@ impl Bell {
         Ok(Self { event, path: path.to_owned() })
     }
 
-    /// Set by each ring, and reset by whoever waited for it.
+    /// Set by each ring, and reset by the process that waited for it.
     pub(crate) fn event(&self) -> &OwnedHandle {
         &self.event
     }
@@ -43,7 +43,7 @@ impl Bell {
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        let _ = fs_err::remove_file(&self.path); // Whoever moves the folder away removes it otherwise.
+        let _ = fs_err::remove_file(&self.path); // Otherwise it is removed with the folder.
     }
 }
 
@@ -56,11 +56,11 @@ pub(crate) fn event(name: Option<&str>) -> io::Result<OwnedHandle> {
     let taken = call::is(&io::Error::last_os_error(), ERROR_ALREADY_EXISTS);
     // SAFETY: the handle was made for us by the line above.
     let event = unsafe { call::own(raw) }?;
-    // Somebody guessed a random name, or the bits are not random.
+    // Another process guessed a random name, or the bits are not random.
     if taken { Err(io::Error::from(io::ErrorKind::AlreadyExists)) } else { Ok(event) }
 }
 
-/// Rings a bell; tells whether anybody was there to hear it.
+/// Rings a bell; reports whether a process listened.
 pub(crate) fn ring(path: &Path) -> io::Result<bool> {
     let Ok(Some(file)) = files::open_checked(path) else { return Ok(false) };
     let mut name = String::new();

@@ -1,4 +1,4 @@
-//! Running a program to its end: what it is told goes in, what it says comes out, and it has so long and no longer.
+//! Running a program to its end: input goes in, output comes out, and it has a time limit.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, Read, Write};
@@ -17,7 +17,7 @@ use crate::mark::Names;
 use crate::program;
 
 /// How long a tree that is out of time may take to die.
-const FORCE_WITHIN: Duration = Duration::from_secs(2);
+const KILL_WITHIN: Duration = Duration::from_secs(2);
 /// How long what was said last may take to arrive.
 const REST_WITHIN: Duration = Duration::from_millis(200);
 
@@ -62,7 +62,7 @@ pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunR
         let _ = job.release();
     } else {
         let _ = job.terminate();
-        let _ = tree::end_marked(&names.membership(&bounded_run.mark), FORCE_WITHIN);
+        let _ = tree::end_marked(&names.membership(&bounded_run.mark), KILL_WITHIN);
     }
     Ok(BoundedRunReport { exit, stdout: all(&out), stderr: all(&err) })
 }
@@ -96,7 +96,7 @@ fn listen<F: FnOnce() + Send + 'static>(
             }
             let kept = n.min(left);
             left -= kept;
-            // Nobody hears any more: whoever holds the pipe open keeps only this thread.
+            // The caller has what it wants: a process that holds the pipe open keeps only this thread.
             if sender.send(chunk[..kept].to_vec()).is_err() {
                 return;
             }
@@ -105,7 +105,7 @@ fn listen<F: FnOnce() + Send + 'static>(
     heard
 }
 
-/// What was said, without waiting for anybody who holds the pipe open, however much that one has to say.
+/// The output so far, without waiting for a process that holds the pipe open, however much that one prints.
 fn all(heard: &Receiver<Vec<u8>>) -> Vec<u8> {
     let deadline = clock::awake() + REST_WITHIN;
     let mut said = Vec::new();
@@ -128,7 +128,7 @@ pub(crate) fn named_in_front(program: &OsStr) -> OsString {
 
 /// Runs a program in front of us, with our streams and our console, until it ends.
 pub(crate) fn run_in_front(mut command: Command) -> io::Result<ExitStatus> {
-    // Whoever listens is not ended by a break, which the program hears as well.
+    // A process that listens is not ended by a break, which the program hears as well.
     super::stop::listen()?;
     command.status()
 }
@@ -155,7 +155,7 @@ mod tests {
             within: Duration::from_secs(20),
             output_max: 1000,
             speaks_first: false,
-            // Whoever is out of time is ended by its mark, so no two have the same.
+            // A run that is out of time is ended by its mark, so no two have the same.
             mark: sample::id(u64::from(std::process::id()) * 4 + MADE.fetch_add(1, Ordering::Relaxed)),
         }
     }
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(report.exit, None);
         assert!(
             super::super::snapshot::marked(&Names::HEARBACK.membership(&endless.mark)).unwrap().is_empty(),
-            "somebody is left"
+            "a process is left"
         );
     }
 }

@@ -17,12 +17,12 @@ pub(crate) fn done(answer: BOOL) -> io::Result<()> {
 ///
 /// # Safety
 ///
-/// Nobody else may own or close `handle`.
+/// No other code may own or close `handle`.
 pub(crate) unsafe fn own(handle: HANDLE) -> io::Result<OwnedHandle> {
     if handle.is_null() || handle == INVALID_HANDLE_VALUE {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it is a handle, and the caller promises that it is nobody else's.
+    // SAFETY: it is a handle, and the caller promises that no other code owns it.
     Ok(unsafe { OwnedHandle::from_raw_handle(handle) })
 }
 

@@ -29,12 +29,12 @@ use crate::wire::PipeLink;
 
 const FLAGS: PROCESS_CREATION_FLAGS = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
 
-/// What a job on this system lives through. Logging off ends everything.
+/// What a job survives on this system. Logging off ends everything.
 pub(crate) const SURVIVES: [&str; 3] = ["parent", "terminal", "process_group"];
-/// What it lives through inside somebody else's Job Object: that may end with the terminal, or with the parent.
+/// What it survives inside another program's Job Object: that may end with the terminal, or with the parent.
 const SURVIVES_IN_A_JOB: [&str; 2] = ["process_group", BOUND_TO_CALLER];
 
-/// What a target of this process lives through, and what it ends with.
+/// What a target of this process survives, and what it ends with.
 pub(crate) fn detachment() -> Detachment {
     let inside = is_in_a_job();
     let known = if inside { &SURVIVES_IN_A_JOB[..] } else { &SURVIVES[..] };
@@ -44,8 +44,8 @@ pub(crate) fn detachment() -> Detachment {
     }
 }
 
-/// Whether this process is in a Job Object: somebody's that did not let go, since nobody puts a supervisor into one
-/// on purpose. What cannot be told is taken for the worse.
+/// Whether this process is in a Job Object: one that did not allow it to leave, since no supervisor is put into one on
+/// purpose. If that is unknown, it counts as inside.
 fn is_in_a_job() -> bool {
     let mut inside = 0;
     // SAFETY: gives a constant that stands for this process.
@@ -62,8 +62,8 @@ pub(crate) fn has_console() -> bool {
     unsafe { GetConsoleProcessList(&raw mut first, 1) > 0 }
 }
 
-/// Has whatever prints by the code page of our console print UTF-8, as `cmd` and Windows PowerShell do. Nobody sees
-/// that console, and nobody reads the old code pages.
+/// Makes programs that print by the code page of our console, as `cmd` and Windows PowerShell do, print UTF-8. That
+/// console is not shown, and the log is read as UTF-8.
 pub(crate) fn print_unicode() {
     // SAFETY: takes a number. Without a console it does nothing.
     unsafe { SetConsoleOutputCP(CP_UTF8) };
@@ -95,7 +95,7 @@ pub(crate) fn spawn_leader(request: &DetachedRequest, output: Option<File>) -> i
     identity::identity(&created.process, created.pid)
 }
 
-/// Creates it, as a child of the owner whom the variable names, if there is one.
+/// Creates it, as a child of the owner that the variable names, if there is one.
 fn create(request: &DetachedRequest, owner_variable: Option<&str>, streams: Streams) -> io::Result<Created> {
     let changes = request.env.iter().map(|(name, value)| (name.as_os_str(), value.as_deref()));
     let own = owner_variable.map(|name| (name.as_ref(), None));
@@ -159,7 +159,7 @@ pub(crate) fn close_standard_streams() {
     for stream in [STD_INPUT_HANDLE, STD_OUTPUT_HANDLE] {
         let Ok(null) = null() else { return };
         let before = standard(stream);
-        // SAFETY: the handle is open, and nobody closes it but the next one to put another in its place.
+        // SAFETY: the handle is open, and only the next call that replaces it closes it.
         let replaced = unsafe { SetStdHandle(stream, null.into_raw_handle()) };
         let shared = [STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE].map(standard).contains(&before);
         if replaced != 0 && !shared {

@@ -103,11 +103,11 @@ pub(super) fn create<'a>(
     streams: Streams,
     job: &Job,
 ) -> io::Result<Created> {
-    system::ask_nobody();
+    system::show_no_dialogs();
     let environment = environment::block(changes)?;
     let creation =
         Creation { program, line, environment: &environment, cwd, streams, job: Some(job), terminal: None };
-    // On our console, which nobody sees, a target can be asked to end. Without one, it gets its own.
+    // On our console, which is not shown, a target can be terminated. Without one, it gets its own.
     let console = if detach::has_console() { 0 } else { CREATE_NO_WINDOW };
     creation.create(CREATE_NEW_PROCESS_GROUP | console)
 }
@@ -231,7 +231,7 @@ impl LocalRunning {
         call::done(unsafe { K32GetProcessMemoryInfo(leader.as_raw_handle(), &raw mut memory, size) })?;
         let account = self.tree.job().account().unwrap_or_default();
         let peak = account.peak_memory.max(memory.PeakWorkingSetSize as u64);
-        // Nobody runs without memory: a system that says so has forgotten.
+        // No process runs without memory: a system that says so has forgotten.
         if peak == 0 {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         }
@@ -246,7 +246,7 @@ impl LocalRunning {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job::{EXIT_FORCED, LETS_GO};
+    use super::super::job::{EXIT_KILLED, LETS_GO};
     use super::super::tree::{self, BETWEEN_LOOKS};
     use super::super::{clock, surroundings};
     use super::*;
@@ -293,7 +293,7 @@ mod tests {
         }
         let CommandLine::Argv(argv) = helper("sleeper") else { unreachable!() };
         let mut argv = argv.iter().map(text::to_os);
-        // It holds the pipe by its errors, and says nothing, so that it does not notice when nobody listens.
+        // It holds the pipe by its errors, and says nothing, so that it does not notice when the pipe has no reader.
         let silent = std::process::Stdio::null();
         std::process::Command::new(argv.next().unwrap()).args(argv).stdout(silent).spawn().unwrap();
     }
@@ -448,13 +448,13 @@ mod tests {
         let other = ProcessIdentity { started: left[0].started + 1, ..left[0].clone() };
         let stranger = sample::id(2);
         let sweep = |job, who| tree::sweep(&Names::HEARBACK.membership(job), who, LONG, LONG).unwrap();
-        assert_eq!(sweep(&stranger, Some(&other)), SweepReport::default(), "somebody else is not touched");
+        assert_eq!(sweep(&stranger, Some(&other)), SweepReport::default(), "another process is not touched");
         assert_eq!(native.presence(&left[0]), Presence::Same);
         let mine = id(dir.path());
         assert_eq!(
             sweep(&mine, None),
             SweepReport { ended: 1, ..Default::default() },
-            "it is known by its mark, and nobody can be asked"
+            "it is known by its mark, and none can be terminated"
         );
         assert_eq!(sweep(&mine, Some(&left[0])), SweepReport::default());
     }
@@ -483,11 +483,11 @@ mod tests {
         }
         let owner = outer.process();
         tree::end_by_force(&owner).unwrap();
-        assert_eq!(code(outer.next(Some(deadline))), EXIT_FORCED);
+        assert_eq!(code(outer.next(Some(deadline))), EXIT_KILLED);
         assert_eq!(
             outer.next(Some(deadline)),
             Happened::Target(RunEvent::Emptied),
-            "nobody ended the sleeper but its own job"
+            "only its own Job Object ended the sleeper"
         );
     }
 
@@ -549,7 +549,7 @@ mod tests {
         assert!(identity::has_ended(&created.process, Some(LONG)).unwrap());
         let deadline = clock::awake() + LONG;
         while !told.exists() || fs_err::read(&told).unwrap().is_empty() {
-            assert!(clock::awake() < deadline, "nobody told");
+            assert!(clock::awake() < deadline, "nothing was written");
             std::thread::sleep(BETWEEN_LOOKS);
         }
         fs_err::read_to_string(told).unwrap()

@@ -69,7 +69,7 @@ pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {
     }
 }
 
-/// Opens a process; nothing when nobody has this pid. A process that has ended may still be opened.
+/// Opens a process; nothing when no process has this pid. A process that has ended may still be opened.
 pub(crate) fn open(pid: u32, rights: PROCESS_ACCESS_RIGHTS) -> io::Result<Option<OwnedHandle>> {
     // SAFETY: takes numbers, and what it makes is taken over below.
     let raw = unsafe { OpenProcess(rights, 0, pid) };

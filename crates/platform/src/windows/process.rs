@@ -1,5 +1,5 @@
 //! Creating a process that inherits three handles and no others: born in its Job Object, on our console or in a
-//! terminal of its own, as our child or as somebody else's.
+//! terminal of its own, as our child or as another process's.
 //!
 //! The standard library lets a child inherit whatever is inheritable at that moment, a caller's pipe among it; a
 //! job that holds it keeps the caller waiting until it ends.
@@ -211,7 +211,7 @@ impl Drop for Inherited<'_> {
         let Some(parent) = self.lent_to else { return };
         for handle in &self.handles {
             // SAFETY: the process handle is ours; the other names a handle that was made in that process by us, which
-            // nobody there knows of, and is closed by this.
+            // no code there knows of, and is closed by this.
             unsafe {
                 DuplicateHandle(
                     parent.as_raw_handle(),

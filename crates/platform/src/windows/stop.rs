@@ -16,7 +16,7 @@ use super::{bell, call};
 static ASKED: OnceLock<OwnedHandle> = OnceLock::new();
 /// What a person at the console means by breaking: one of the three below.
 static BREAKS: AtomicU8 = AtomicU8::new(NOT_US);
-/// Somebody else: a target that breaks everybody on its console does not mean us.
+/// Other processes: a target that breaks every process on its console does not mean us.
 const NOT_US: u8 = 0;
 /// That we are to put things in order and end.
 const A_REQUEST: u8 = 1;

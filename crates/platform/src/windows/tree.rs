@@ -11,7 +11,7 @@ use windows_sys::Win32::System::Threading::{
     PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, TerminateProcess,
 };
 
-use super::job::{EXIT_FORCED, Job};
+use super::job::{EXIT_KILLED, Job};
 use super::snapshot::{self, Marked};
 use super::{clock, identity};
 use crate::mark::{Membership, Names};
@@ -23,7 +23,7 @@ const CLOSING: Duration = Duration::from_millis(200);
 const LEAVING: Duration = Duration::from_millis(500);
 
 /// How long the end of one process may take.
-const FORCING: Duration = Duration::from_secs(2);
+const KILLING: Duration = Duration::from_secs(2);
 
 /// How long to wait before looking whether what was killed is gone.
 pub(super) const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
@@ -111,8 +111,8 @@ impl Tree {
 /// Ends what a dead supervisor left behind.
 ///
 /// Its Job Object was closed with it, which ends the tree. What remains to be done is to see that this has happened to
-/// the target, and to end whoever was not in it and carries its mark. None of them shares a console with us,
-/// and there is no other way to ask, so nobody is asked, and no grace is waited for.
+/// the target, and to kill the processes that were not in it and carry its mark. None of them shares a console with us,
+/// and there is no other way to terminate a process, so none is terminated, and no grace is waited for.
 pub(crate) fn sweep(
     tree: &Membership,
     target: Option<&ProcessIdentity>,
@@ -145,7 +145,7 @@ pub(crate) fn members(tree: &Membership, leader: &ProcessIdentity) -> io::Result
     Ok(members)
 }
 
-/// Ends by force whoever carries the mark of a job, until there is nobody or the time is over.
+/// Kills the processes that carry the mark of a tree, until there are none or the time has passed.
 pub(crate) fn end_marked(tree: &Membership, within: Duration) -> io::Result<SweepReport> {
     let deadline = clock::awake() + within;
     let mut ended = 0;
@@ -157,7 +157,7 @@ pub(crate) fn end_marked(tree: &Membership, within: Duration) -> io::Result<Swee
         }
         for Marked { handle, .. } in &found {
             // SAFETY: the handle is ours, and was opened with the right to do this.
-            unsafe { TerminateProcess(handle.as_raw_handle(), EXIT_FORCED) };
+            unsafe { TerminateProcess(handle.as_raw_handle(), EXIT_KILLED) };
             ended += 1;
         }
         for Marked { handle, .. } in &found {
@@ -167,12 +167,12 @@ pub(crate) fn end_marked(tree: &Membership, within: Duration) -> io::Result<Swee
     }
 }
 
-/// Ends whoever will never begin.
+/// Kills the processes that will never begin.
 pub(crate) fn end_unbegun(names: &Names) -> io::Result<usize> {
     let unbegun = snapshot::unbegun(names)?;
     for Marked { handle, .. } in &unbegun {
         // SAFETY: the handle is ours, and was opened with the right to do this.
-        unsafe { TerminateProcess(handle.as_raw_handle(), EXIT_FORCED) };
+        unsafe { TerminateProcess(handle.as_raw_handle(), EXIT_KILLED) };
     }
     Ok(unbegun.len())
 }
@@ -189,9 +189,9 @@ pub(crate) fn lives_on(who: &ProcessIdentity) -> bool {
     looked().unwrap_or(true)
 }
 
-/// Ends a process by force. Nothing happens to one that is not the process meant.
+/// Kills a process. Nothing happens to one that is not the process meant.
 pub(crate) fn end_by_force(who: &ProcessIdentity) -> io::Result<()> {
-    end(who, FORCING).map(|_| ())
+    end(who, KILLING).map(|_| ())
 }
 
 enum Fate {
@@ -213,7 +213,7 @@ fn end(target: &ProcessIdentity, within: Duration) -> io::Result<Fate> {
         return Ok(Fate::Gone);
     }
     // SAFETY: the handle is ours, and was opened with the right to do this.
-    unsafe { TerminateProcess(process.as_raw_handle(), EXIT_FORCED) };
+    unsafe { TerminateProcess(process.as_raw_handle(), EXIT_KILLED) };
     let left = deadline.saturating_sub(clock::awake());
     Ok(if identity::has_ended(&process, Some(left))? { Fate::Ended } else { Fate::Survives })
 }

@@ -18,7 +18,7 @@ pub(crate) fn machine() -> Option<MachineId> {
     (!id.is_empty() && id != "uninitialized").then(|| MachineId::new(id))
 }
 
-/// Pids differ by pid namespace and start ticks by time namespace: seen from others, both name somebody else.
+/// Pids differ by pid namespace and start ticks by time namespace: seen from others, both name another process.
 pub(crate) fn scope() -> Option<String> {
     let name = |kind| Some(fs_err::read_link(format!("/proc/self/ns/{kind}")).ok()?.display().to_string());
     let pid = name("pid")?;

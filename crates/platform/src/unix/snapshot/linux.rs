@@ -14,7 +14,7 @@ pub(super) struct Life {
 }
 
 /// Set in the kernel's flags of a process from the beginning of its end. Its locks are let go some time after that,
-/// and only then does it become a zombie: whoever is woken by such a lock would still find it running.
+/// and only then does it become a zombie: a process that is woken by such a lock would still find it running.
 const PF_EXITING: u64 = 0x4;
 
 impl Stat {
@@ -85,12 +85,12 @@ const BARE_MOMENTS: u32 = 5;
 /// environment is none of our business has no marks. A process may be shown twice; the later look counts.
 ///
 /// A listing alone would miss who is started meanwhile with a pid below the place that it has reached. Pids are given
-/// out in turn, and the kernel tells the last: whoever was born during the look is visited right after.
+/// out in turn, and the kernel tells the last: a process that was started during the look is visited right after.
 pub(crate) fn each(tree: &Membership, mut visit: impl FnMut(Process)) -> io::Result<()> {
     let mut visited_to = last_pid();
     for entry in fs_err::read_dir("/proc")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // One that cannot be read is somebody else's, and must not keep the others from being found.
+        // One that cannot be read belongs to another user, and must not keep the others from being found.
         if let Some(process) = process(tree, pid, 1) {
             visit(process);
         }

@@ -24,7 +24,7 @@ pub(crate) fn each(tree: &Membership, mut visit: impl FnMut(Process)) -> io::Res
     system.refresh_processes_specifics(ProcessesToUpdate::All, true, what);
     for (pid, process) in system.processes() {
         let pid = pid.as_u32();
-        // One that cannot be read is somebody else's, and must not keep the others from being found.
+        // One that cannot be read belongs to another user, and must not keep the others from being found.
         let Ok(Some(who)) = super::super::identity::identify(pid) else { continue };
         let mark = |name: &str| {
             process

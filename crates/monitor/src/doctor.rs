@@ -308,8 +308,9 @@ fn survives(how: LauncherEnd, tried: &Tried<Outcome>) -> Check {
     )
 }
 
-/// Whether a job was there to be asked to end, after the launcher ended, and ended for that reason. A signal to the launcher that
-/// was still under way would have ended it in another way; where there are no signals, a code is all there is.
+/// Whether a job was there to be asked to end, after the launcher ended, and ended for that reason. A signal to the
+/// launcher that was still under way would have ended it in another way; where there are no signals, a code is all
+/// there is.
 fn outlived(outcome: &Outcome) -> bool {
     let Outcome::Killed { exit: Some(exit), .. } = outcome else { return false };
     matches!(exit, Exit::Signaled { signal: ASKED, .. } | Exit::Exited { .. })

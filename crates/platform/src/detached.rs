@@ -14,8 +14,8 @@ use crate::{Mark, Native, program, sys};
 
 /// A program that is going to outlive this process.
 ///
-/// It gets no terminal and no handle of this process, null streams unless [`output`](Self::output) is set, and a mark in
-/// its environment. On Unix it leads a session of its own.
+/// It gets no terminal and no handle of this process, null streams unless [`output`](Self::output) is set, and a mark
+/// in its environment. On Unix it leads a session of its own.
 ///
 /// ```
 /// use std::time::Duration;
@@ -104,8 +104,8 @@ impl Detached {
     /// If this process dies first, the program does not run, or runs and has the mark; on Unix, it runs only after its
     /// identity is known.
     ///
-    /// On Windows, inside a Job Object that does not allow its processes to leave, it ends with that Job Object. A service
-    /// manager that ends a whole unit, as systemd does, ends it as well.
+    /// On Windows, inside a Job Object that does not allow its processes to leave, it ends with that Job Object. A
+    /// service manager that ends a whole unit, as systemd does, ends it as well.
     ///
     /// # Errors
     ///
@@ -144,8 +144,9 @@ impl Detached {
 /// # What can escape
 ///
 /// A process that clears its environment: on Windows always; on Unix if it has left the session as well, or the first
-/// process has ended, and its parent has ended too. A process of another user, whose environment cannot be read. A program
-/// that is started from inside by [`Detached`] with the same variable leads a tree of its own. This is no sandbox.
+/// process has ended, and its parent has ended too. A process of another user, whose environment cannot be read. A
+/// program that is started from inside by [`Detached`] with the same variable leads a tree of its own. This is no
+/// sandbox.
 ///
 /// Nothing is signalled that is not proved to belong to the tree. On Unix, a process that shares only the number of the
 /// group or session with a first process that is gone is named as a survivor, and is left alone.

@@ -14,7 +14,7 @@
 //! assert!(Native::default().awake() > std::time::Duration::ZERO);
 //! ```
 //!
-//! Inside, one `sys` module is chosen; both have the same names. What a system cannot do is said as data.
+//! Inside, one `sys` module is chosen; both have the same names. What a system cannot do is reported as data.
 
 // `unsafe` lives in `sys` alone, in the modules that expect it: see `unix/mod.rs` and `windows/mod.rs`.
 

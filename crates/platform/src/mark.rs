@@ -40,8 +40,8 @@ pub struct Names {
     pub job: &'static str,
     /// The variable that marks the processes of a bounded run. Jobs that are launched from it do not carry it.
     pub bounded_run: &'static str,
-    /// The variable that marks a supervisor, and not its target: a job's tree ends there. In another detached program it
-    /// holds the command line.
+    /// The variable that marks a supervisor, and not its target: a job's tree ends there. In another detached program
+    /// it holds the command line.
     pub supervisor: &'static str,
     /// The variable that names the file of its answer to a target.
     pub answer: &'static str,

@@ -257,7 +257,7 @@ mod tests {
         let me = std::process::id();
         fs_err::write("pid.new", format!("{me} {} {}", marks[0], marks[1])).unwrap();
         fs_err::rename("pid.new", "pid").unwrap();
-        until("it is not let go", || Path::new("go").exists());
+        until("it is not released", || Path::new("go").exists());
     }
 
     /// The program that was detached on that stage.
@@ -334,7 +334,7 @@ mod tests {
         let sent = std::thread::spawn(move || native.run_bounded(&bounded_run));
         let detached = detached_on(stage.path());
         let swept = native.sweep_marked(&mark, Duration::ZERO, LONG).unwrap();
-        assert_eq!((swept.ended, swept.survivors), (1, Vec::new()), "the process that asked, and no other");
+        assert_eq!((swept.ended, swept.survivors), (1, Vec::new()), "the caller, and no other process");
         assert_ne!(sent.join().unwrap().unwrap().exit, Some(Exit::Exited { code: 0 }));
         let_go(stage.path(), &detached);
     }

@@ -158,11 +158,11 @@ impl Rehearsal {
         }
     }
 
-    /// Waits for the one line that it says, but not longer than `within`.
+    /// Waits for the one line that it writes, but not longer than `within`.
     ///
     /// # Errors
     ///
-    /// When it says nothing in time, or ends without a word.
+    /// When it writes nothing in time, or ends without a line.
     pub fn hear(&mut self, within: Duration) -> io::Result<String> {
         self.0.hear(within)
     }

@@ -12,8 +12,8 @@ pub fn exit_code(code: u32) -> i32 {
     if cfg!(windows) { code.cast_signed() } else { i32::from(u8::try_from(code).unwrap_or(u8::MAX)) }
 }
 
-/// The program that this process runs, to be executed again: also after another program was put in its place, or it was removed
-/// it. A job can take longer than the next upgrade.
+/// The program that this process runs, to be executed again: also after another program was put in its place, or it
+/// was removed it. A job can take longer than the next upgrade.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub fn next_program() -> std::io::Result<PathBuf> {
 pub(crate) struct Invocation {
     /// The file to execute.
     pub(crate) program: PathBuf,
-    /// What the program is told that it is called.
+    /// The name that the program gets as its own.
     pub(crate) name: OsString,
     /// Its arguments.
     pub(crate) arguments: Vec<OsString>,

@@ -12,7 +12,7 @@ use crate::sys;
 
 const DURABLE: &[u8] = b"durable\n";
 const FAILED: &[u8] = b"failed\n";
-/// More than any answer needs; a supervisor that says more is none.
+/// More than any answer needs; a process that sends more is no supervisor.
 const MAX_ANSWER: u64 = 64 * 1024;
 
 /// The launcher's end.

@@ -2,9 +2,9 @@
 //!
 //! A user that needs all three asks for [`RecordStore`], which every type that fills in the three has by itself.
 //!
-//! Eleven methods are required of a store: with them jobs are supervised, reconciled, archived and pruned. The others have
-//! defaults, which say what a store lacks that does not fill them in: keys, readers of answers, shell scripts, excerpts of
-//! the output.
+//! Eleven methods are required of a store: with them jobs are supervised, reconciled, archived and pruned. The others
+//! have defaults, which say what a store lacks that does not fill them in: keys, readers of answers, shell scripts,
+//! excerpts of the output.
 
 use std::path::PathBuf;
 

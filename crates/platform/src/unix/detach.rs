@@ -42,8 +42,8 @@ pub(crate) fn spawn_detached(names: &Names, request: &DetachedRequest) -> io::Re
 
 /// Starts a program that leads a session of its own, and identifies it.
 ///
-/// It is identified before it runs: a program that ends at once, and is reaped by another process, would leave a pid that
-/// may belong to any process by then.
+/// It is identified before it runs: a program that ends at once, and is reaped by another process, would leave a pid
+/// that may belong to any process by then.
 pub(crate) fn spawn_leader(request: &DetachedRequest, output: Option<File>) -> io::Result<ProcessIdentity> {
     let mut command = command(request);
     if let Some(output) = output {
@@ -184,7 +184,7 @@ pub(crate) fn write_standard_output(mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets go of the wire: standard input and output become the null device.
+/// Closes the wire: standard input and output become the null device.
 pub(crate) fn close_standard_streams() {
     let Ok(null) = fs_err::OpenOptions::new().read(true).write(true).open("/dev/null") else { return };
     let _ = nix::unistd::dup2_stdin(&null);

@@ -51,7 +51,7 @@ pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
     check_home(path)
 }
 
-/// Makes nothing: says the real name of a directory that is ours alone, or why it is not.
+/// Makes nothing: returns the real name of a directory that is ours alone, or why it is not.
 pub(crate) fn check_home(path: &Path) -> io::Result<PathBuf> {
     let path: &Path = &without_slash(path);
     let found = fs_err::symlink_metadata(path)?;
@@ -82,7 +82,8 @@ fn denied(path: &Path, why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, format!("`{}` {why}", path.display()))
 }
 
-/// Locks on a network mount do not mean what hearback needs them to mean: that a holder who died lets go.
+/// Locks on a network mount do not mean what hearback needs them to mean: that they are released when their holder
+/// dies.
 #[cfg(target_os = "linux")]
 fn refuse_shared_file_systems(home: &File, path: &Path) -> io::Result<()> {
     if file_system(home.as_fd())?.medium == Medium::Shared {
@@ -135,7 +136,7 @@ pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     build_private_dirs(path, false)
 }
 
-/// Makes a directory with all that lead to it: who can rename one of those can put another store in our place.
+/// Makes a directory with all that lead to it: a user that can rename one of those can put another store in our place.
 fn make_private_dirs(path: &Path) -> io::Result<()> {
     build_private_dirs(path, true)
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 const SOONER: i32 = 300;
 const SCORE: &std::ffi::CStr = c"/proc/self/oom_score_adj";
 
-/// Lets the kernel prefer this process to its supervisor when memory runs out: without a supervisor no process would record
-/// how the job ended. Async-signal-safe, for the forked child. Best effort.
+/// Lets the kernel prefer this process to its supervisor when memory runs out: without a supervisor no process would
+/// record how the job ended. Async-signal-safe, for the forked child. Best effort.
 pub(crate) fn go_first() {
     let mut text = [0_u8; 16];
     let Some(length) = with_score(libc::O_RDONLY, |file| {

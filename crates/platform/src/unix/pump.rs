@@ -34,7 +34,7 @@ impl Pump {
         Ok((Self { pipe: Some(reader), log, buffer: Vec::new() }, writer))
     }
 
-    /// What to wait on; nothing once every writer has let go.
+    /// What to wait on; nothing once every writer has closed it.
     pub(crate) fn source(&self) -> Option<Source<'_>> {
         self.pipe.as_ref().map(source)
     }

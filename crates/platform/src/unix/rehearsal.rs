@@ -48,7 +48,7 @@ impl Rehearsal {
         loop {
             let left = deadline.saturating_sub(clock::awake());
             if left.is_zero() {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "the launcher says nothing"));
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "the launcher reports nothing"));
             }
             let millis = i32::try_from(left.as_millis()).unwrap_or(i32::MAX).max(1);
             let mut sources = [PollFd::new(told.as_fd(), PollFlags::POLLIN)];

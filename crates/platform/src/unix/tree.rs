@@ -53,7 +53,8 @@ pub(crate) fn members(tree: &Membership, leader: &ProcessIdentity) -> io::Result
     Ok(look(tree, None, leader, |_| ())?.ours.iter().map(identity::identity).collect())
 }
 
-/// Whether it was identified in this boot and in this space of pids. Of another process, the numbers say nothing here.
+/// Whether it was identified in this boot and in this space of pids. The numbers of any other process mean nothing
+/// here.
 fn is_from_here(who: &ProcessIdentity) -> bool {
     who.boot == identity::boot() && who.scope == identity::scope()
 }
@@ -125,7 +126,7 @@ impl Tree {
         }
     }
 
-    /// Kills it, and reports what is not gone within `within`. `pause` waits so long, and reaps.
+    /// Kills it, and reports what is not gone within `within`. `pause` waits for that time, and reaps.
     pub(crate) fn kill(&self, within: Duration, mut pause: impl FnMut(Duration)) -> Vec<ProcessIdentity> {
         // A process of the group cannot have started another one unseen; the others are found one by one.
         self.kill_group();
@@ -152,7 +153,7 @@ impl Tree {
         let Some(leader) = &self.handle else { return };
         let (number, handle) = (libc::SYS_pidfd_send_signal, std::os::fd::AsRawFd::as_raw_fd(leader));
         let nothing = std::ptr::null::<libc::siginfo_t>();
-        // SAFETY: the handle is open and ours, and a null pointer asks for the ordinary information.
+        // SAFETY: the handle is open and ours, and a null pointer stands for the ordinary information.
         unsafe { libc::syscall(number, handle, libc::SIGKILL, nothing, PROCESS_GROUP) };
     }
 

@@ -13,7 +13,7 @@ pub(crate) fn around_us() -> Vec<String> {
 
 /// What a job within these units lives through.
 ///
-/// A service ends when its main process does, and who launches may be that process or its child, so that living
+/// A service ends when its main process does, and the launcher may be that process or its child, so that living
 /// through the parent is not claimed there. A scope has no main process.
 pub(crate) fn survives(units: &[String]) -> &'static [&'static str] {
     match units.last() {

@@ -12,7 +12,8 @@ use windows_sys::Win32::System::Threading::{CreateEventW, EVENT_MODIFY_STATE, Op
 
 use super::{call, files};
 
-/// Seen from every logon session: who is logged on twice can end from one what was started in the other.
+/// Seen from every logon session: a user that is logged on twice can end from one session what was started in the
+/// other.
 const SPACE: &str = r"Global\hearback-";
 /// More than a name has.
 const NAME_MAX: u64 = 128;
@@ -24,7 +25,8 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Hangs the bell up. A process that reads half a name finds no bell, and a supervisor looks by itself once it has begun.
+    /// Hangs the bell up. A process that reads half a name finds no bell, and a supervisor looks by itself once it
+    /// has begun.
     pub(crate) fn hang(path: &Path) -> io::Result<Self> {
         let random = || getrandom::u64().map_err(io::Error::other);
         let name = format!("{SPACE}{:016x}{:016x}", random()?, random()?);
@@ -47,7 +49,7 @@ impl Drop for Bell {
     }
 }
 
-/// Makes an event that wakes one who waits and is reset by that.
+/// Makes an event that wakes one waiting thread and is reset by that.
 pub(crate) fn event(name: Option<&str>) -> io::Result<OwnedHandle> {
     let name = name.map(|name| call::zero_ended(name.as_ref())).transpose()?;
     let name = name.as_ref().map_or(std::ptr::null(), |name| name.as_ptr());
@@ -80,7 +82,7 @@ pub(crate) fn ring(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Wakes one who waits for an event.
+/// Wakes a thread that waits for an event.
 pub(crate) fn set(event: &OwnedHandle) -> io::Result<()> {
     // SAFETY: the handle is open as long as it is borrowed.
     call::done(unsafe { SetEvent(event.as_raw_handle()) })

@@ -18,7 +18,7 @@ use crate::program;
 
 /// How long a tree that is out of time may take to die.
 const KILL_WITHIN: Duration = Duration::from_secs(2);
-/// How long what was said last may take to arrive.
+/// How long the last output may take to arrive.
 const REST_WITHIN: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {

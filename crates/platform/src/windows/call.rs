@@ -1,4 +1,4 @@
-//! What every call into the system has in common: how it fails, how it reads text, and who owns what it made.
+//! What every call into the system has in common: how it fails, how it reads text, and the owner of what it made.
 
 use std::ffi::OsStr;
 use std::io;

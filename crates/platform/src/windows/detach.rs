@@ -110,15 +110,15 @@ fn create(request: &DetachedRequest, owner_variable: Option<&str>, streams: Stre
         job: None,
         terminal: None,
     };
-    // Through the owner first: a Job Object inside of ours may let go, and ours would then hold it all the same.
+    // Through the owner first: a Job Object inside of ours may allow it to leave, and ours would still hold it.
     match owner_variable.and_then(owner) {
         Some(owner) => leave(&creation, Some(&owner)).or_else(|_| leave(&creation, None)),
         None => leave(&creation, None),
     }
 }
 
-/// Creates it outside of the Job Object that its parent is in. Where that does not let go it stays in there, and a
-/// supervisor says so in what its job survives.
+/// Creates it outside of the Job Object that its parent is in. If that does not allow it, the process stays in there,
+/// and a supervisor reports that in what its job survives.
 fn leave(creation: &Creation<'_>, parent: Option<&OwnedHandle>) -> io::Result<Created> {
     match creation.create_as_child_of(parent, FLAGS | CREATE_BREAKAWAY_FROM_JOB) {
         Err(error) if call::is(&error, ERROR_ACCESS_DENIED) => creation.create_as_child_of(parent, FLAGS),
@@ -154,7 +154,7 @@ pub(crate) fn null() -> io::Result<OwnedHandle> {
     Ok(OpenOptions::new().read(true).write(true).open("NUL")?.into())
 }
 
-/// Lets go of the wire: standard input and output become the null device.
+/// Closes the wire: standard input and output become the null device.
 pub(crate) fn close_standard_streams() {
     for stream in [STD_INPUT_HANDLE, STD_OUTPUT_HANDLE] {
         let Ok(null) = null() else { return };

@@ -72,7 +72,7 @@ pub(super) fn cannot_execute(program: &Path, error: &io::Error) -> StartError {
     StartError { kind, message: format!("cannot execute `{}`: {error}", program.display()) }
 }
 
-/// The file to execute, and what it is told. A batch file is no program: `cmd` runs it.
+/// The file to execute, and its command line. A batch file is no program: `cmd` runs it.
 pub(super) fn told(what: &Invocation) -> io::Result<(PathBuf, Vec<u16>)> {
     if command_line::is_batch_file(&what.program) {
         Ok((system::cmd(), command_line::batch_line(&plain(&what.program), &what.arguments)?))
@@ -115,7 +115,7 @@ pub(super) fn create<'a>(
 /// How a process that has ended did so.
 pub(super) fn exit_code(process: &OwnedHandle) -> Option<Exit> {
     let mut code = 0;
-    // SAFETY: the handle is ours and may be asked for this, and the pointer is to a number of ours.
+    // SAFETY: the handle is ours and has the right for this, and the pointer is to a number of ours.
     let told = unsafe { GetExitCodeProcess(process.as_raw_handle(), &raw mut code) };
     (told != 0).then_some(Exit::Exited { code })
 }
@@ -293,7 +293,7 @@ mod tests {
         }
         let CommandLine::Argv(argv) = helper("sleeper") else { unreachable!() };
         let mut argv = argv.iter().map(text::to_os);
-        // It holds the pipe by its errors, and says nothing, so that it does not notice when the pipe has no reader.
+        // It holds the pipe by its errors, and prints nothing, so that it does not notice when the pipe has no reader.
         let silent = std::process::Stdio::null();
         std::process::Command::new(argv.next().unwrap()).args(argv).stdout(silent).spawn().unwrap();
     }
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(detach::detachment().survives, ["process_group", BOUND_TO_CALLER]);
     }
 
-    /// An id that no other test has: who carries its mark may be ended.
+    /// An id that no other test has: processes that carry its mark may be ended.
     fn id(dir: &Path) -> JobId {
         let mut hasher = std::hash::DefaultHasher::new();
         std::hash::Hash::hash(dir, &mut hasher);
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(target.next(Some(clock::awake() + Duration::from_millis(20))), Happened::Deadline);
         let before = clock::awake();
         assert!(target.drain().bytes > 0);
-        assert!(clock::awake() - before < LONG, "a drain does not wait for who is left");
+        assert!(clock::awake() - before < LONG, "a drain does not wait for processes that are left");
         drop(target);
         let native = crate::Native::default();
         assert_eq!(native.presence(&left[0]), Presence::Same, "left on purpose");

@@ -38,8 +38,8 @@ use crate::native::Naming;
 
 /// How long to try to name a file that another process has open for a moment, as virus scanners and indexers do.
 const NAMING_WITHIN: Duration = Duration::from_secs(2);
-/// How long to try to move a directory. One that has an open file in it cannot be moved at all, and who moves one
-/// comes back later.
+/// How long to try to move a directory. One that has an open file in it cannot be moved at all, and is moved
+/// later.
 const MOVING_WITHIN: Duration = Duration::from_millis(200);
 /// How long to try to remove a directory in which another process has a file open: mostly it is just ending.
 const REMOVING_WITHIN: Duration = Duration::from_millis(500);
@@ -63,7 +63,7 @@ pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
     check_home(path)
 }
 
-/// Makes nothing: says the real name of a directory that can be a store, or why it cannot.
+/// Makes nothing: returns the real name of a directory that can be a store, or why it cannot.
 pub(crate) fn check_home(path: &Path) -> io::Result<PathBuf> {
     let path: &Path = &without_slash(path);
     // Looked at through handles, so that what was checked is what is there.
@@ -102,7 +102,8 @@ fn denied(path: &Path, why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, format!("`{}` {why}", path.display()))
 }
 
-/// Locks on a network share do not mean what hearback needs them to mean: that a holder who died lets go.
+/// Locks on a network share do not mean what hearback needs them to mean: that they are released when their holder
+/// dies.
 fn refuse_shares(home: &Path) -> io::Result<()> {
     let Some(Component::Prefix(prefix)) = home.components().next() else { return Ok(()) };
     if matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..)) {
@@ -117,8 +118,9 @@ pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     fs_err::create_dir(path)
 }
 
-/// Makes a directory with all that lead to it, closed to other users: a user that can rename one of those can put another
-/// store in our place. Otherwise, the rights of others in a shared folder are handed down to what is made there.
+/// Makes a directory with all that lead to it, closed to other users: a user that can rename one of those can put
+/// another store in our place. Otherwise, the rights of others in a shared folder are handed down to what is made
+/// there.
 fn make_private_dirs(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -181,7 +183,7 @@ pub(crate) fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usiz
     uncancelled(std::os::windows::fs::FileExt::seek_read(file.file(), bytes, at))
 }
 
-/// Who interrupts the reader of a pipe may hit a write to the log instead, which is then to be done again.
+/// A thread that interrupts the reader of a pipe may hit a write to the log instead, which is then to be done again.
 fn uncancelled(done: io::Result<usize>) -> io::Result<usize> {
     match done {
         Err(error) if call::is(&error, ERROR_OPERATION_ABORTED) => Err(io::ErrorKind::Interrupted.into()),
@@ -334,7 +336,7 @@ pub(crate) fn punch(file: &File, range: Range<u64>) -> io::Result<()> {
     }
 }
 
-/// Has what is never written take no room, also if something is written behind it. Said again and again is said once.
+/// Makes what is never written take no room, also if something is written behind it. A second call changes nothing.
 pub(crate) fn allow_holes(file: &File) -> io::Result<()> {
     control(file, FSCTL_SET_SPARSE, &(), &mut [(); 0]).map(|_| ())
 }
@@ -360,7 +362,7 @@ pub(crate) fn stored(file: &File, at: u64) -> io::Result<Option<Range<u64>>> {
     }
 }
 
-/// Asks the file system for something; tells how many bytes it answered. More than fits is cut.
+/// Queries the file system; returns how many bytes it answered. More than fits is cut.
 fn control<T, U>(file: &File, what: u32, input: &T, output: &mut [U]) -> io::Result<u32> {
     let mut answered = 0;
     let (told, room) = (size_of::<T>() as u32, size_of_val(output) as u32);

@@ -52,8 +52,8 @@ impl Job {
         // SAFETY: the handle was made for us by the line above.
         let handle = unsafe { call::own(raw) }?;
         let job = Self { handle };
-        // No process may leave: the runtime of Git Bash leaves with everything that it starts, wherever that is allowed.
-        // A supervisor that is launched from inside leaves by another way, see `detach`.
+        // No process may leave: the runtime of Git Bash leaves with everything that it starts, wherever that is
+        // allowed. A supervisor that is launched from inside leaves by another way, see `detach`.
         job.limit(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE)?;
         Ok(job)
     }
@@ -88,7 +88,8 @@ impl Job {
         })
     }
 
-    /// Who is in it. The helper that gives a process its console is not: it ends by itself, after the last of them.
+    /// The processes in it. The helper that gives a process its console is not: it ends by itself, after the last of
+    /// them.
     pub(crate) fn members(&self) -> io::Result<Vec<ProcessIdentity>> {
         let ids = self.ids()?;
         Ok(ids.listed().filter_map(|pid| self.member(pid)).collect())
@@ -107,7 +108,7 @@ impl Job {
         })
     }
 
-    /// Asks for one of the structures that are plain numbers.
+    /// Queries one of the structures that are plain numbers.
     fn query<T: Default>(&self, class: JOBOBJECTINFOCLASS) -> io::Result<T> {
         let mut answer = T::default();
         // SAFETY: the handle is ours, and the pointer is to as many bytes as are said; the system refuses a class
@@ -147,7 +148,7 @@ impl Job {
         let unknown = ProcessIdentity { pid, started: 0, boot: identity::boot(), scope: identity::scope() };
         let process = match identity::open(pid, PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE) {
             Ok(process) => process?,
-            // It is in the job and cannot be looked at: there, but no more can be said.
+            // It is in the job and cannot be looked at: there, but no more is known.
             Err(_) => return Some(unknown),
         };
         let gone = identity::has_ended(&process, Some(Duration::ZERO)).unwrap_or(false);

@@ -109,7 +109,7 @@ impl Copier {
         self.shared.changed.notify_all();
     }
 
-    /// Does what was asked since the last time; tells whether to go on.
+    /// Does what was requested since the last time; reports whether to go on.
     fn serve(&mut self) -> bool {
         let (asked, answered, stop) = {
             let state = self.shared.state();
@@ -155,7 +155,7 @@ impl Copier {
         Ok(bytes > 0)
     }
 
-    /// Waits for a chunk and keeps it; nothing once every writer has let go.
+    /// Waits for a chunk and keeps it; nothing once every writer has closed it.
     fn copy(&mut self) -> Option<usize> {
         let mut n = 0;
         // SAFETY: the handle is ours, the buffer is as long as is said, and both outlive the call.

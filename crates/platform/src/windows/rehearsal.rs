@@ -50,7 +50,7 @@ impl Rehearsal {
     pub(crate) fn hear(&mut self, within: Duration) -> io::Result<String> {
         self.told.recv_timeout(within).unwrap_or_else(|error| match error {
             RecvTimeoutError::Timeout => {
-                Err(io::Error::new(io::ErrorKind::TimedOut, "the launcher says nothing"))
+                Err(io::Error::new(io::ErrorKind::TimedOut, "the launcher reports nothing"))
             }
             RecvTimeoutError::Disconnected => Err(io::Error::other("it was heard already")),
         })

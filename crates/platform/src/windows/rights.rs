@@ -1,4 +1,4 @@
-//! Who owns a file, who else may write a folder, and folders that are open to their owner alone.
+//! The owner of a file, other users that may write a folder, and folders that are open to their owner alone.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
@@ -26,9 +26,9 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken}
 
 use super::call;
 
-/// Who may do anything anyway. What an elevated administrator makes belongs to the second of them.
+/// Users that may do anything anyway. What an elevated administrator makes belongs to the second of them.
 const MASTERS: [WELL_KNOWN_SID_TYPE; 2] = [WinLocalSystemSid, WinBuiltinAdministratorsSid];
-/// Who stands for the owner in a list of rights.
+/// Identifiers that stand for the owner in a list of rights.
 const OWNERS: [WELL_KNOWN_SID_TYPE; 3] = [WinCreatorOwnerSid, WinCreatorOwnerRightsSid, WinLogonIdsSid];
 /// Rights by which a folder, or what is in it, can be made another's.
 const WRITING: u32 = FILE_WRITE_DATA
@@ -47,7 +47,8 @@ const ALLOWED_PERHAPS: [u8; 4] = [4, 5, 9, 11];
 /// Room for an identifier, which has at most 68 bytes, behind what a token or a descriptor has before it.
 const WORDS: usize = 32;
 
-/// Tells why a folder is not ours alone; nothing when it is. It must have been opened with the right to ask.
+/// Reports why a folder is not ours alone; nothing when it is. It must have been opened with the right to read its
+/// rights.
 ///
 /// Its owner can take every right to it, at any time.
 pub(crate) fn trouble(folder: &File) -> io::Result<Option<String>> {
@@ -159,14 +160,15 @@ fn token_of(process: HANDLE) -> io::Result<OwnedHandle> {
     unsafe { call::own(token) }
 }
 
-/// The user that runs this process, and the owner of what it makes: mostly the same, but not for an elevated administrator.
+/// The user that runs this process, and the owner of what it makes: mostly the same, but not for an elevated
+/// administrator.
 struct Me {
     user: TokenSid,
     owner: TokenSid,
 }
 
 impl Me {
-    /// Asks once: who a process is does not change.
+    /// Looks once: the user of a process does not change.
     fn get() -> io::Result<&'static Self> {
         static ME: OnceLock<Me> = OnceLock::new();
         if let Some(me) = ME.get() {
@@ -218,7 +220,7 @@ impl TokenSid {
     }
 }
 
-/// An identifier as people read it. Its name would have to be asked of other machines, and may take long.
+/// An identifier as people read it. Its name may have to come from other machines, which may take long.
 fn shown(who: PSID) -> String {
     let mut text = null_mut();
     // SAFETY: the caller has an identifier inside something that lives, and the pointer is to one of ours.
@@ -246,7 +248,7 @@ impl Drop for Memory {
     }
 }
 
-/// What the system says about a folder; the pointers are into memory that goes with it.
+/// The owner and the rights of a folder; the pointers are into memory that goes with it.
 struct Descriptor {
     _memory: Memory,
     owner: PSID,

@@ -45,8 +45,8 @@ pub(crate) fn marked(tree: &Membership) -> io::Result<Vec<Marked>> {
 
 /// Every supervisor and detached program that was left by its creator before it began, and never will.
 ///
-/// A process is created suspended, and its creator then resumes it; the creator may be ended in between. One that an owner
-/// adopted counts as its child, and is left only when that one has ended as well.
+/// A process is created suspended, and its creator then resumes it; the creator may be ended in between. One that an
+/// owner adopted counts as its child, and is left only when that one has ended as well.
 pub(crate) fn unbegun(names: &Names) -> io::Result<Vec<Marked>> {
     let mark = wide(&format!("{}=", names.supervisor));
     let mut found = found(|entry| entry.starts_with(&mark))?;
@@ -186,7 +186,7 @@ mod tests {
         let created = creation.create(CREATE_SUSPENDED).unwrap();
         fs_err::write("told.new", created.pid.to_string()).unwrap();
         fs_err::rename("told.new", "told").unwrap();
-        until("it is not let go", || Path::new("go").exists().then_some(()));
+        until("it is not released", || Path::new("go").exists().then_some(()));
     }
 
     #[test]

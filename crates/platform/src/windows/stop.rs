@@ -1,4 +1,4 @@
-//! Hearing that the system is on its way down, or that the user logs off: our console is told.
+//! Hearing that the system is on its way down, or that the user logs off: our console hears of it.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
@@ -47,7 +47,7 @@ unsafe extern "system" fn handle(request: u32) -> BOOL {
     if let Some(asked) = ASKED.get() {
         // SAFETY: the event is never closed.
         unsafe { SetEvent(asked.as_raw_handle()) };
-        // Who returns is ended at once. As long as we do not, the system waits its few seconds.
+        // A process whose handler returns is ended at once. Until ours returns, the system waits its few seconds.
         // SAFETY: takes a number.
         unsafe { Sleep(INFINITE) };
     }

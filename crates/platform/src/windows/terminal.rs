@@ -18,7 +18,7 @@ use super::system;
 /// special. It waits three seconds for that.
 const WHO_ARE_YOU: &[u8] = b"\x1b[c";
 const JUST_A_TERMINAL: &[u8] = b"\x1b[?61c";
-/// What we say ourselves when everything was shown, where the end cannot be waited for. No console says this.
+/// What we write ourselves when everything was shown, where the end cannot be waited for. No console writes this.
 const ALL_WAS_SHOWN: &[u8] = b"\x1b]that was all\x07";
 
 type Create = unsafe extern "system" fn(COORD, HANDLE, HANDLE, u32, *mut HPCON) -> HRESULT;
@@ -31,7 +31,8 @@ pub(crate) struct Terminal {
     console: Console,
     keys: Arc<PipeWriter>,
     shown: Receiver<Vec<u8>>,
-    /// The console's own way to our screen, under Wine: the process that draws Wine's desktop may have it as well, and keep it.
+    /// The console's own way to our screen, under Wine: the process that draws Wine's desktop may have it as well,
+    /// and keep it.
     screen: Option<PipeWriter>,
 }
 
@@ -46,7 +47,7 @@ impl Terminal {
         Ok(Self { console, keys, shown, screen: system::is_wine().then_some(output) })
     }
 
-    /// What `CreateProcess` is told.
+    /// What `CreateProcess` takes.
     pub(super) fn raw(&self) -> HPCON {
         self.console.handle
     }
@@ -57,7 +58,7 @@ impl Terminal {
     /// Closes it. Whatever was shown in it comes when no process is in it any more.
     pub(super) fn close(self) -> Receiver<Vec<u8>> {
         let Self { console, keys, shown, screen } = self;
-        // Wine returns from this when the console is gone, and has said all that it had to say.
+        // Wine returns from this when the console is gone, and has written everything.
         drop(console);
         drop(keys);
         if let Some(mut screen) = screen {

@@ -1,4 +1,4 @@
-//! What only tests do to others, or ask about them.
+//! What only tests do to other processes, or want to know about them.
 
 use std::io;
 use std::os::windows::io::AsRawHandle;
@@ -169,8 +169,8 @@ impl InTerminal {
         }
     }
 
-    /// Closes the terminal. What was shown in it, escape sequences and all, comes when every process has left it; nothing
-    /// comes if it was closed before.
+    /// Closes the terminal. What was shown in it, escape sequences and all, comes when every process has left it;
+    /// nothing comes if it was closed before.
     pub fn close(&mut self) -> Receiver<Vec<u8>> {
         self.terminal.take().map_or_else(|| channel().1, Terminal::close)
     }
@@ -183,7 +183,7 @@ impl InTerminal {
 ///
 /// When the system would not.
 pub fn heed_ctrl_c() -> io::Result<()> {
-    // SAFETY: without a routine it only changes what this process does when it is told.
+    // SAFETY: without a routine it only changes what this process does at an event.
     call::done(unsafe { SetConsoleCtrlHandler(None, 0) })
 }
 
@@ -193,7 +193,7 @@ pub fn heed_ctrl_c() -> io::Result<()> {
 ///
 /// When the system would not.
 pub fn press_ctrl_c() -> io::Result<()> {
-    // SAFETY: without a routine it only changes what this process does when it is told.
+    // SAFETY: without a routine it only changes what this process does at an event.
     call::done(unsafe { SetConsoleCtrlHandler(None, 1) })?;
     // SAFETY: takes numbers.
     call::done(unsafe { GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0) })

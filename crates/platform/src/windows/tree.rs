@@ -16,10 +16,10 @@ use super::snapshot::{self, Marked};
 use super::{clock, identity};
 use crate::mark::{Membership, Names};
 
-/// How long the system may need to close the handles of a process that has let go of its locks.
+/// How long the system may need to close the handles of a process that has released its locks.
 const CLOSING: Duration = Duration::from_millis(200);
 
-/// How long a process may still be there that has let go of its locks.
+/// How long a process may still be there that has released its locks.
 const LEAVING: Duration = Duration::from_millis(500);
 
 /// How long the end of one process may take.
@@ -177,8 +177,8 @@ pub(crate) fn end_unbegun(names: &Names) -> io::Result<usize> {
     Ok(unbegun.len())
 }
 
-/// Whether a process that has let go of its locks lives on: the system closes what a process has open, which a scanner
-/// may delay, and only then says that it has ended.
+/// Whether a process that has released its locks lives on: the system closes what a process has open, which a scanner
+/// may delay, and only then reports that it has ended.
 pub(crate) fn lives_on(who: &ProcessIdentity) -> bool {
     let looked = || -> io::Result<bool> {
         let rights = PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;

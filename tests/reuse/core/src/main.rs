@@ -1,4 +1,5 @@
-//! An executor whose targets are functions in threads, held to the promises of the port by the suite of `hearback-core`.
+//! An executor whose targets are functions in threads, held to the promises of the port by the suite of
+//! `hearback-core`.
 
 mod threads;
 

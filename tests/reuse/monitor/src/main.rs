@@ -1,7 +1,7 @@
 //! Jobs that are sums, in a store that is memory: `hearback-monitor` supervises, reconciles and prunes them.
 //!
-//! Store and executor are of this project; the processes, the clock and what surrounds a target are the machine's. Every
-//! step asserts what it did, so that running this is a test.
+//! Store and executor are of this project; the processes, the clock and what surrounds a target are the machine's.
+//! Every step asserts what it did, so that running this is a test.
 
 mod memory;
 mod sums;

@@ -1,7 +1,7 @@
 //! A launcher of servers: `hearback-platform` without a store, a job or a supervisor.
 //!
-//! It starts a detached tree of processes and writes down how to find it. Another process reads that, proves that the tree
-//! is there, and ends it. Every step asserts what it did, so that running this is a test.
+//! It starts a detached tree of processes and writes down how to find it. Another process reads that, proves that the
+//! tree is there, and ends it. Every step asserts what it did, so that running this is a test.
 
 use std::error::Error;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Who a process is on Linux: boot id, pid, start ticks, and the namespaces in which those numbers mean anything.
+//! The identity of a process on Linux: boot id, pid, start ticks, and the namespaces in which those numbers mean
+//! anything.
 
 use std::io;
 
@@ -36,7 +37,7 @@ pub(crate) fn is_stopped(pid: u32) -> bool {
     Stat::read(pid).ok().flatten().is_some_and(|stat| stat.is_stopped())
 }
 
-/// Who a child of ours is, even if it has already ended and only waits to be reaped.
+/// The identity of a child of ours, even if it has already ended and only waits to be reaped.
 pub(crate) fn identify_child(pid: u32) -> io::Result<ProcessIdentity> {
     let stat = Stat::read(pid)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     Ok(identity(&stat))

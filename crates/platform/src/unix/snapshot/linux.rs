@@ -13,7 +13,7 @@ pub(super) struct Life {
     threads: u64,
 }
 
-/// Set in the kernel's flags of a process from the beginning of its end. Its locks are let go some time after that,
+/// Set in the kernel's flags of a process from the beginning of its end. Its locks are released some time after that,
 /// and only then does it become a zombie: a process that is woken by such a lock would still find it running.
 const PF_EXITING: u64 = 0x4;
 
@@ -76,7 +76,7 @@ fn is_no_process(error: &io::Error) -> bool {
 
 /// Pids that are given out while a look lasts are visited, too, but not more of them than this at a time.
 const NEWCOMERS_MAX: usize = 4096;
-/// So often is asked whether there are more of them.
+/// How often to look for more of them.
 const CHASES_MAX: u32 = 200;
 /// A process that is just executing a program has no environment for a moment.
 const BARE_MOMENTS: u32 = 5;
@@ -84,8 +84,9 @@ const BARE_MOMENTS: u32 = 5;
 /// Shows every process to `visit` as soon as it is found, and the dead, too, until they are reaped. One whose
 /// environment is none of our business has no marks. A process may be shown twice; the later look counts.
 ///
-/// A listing alone would miss who is started meanwhile with a pid below the place that it has reached. Pids are given
-/// out in turn, and the kernel tells the last: a process that was started during the look is visited right after.
+/// A listing alone would miss a process that is started meanwhile with a pid below the place that it has reached.
+/// Pids are given out in turn, and the kernel tells the last: a process that was started during the look is visited
+/// right after.
 pub(crate) fn each(tree: &Membership, mut visit: impl FnMut(Process)) -> io::Result<()> {
     let mut visited_to = last_pid();
     for entry in fs_err::read_dir("/proc")? {

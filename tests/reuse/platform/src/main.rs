@@ -24,6 +24,7 @@ fn main() -> Outcome {
         [] => test(),
         ["start", folder] => start(Path::new(folder)),
         ["stop", folder] => stop(Path::new(folder)),
+        ["nest", folder] => nest(Path::new(folder)),
         ["serve", generations, folder] => serve(generations.parse()?, Path::new(folder)),
         other => Err(format!("unknown arguments: {other:?}").into()),
     }
@@ -35,6 +36,7 @@ fn test() -> Outcome {
     a_tree_is_ended_by_another_process(&folder)?;
     a_stranger_is_left_alone(&folder)?;
     an_orphan_is_found_by_its_mark(&folder)?;
+    a_tree_ends_where_another_begins(&folder)?;
     what_ends_at_once_was_identified()?;
     fs::remove_dir_all(folder)?;
     println!("reuse-platform: all as promised");
@@ -119,6 +121,34 @@ fn an_orphan_is_found_by_its_mark(folder: &Path) -> Outcome {
     let report = tree.end(Duration::ZERO, LONG)?;
     assert_eq!((report.ended, report.survivors.len()), (2, 0), "{report:?}");
     Ok(())
+}
+
+/// A tree that is started from inside of another, with the same variable, is a tree of its own.
+fn a_tree_ends_where_another_begins(folder: &Path) -> Outcome {
+    let folder = folder.join("outer");
+    fs::create_dir(&folder)?;
+    let outer = Detached::new(std::env::current_exe()?)
+        .args(["nest".as_ref(), folder.as_os_str()])
+        .mark(MARK, "outer")
+        .start()?;
+    serving(&folder, 1);
+    let inner = stored(&folder.join("inner"))?;
+    serving(&folder.join("inner"), 3);
+    assert_eq!(outer.members()?, [outer.leader.clone()]);
+    let report = outer.end(Duration::ZERO, LONG)?;
+    assert_eq!((report.ended, report.survivors.len()), (1, 0), "{report:?}");
+    assert_eq!(inner.presence(), Presence::Same, "it does not belong to the outer tree");
+    let report = inner.end(Duration::ZERO, LONG)?;
+    assert_eq!((report.ended, report.survivors.len()), (3, 0), "{report:?}");
+    Ok(())
+}
+
+/// A process of the outer tree: starts the inner tree, and stays until it is ended.
+fn nest(folder: &Path) -> Outcome {
+    let inner = folder.join("inner");
+    fs::create_dir(&inner)?;
+    start(&inner)?;
+    serve(1, folder)
 }
 
 fn what_ends_at_once_was_identified() -> Outcome {

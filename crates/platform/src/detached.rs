@@ -101,8 +101,7 @@ impl Detached {
 
     /// Starts it. When this returns, the program runs, and its identity is known.
     ///
-    /// If this process dies first, the program does not run, or runs and has the mark; on Unix, it runs only after its
-    /// identity is known.
+    /// On Unix the program is not executed before it has been identified: if this process dies earlier, it never runs.
     ///
     /// On Windows, inside a Job Object that does not allow its processes to leave, it ends with that Job Object. A
     /// service manager that ends a whole unit, as systemd does, ends it as well.

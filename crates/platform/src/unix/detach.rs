@@ -62,7 +62,8 @@ pub(crate) fn spawn_leader(request: &DetachedRequest, output: Option<File>) -> i
     let identify = std::thread::spawn(move || {
         let mut number = [0; size_of::<u32>()];
         pid.read_exact(&mut number)?;
-        let who = identity::identify_child(u32::from_ne_bytes(number))?;
+        // It waits at the gate, so that it is there.
+        let who = identity::identify(u32::from_ne_bytes(number))?.ok_or(io::ErrorKind::NotFound)?;
         let_run.write_all(&[1])?;
         Ok(who)
     });

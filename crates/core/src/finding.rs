@@ -85,9 +85,9 @@ pub enum NamedBy {
     Link,
 }
 
-/// What `doctor` does to a launcher, to see whether its job survives.
+/// How `doctor` ends a launcher, to see whether its job survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blow {
+pub enum LauncherEnd {
     /// Kills it.
     Parent,
     /// Closes its terminal.
@@ -127,8 +127,8 @@ pub struct DiskFindings {
 /// The findings about the machine.
 #[derive(Debug)]
 pub struct MachineFindings {
-    /// The outcome of a job after each attack on its launcher.
-    pub blows: Vec<(Blow, Tried<Outcome>)>,
+    /// The outcome of a job after each end of its launcher.
+    pub launcher_ends: Vec<(LauncherEnd, Tried<Outcome>)>,
     /// The units of a service manager that contain this process, outermost first.
     pub units: Vec<String>,
     /// What a logout does.

@@ -30,6 +30,7 @@ mod observed;
 mod outcome;
 mod output;
 mod payload;
+mod publish;
 mod spec;
 mod time;
 mod transcript;

@@ -75,6 +75,33 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// A command for the executor `local`, without an owner, a notification or a limit.
+    pub fn new(id: JobId, command: CommandLine, cwd: OsText, launched_at_ms: Timestamp) -> Self {
+        Self {
+            format: FORMAT,
+            id,
+            command,
+            cwd,
+            launched_at_ms,
+            executor: ExecutorName::default(),
+            session: None,
+            label: None,
+            key: None,
+            notify: NotifyPolicy::Never,
+            sinks: Vec::new(),
+            withhold: Vec::new(),
+            depth: 0,
+            bound: false,
+            answer: false,
+            limits: Limits::default(),
+            durability: Durability::default(),
+            boot: None,
+            machine: None,
+            version: String::new(),
+            extra: Extra::new(),
+        }
+    }
+
     /// What has to survive a power cut; for a choice of a newer build, everything that this one can make do so.
     pub fn durability(&self) -> Durability {
         match self.durability {

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use hearback_core::port::surroundings::OutsideEvent;
 use hearback_core::testing::{
-    FakeClock, FakeDisk, FakeExecutor, FakeProcesses, FakeSink, FakeStore, FakeSurround, Heard, suite,
+    FakeClock, FakeDisk, FakeExecutor, FakeProcesses, FakeSink, FakeStore, FakeSurround, Heard,
+    PolledSurround, suite,
 };
 
 #[test]
@@ -33,4 +34,11 @@ fn the_fake_surroundings_pass_the_suite() {
         || surround.heard.lock().expect("no test panicked").push_back(Heard::Event(OutsideEvent::Bell));
     suite::surroundings(&surround, &ring, Path::new("/folder"));
     assert_eq!(surround.log.bytes(), b"hello, world");
+}
+
+#[test]
+fn surroundings_that_really_wait_pass_the_suite() {
+    let surround = PolledSurround::default();
+    suite::surroundings(&surround, &|| surround.ring(), Path::new("/folder"));
+    assert_eq!(surround.log_bytes(), b"hello, world");
 }

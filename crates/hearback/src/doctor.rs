@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hearback_core::finding::{Blow, DiskFindings, Home, MachineFindings, NamedBy, Tried};
+use hearback_core::finding::{DiskFindings, Home, LauncherEnd, MachineFindings, NamedBy, Tried};
 use hearback_core::port::clock::Clock;
 use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, Wait};
 use hearback_core::port::process::{Presence, ProcessControl};
@@ -77,11 +77,11 @@ pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
     let mut checks = vec![doctor::judge_store(&home, &written)];
     let trial_folder = if let Tried::Worked(trial_folder) = trial_folder { Some(trial_folder) } else { None };
 
-    let (blows, locks) = try_detachment(trial_folder.as_ref(), options.supervisor.as_deref(), stop.as_ref())?;
+    let (ends, locks) = try_detachment(trial_folder.as_ref(), options.supervisor.as_deref(), stop.as_ref())?;
     let disk = try_disk(ground, trial_folder.as_ref(), locks);
     checks.extend(doctor::judge_disk(&disk, settings.durability));
     checks.extend(doctor::judge_machine(&MachineFindings {
-        blows,
+        launcher_ends: ends,
         units: probe::units(),
         logout: probe::logout(),
         identity: Native::default().me().into(),
@@ -222,8 +222,8 @@ fn try_flush(folder: &Path) -> io::Result<()> {
     native.flush(folder)
 }
 
-/// The outcome of a job after each attack on its launcher, and what the death of the launcher showed about locks.
-type Detachment = (Vec<(Blow, Tried<Outcome>)>, Tried);
+/// The outcome of a job after each end of its launcher, and what the death of the launcher showed about locks.
+type Detachment = (Vec<(LauncherEnd, Tried<Outcome>)>, Tried);
 
 /// Launches jobs in a temporary store, ends each launcher in another way, and checks whether its job survived.
 fn try_detachment(
@@ -231,7 +231,8 @@ fn try_detachment(
     program: Option<&Path>,
     stop: Option<&StopWatch>,
 ) -> Result<Detachment, DoctorError> {
-    const BLOWS: [Blow; 3] = [Blow::Parent, Blow::Terminal, Blow::ProcessGroup];
+    const LAUNCHER_ENDS: [LauncherEnd; 3] =
+        [LauncherEnd::Parent, LauncherEnd::Terminal, LauncherEnd::ProcessGroup];
     // If the store cannot be written, detachment can still be tried in another folder.
     let elsewhere =
         if trial_folder.is_none() { Some(TrialFolder::make(&std::env::temp_dir())) } else { None };
@@ -239,8 +240,8 @@ fn try_detachment(
         (Some(trial_folder), _) | (None, Some(Ok(trial_folder))) => &trial_folder.0,
         (None, Some(Err(error))) => {
             let why = format!("there is no folder to launch a job in: {error}");
-            let blows = BLOWS.map(|blow| (blow, Tried::untried(&*why)));
-            return Ok((blows.into(), Tried::untried(why)));
+            let ends = LAUNCHER_ENDS.map(|how| (how, Tried::untried(&*why)));
+            return Ok((ends.into(), Tried::untried(why)));
         }
         (None, None) => unreachable!("without a trial_folder, another one is made"),
     };
@@ -250,11 +251,11 @@ fn try_detachment(
         ),
         Err(error) => Tried::Failed(error),
     };
-    let mut blows = Vec::new();
+    let mut ends = Vec::new();
     match Trial::build(folder, program) {
         Ok(trial) => {
-            for blow in BLOWS {
-                blows.push((blow, trial.rehearse(blow, &mut locks)));
+            for how in LAUNCHER_ENDS {
+                ends.push((how, trial.rehearse(how, &mut locks)));
                 if stop.is_some_and(StopWatch::was_asked) {
                     return Err(DoctorError::Interrupted);
                 }
@@ -262,10 +263,10 @@ fn try_detachment(
         }
         Err(error) => {
             let again = || io::Error::new(error.kind(), error.to_string());
-            blows.extend(BLOWS.map(|blow| (blow, Tried::Failed(again()))));
+            ends.extend(LAUNCHER_ENDS.map(|how| (how, Tried::Failed(again()))));
         }
     }
-    Ok((blows, locks))
+    Ok((ends, locks))
 }
 
 /// The store and the locks of the trials.
@@ -292,9 +293,9 @@ impl Trial {
         Ok(Self { program, hearback, paths, keep_alive })
     }
 
-    fn rehearse(&self, blow: Blow, locks: &mut Tried) -> Tried<Outcome> {
+    fn rehearse(&self, how: LauncherEnd, locks: &mut Tried) -> Tried<Outcome> {
         let request =
-            RehearsalRequest { program: self.program.clone(), arguments: self.paths.launcher(), blow };
+            RehearsalRequest { program: self.program.clone(), arguments: self.paths.launcher(), how };
         let mut rehearsal = match Rehearsal::begin(&request) {
             Tried::Worked(rehearsal) => rehearsal,
             Tried::Failed(error) => return Tried::Failed(error),
@@ -302,8 +303,8 @@ impl Trial {
         };
         let outcome = rehearsal.hear(HEAR_WITHIN).and_then(|line| {
             let before = self.lock_state();
-            rehearsal.strike(SOON)?;
-            if blow == Blow::Parent {
+            rehearsal.end_launcher(SOON)?;
+            if how == LauncherEnd::Parent {
                 *locks = held_then_free(before, self.lock_state()).into();
             }
             self.end(&rehearsal::parse_report(&line).map_err(io::Error::other)?)

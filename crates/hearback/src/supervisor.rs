@@ -9,7 +9,7 @@ use hearback_core::port::executor::Executors;
 use hearback_core::port::process::{LaunchAnswer, LauncherLink};
 use hearback_monitor::Ports;
 use hearback_monitor::supervise::Supervisor;
-use hearback_platform::{Native, SUPERVISE_COMMAND, StdioWire};
+use hearback_platform::{Names, Native, StdioWire};
 use hearback_store::Store;
 use tracing::{error, warn};
 
@@ -39,7 +39,7 @@ pub fn supervise_if_asked_with(complete: impl FnOnce(Options) -> Options) {
     CAN_SUPERVISE.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next() {
-        Some(first) if first == SUPERVISE_COMMAND => {}
+        Some(first) if first == Names::HEARBACK.supervise_command => {}
         Some(first) if first == SINK_COMMAND => {
             std::process::exit(sinks::run_builtin(&arguments.collect::<Vec<_>>()))
         }

@@ -3,7 +3,7 @@
 use std::io;
 
 use hearback_core::finding::{
-    Blow, DiskFindings, FileSystem, Home, Logout, MachineFindings, Medium, NamedBy, Room, Tried,
+    DiskFindings, FileSystem, Home, LauncherEnd, Logout, MachineFindings, Medium, NamedBy, Room, Tried,
 };
 use hearback_core::{Durability, Exit, LockState, Outcome, ProcessIdentity};
 
@@ -154,7 +154,7 @@ pub fn judge_disk(found: &DiskFindings, durability: Durability) -> Vec<Check> {
 
 /// Judges the machine that jobs run on.
 pub fn judge_machine(found: &MachineFindings) -> Vec<Check> {
-    let mut checks: Vec<_> = found.blows.iter().map(|(blow, tried)| survives(*blow, tried)).collect();
+    let mut checks: Vec<_> = found.launcher_ends.iter().map(|(how, tried)| survives(*how, tried)).collect();
     checks.push(service(&found.units));
     checks.push(judge(
         "logout",
@@ -283,11 +283,11 @@ fn publish(name: &'static str, by: &NamedBy) -> Check {
     )
 }
 
-fn survives(blow: Blow, tried: &Tried<Outcome>) -> Check {
-    let (name, what) = match blow {
-        Blow::Parent => ("survives_parent", "the death of its launcher"),
-        Blow::Terminal => ("survives_terminal", "the closing of its terminal"),
-        Blow::ProcessGroup => ("survives_process_group", "the death of its launcher's process group"),
+fn survives(how: LauncherEnd, tried: &Tried<Outcome>) -> Check {
+    let (name, what) = match how {
+        LauncherEnd::Parent => ("survives_parent", "the death of its launcher"),
+        LauncherEnd::Terminal => ("survives_terminal", "the closing of its terminal"),
+        LauncherEnd::ProcessGroup => ("survives_process_group", "the death of its launcher's process group"),
     };
     let tip =
         "launch outside of what kills processes here: a sandbox, a container, or the clean-up of a tool";

@@ -3,6 +3,7 @@
 use hearback_core::port::clock::Clock;
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
 use hearback_core::port::executor::Executors;
+use hearback_core::port::no_sessions::NoSessions;
 use hearback_core::port::process::ProcessControl;
 use hearback_core::port::record::{JobLock, RecordStore, StoreError};
 use hearback_core::port::session::{SessionLock, SessionStore};
@@ -32,9 +33,19 @@ impl Ports {
         clock: impl Clock + 'static,
         executors: impl Into<Executors>,
     ) -> Self {
+        Self { sessions: Box::new(store.clone()), ..Self::of_jobs(store, processes, clock, executors) }
+    }
+
+    /// Puts implementations side by side, for a store that keeps jobs alone: it has no sessions and no host.
+    pub fn of_jobs(
+        store: impl RecordStore + 'static,
+        processes: impl ProcessControl + 'static,
+        clock: impl Clock + 'static,
+        executors: impl Into<Executors>,
+    ) -> Self {
         let here = processes.here();
         Self {
-            sessions: Box::new(store.clone()),
+            sessions: Box::new(NoSessions),
             store: Box::new(store),
             processes: Box::new(processes),
             executors: executors.into(),

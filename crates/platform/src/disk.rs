@@ -72,7 +72,7 @@ impl Disk for Native {
         let (_, reserve) = split(reserve)?;
         let folder = Folder::open(folder)?;
         let Ok(file) = folder.open_to_overwrite(reserve) else {
-            // Somebody took it away, or put something else in its place: then there is no room set aside.
+            // Another process took it away, or put something else in its place: then there is no room set aside.
             return self.publish_new(path, bytes, flush);
         };
         let room = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
@@ -145,7 +145,7 @@ impl Disk for Native {
         if !take(&file, mode, wait)? {
             return Ok(None);
         }
-        // While we waited, the folder may have been moved or pruned: a lock on a file that nobody finds is none.
+        // While we waited, the folder may have been moved or pruned: a lock on a file that no process finds is none.
         if mode == LockMode::Exclusive && !sys::files::is_same_file(&file, path)? {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("`{}` is gone", path.display())));
         }

@@ -1,6 +1,7 @@
 //! Processes, locks, files and clocks of each operating system, behind the ports of `hearback-core`.
 //!
-//! [`Native`] is the whole crate: it is the [`Disk`](hearback_core::port::disk::Disk), the
+//! Two types to know: [`Detached`] starts a program that outlives this process, and is all that a project needs which
+//! wants nothing else of hearback. [`Native`] is the [`Disk`](hearback_core::port::disk::Disk), the
 //! [`ProcessControl`](hearback_core::port::process::ProcessControl), the
 //! [`Executor`](hearback_core::port::executor::Executor) `local`, the
 //! [`Surround`](hearback_core::port::surroundings::Surround) and the [`Clock`](hearback_core::port::clock::Clock) of
@@ -13,7 +14,7 @@
 //! assert!(Native::default().awake() > std::time::Duration::ZERO);
 //! ```
 //!
-//! Inside, one `sys` module is chosen; both have the same names. What a system cannot do is said as data.
+//! Inside, one `sys` module is chosen; both have the same names. What a system cannot do is reported as data.
 
 // `unsafe` lives in `sys` alone, in the modules that expect it: see `unix/mod.rs` and `windows/mod.rs`.
 
@@ -21,6 +22,7 @@
 #[cfg_attr(windows, path = "windows/mod.rs")]
 mod sys;
 
+mod detached;
 mod disk;
 mod log;
 mod mark;
@@ -32,9 +34,11 @@ mod stop;
 mod temporary;
 mod wire;
 
-pub use mark::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
+pub use detached::{Detached, DetachedTree};
+pub use hearback_core::port::process::{Presence, ProcessIdentity, SweepReport};
+pub use mark::{Mark, Names};
 pub use native::Native;
-pub use program::{SUPERVISE_COMMAND, exit_code, next_program, own_program};
+pub use program::{exit_code, next_program, own_program};
 pub use service::ServicePlace;
 pub use stop::StopWatch;
 pub use sys::files::state_directory;

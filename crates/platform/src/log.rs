@@ -104,7 +104,8 @@ impl OutputLog for SharedLog {
 /// Writes what a job prints. A log that cannot be written loses output, never the job.
 struct LogWriter {
     file: File,
-    /// Where the end goes if the middle cannot be given back. Not into the file: who follows it could not tell.
+    /// Where the end goes if the middle cannot be given back. Not into the file: a reader that follows it could not
+    /// tell.
     tail_path: PathBuf,
     cap: Option<LogCap>,
     output: Output,

@@ -15,9 +15,10 @@ use hearback_core::port::surroundings::{Surround, SurroundRequest, Surroundings}
 use hearback_core::{BootId, Exit, Here, JobId, OsText, StartError, TargetHandle, Timestamp};
 use tracing::{debug, info, warn};
 
+use crate::mark::Names;
 use crate::sys;
 
-/// How a file gets a name that must not be taken from anybody.
+/// How a file gets a name that must not replace another file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// As the file system does it best, with the fall-back where it must.
@@ -32,9 +33,15 @@ pub(crate) enum Naming {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Native {
     pub(crate) naming: Naming,
+    names: Names,
 }
 
 impl Native {
+    /// The operating system, with names of the caller's own for marks and for the command of a supervisor.
+    pub fn with_names(names: Names) -> Self {
+        Self { names, ..Self::default() }
+    }
+
     /// Finds a program on the PATH.
     pub fn find_program(&self, name: &str) -> Option<PathBuf> {
         crate::program::find(name.as_ref(), Path::new("/")).ok()
@@ -56,7 +63,7 @@ impl Native {
     ) -> io::Result<Exit> {
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = std::process::Command::new(sys::bounded_run::named_in_front(program));
-        command.args(arguments).env(crate::BOUNDED_RUN_MARK, mark.as_str());
+        command.args(arguments).env(self.names.bounded_run, mark.as_str());
         for (name, value) in env {
             match value {
                 Some(value) => command.env(name, value),
@@ -73,7 +80,7 @@ impl Native {
 }
 
 impl Clock for Native {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else takes")]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that all other code takes")]
     fn wall(&self) -> Timestamp {
         let now = std::time::SystemTime::now();
         let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
@@ -119,7 +126,7 @@ impl ProcessControl for Native {
         if differs(&sys::identity::boot()) {
             return Presence::Gone;
         }
-        // Seen from another space of pids, the number names somebody else.
+        // Seen from another space of pids, the number names another process.
         if who.scope != sys::identity::scope() {
             return Presence::Unproved;
         }
@@ -139,17 +146,17 @@ impl ProcessControl for Native {
     }
 
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
-        let link = sys::detach::spawn_supervisor(request)?;
+        let link = sys::detach::spawn_supervisor(&self.names, request)?;
         debug!(job = %request.job, "supervisor spawned");
         Ok(link)
     }
 
     fn spawn_detached(&self, request: &DetachedRequest) -> io::Result<()> {
-        sys::detach::spawn_detached(request)
+        sys::detach::spawn_detached(&self.names, request)
     }
 
     fn run_bounded(&self, bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
-        let ran = sys::bounded_run::run(bounded_run);
+        let ran = sys::bounded_run::run(&self.names, bounded_run);
         match &ran {
             Ok(BoundedRunReport { exit: Some(exit), .. }) => {
                 debug!(mark = %bounded_run.mark, %exit, "program ended")
@@ -175,11 +182,11 @@ impl ProcessControl for Native {
     }
 
     fn sweep_marked(&self, mark: &JobId, grace: Duration, within: Duration) -> io::Result<SweepReport> {
-        swept(mark, sys::tree::sweep(mark, None, grace, within))
+        swept(mark, sys::tree::sweep(&self.names.membership(mark), None, grace, within))
     }
 
     fn end_unbegun(&self) -> io::Result<usize> {
-        sys::tree::end_unbegun()
+        sys::tree::end_unbegun(&self.names)
     }
 }
 
@@ -196,14 +203,14 @@ impl Executor for Native {
     }
 
     fn start(&self, request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
-        sys::executor::start(request)
+        sys::executor::start(&self.names, request)
     }
 
     /// Finds the job's processes by the mark in their environment, and the target's group if the identity of its leader
     /// still matches. A process that cannot be proved to belong to the job is not signalled.
     fn sweep(&self, job: &JobId, handle: Option<&TargetHandle>, within: Duration) -> io::Result<SweepReport> {
         let target = handle.and_then(TargetHandle::process);
-        swept(job, sys::tree::sweep(job, target.as_ref(), Duration::ZERO, within))
+        swept(job, sys::tree::sweep(&self.names.membership(job), target.as_ref(), Duration::ZERO, within))
     }
 }
 
@@ -253,37 +260,38 @@ mod tests {
         [me.into(), "--exact".into(), format!("native::tests::{part}").into()]
     }
 
-    /// Asks for a detached program, and stays.
+    /// Starts a detached program, and stays.
     #[test]
-    fn who_asks() {
+    fn caller() {
         if !Path::new("stage").exists() {
             return;
         }
-        let [program, args @ ..] = played("who_is_detached");
+        let [program, args @ ..] = played("detached");
         let (program, home) = (program.into(), std::env::current_dir().unwrap());
         let request = DetachedRequest { program, args: args.into(), home, env: Vec::new() };
         Native::default().spawn_detached(&request).unwrap();
         std::thread::sleep(LONG);
     }
 
-    /// Tells who it is, and whose it is, and stays until it may go.
+    /// Writes down its pid and whether it has a mark, and stays until it may go.
     #[test]
-    fn who_is_detached() {
+    fn detached() {
         if !Path::new("stage").exists() {
             return;
         }
-        let marks = [crate::JOB_MARK, crate::BOUNDED_RUN_MARK].map(|name| std::env::var_os(name).is_some());
+        let marks =
+            [Names::HEARBACK.job, Names::HEARBACK.bounded_run].map(|name| std::env::var_os(name).is_some());
         let me = std::process::id();
-        fs_err::write("told.new", format!("{me} {} {}", marks[0], marks[1])).unwrap();
-        fs_err::rename("told.new", "told").unwrap();
-        until("nobody lets it go", || Path::new("go").exists());
+        fs_err::write("pid.new", format!("{me} {} {}", marks[0], marks[1])).unwrap();
+        fs_err::rename("pid.new", "pid").unwrap();
+        until("it is not released", || Path::new("go").exists());
     }
 
-    /// Who was asked for on that stage.
+    /// The program that was detached on that stage.
     fn detached_on(stage: &Path) -> ProcessIdentity {
-        until("nothing was detached", || stage.join("told").exists());
-        let told = fs_err::read_to_string(stage.join("told")).unwrap();
-        let pid = told.strip_suffix(" false false").unwrap_or_else(|| panic!("it has a mark: {told}"));
+        until("nothing was detached", || stage.join("pid").exists());
+        let written = fs_err::read_to_string(stage.join("pid")).unwrap();
+        let pid = written.strip_suffix(" false false").unwrap_or_else(|| panic!("it has a mark: {written}"));
         Native::default().identify(pid.parse().unwrap()).unwrap().expect("it waits for us")
     }
 
@@ -300,7 +308,7 @@ mod tests {
         dir
     }
 
-    /// A mark that nobody else has at the same time, in this process or in another.
+    /// A mark that no other test has at the same time, in this process or in another.
     fn own_id() -> JobId {
         static MINTED: AtomicU64 = AtomicU64::new(0);
         let bits = u64::from(std::process::id()) * 4 + MINTED.fetch_add(1, Ordering::Relaxed);
@@ -308,9 +316,9 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_program_outlives_the_job_that_asked_for_it() {
+    fn a_detached_program_outlives_the_job_that_started_it() {
         let (native, stage, job) = (Native::default(), stage(), own_id());
-        let argv = played("who_asks").iter().map(|word| sys::text::from_os(word)).collect();
+        let argv = played("caller").iter().map(|word| sys::text::from_os(word)).collect();
         let path = |name: &str| stage.path().join(name);
         let surroundings = native.surround(&SurroundRequest {
             bell: &path("bell"),
@@ -330,7 +338,7 @@ mod tests {
             })
             .unwrap();
         let detached = detached_on(stage.path());
-        assert!(!running.members().contains(&detached), "it is none of the tree");
+        assert!(!running.members().contains(&detached), "it does not belong to the tree");
         assert_eq!(running.kill(LONG), []);
         assert_eq!(running.members(), []);
         assert_eq!(native.sweep(&job, Some(running.handle()), LONG).unwrap().survivors, []);
@@ -338,10 +346,10 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_program_outlives_the_errand_that_asked_for_it() {
+    fn a_detached_program_outlives_the_bounded_run_that_started_it() {
         let (native, stage, mark) = (Native::default(), stage(), own_id());
         let bounded_run = BoundedRun {
-            argv: played("who_asks").iter().map(|word| sys::text::from_os(word)).collect(),
+            argv: played("caller").iter().map(|word| sys::text::from_os(word)).collect(),
             cwd: Some(stage.path().to_owned()),
             env: Vec::new(),
             stdin: Vec::new(),
@@ -353,7 +361,7 @@ mod tests {
         let sent = std::thread::spawn(move || native.run_bounded(&bounded_run));
         let detached = detached_on(stage.path());
         let swept = native.sweep_marked(&mark, Duration::ZERO, LONG).unwrap();
-        assert_eq!((swept.ended, swept.survivors), (1, Vec::new()), "who asked, and nobody else");
+        assert_eq!((swept.ended, swept.survivors), (1, Vec::new()), "the caller, and no other process");
         assert_ne!(sent.join().unwrap().unwrap().exit, Some(Exit::Exited { code: 0 }));
         let_go(stage.path(), &detached);
     }
@@ -361,6 +369,6 @@ mod tests {
     #[test]
     fn the_fall_back_for_naming_keeps_the_same_promises() {
         let dir = tempfile::tempdir().unwrap();
-        suite::disk(&Native { naming: Naming::Link }, &dir.path().join("home"));
+        suite::disk(&Native { naming: Naming::Link, ..Native::default() }, &dir.path().join("home"));
     }
 }

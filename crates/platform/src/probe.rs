@@ -1,13 +1,13 @@
 //! Trying what this machine can do. What was seen is data; whether it is good is decided elsewhere.
 //!
-//! A folder to try things in belongs to whoever asks, and so does what is left in it.
+//! A folder to try things in belongs to the caller, and so does what is left in it.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hearback_core::finding::{Blow, FileSystem, Home, Logout, NamedBy, Room, Tried};
+use hearback_core::finding::{FileSystem, Home, LauncherEnd, Logout, NamedBy, Room, Tried};
 
 use crate::sys;
 use crate::sys::bell::{Bell, ring};
@@ -62,7 +62,7 @@ pub fn allocated(path: &Path) -> io::Result<u64> {
 pub fn holes(folder: &Path) -> Tried {
     let path = folder.join("holes");
     let tried = punch(&path);
-    let _ = fs_err::remove_file(path); // Whoever made the folder removes it with all that is in it.
+    let _ = fs_err::remove_file(path); // Otherwise it is removed with the folder.
     tried.into()
 }
 
@@ -94,7 +94,7 @@ pub fn bell(folder: &Path) -> Tried {
     let path = folder.join("bell");
     let tried = Bell::hang(&path).and_then(|_bell| match ring(&path)? {
         true => Ok(()),
-        false => Err(io::Error::other("a bell was hung up, and nobody heard it rung")),
+        false => Err(io::Error::other("a bell was rung, and the process that listened did not hear it")),
     });
     tried.into()
 }
@@ -124,7 +124,7 @@ pub fn logout() -> Tried<Logout> {
     sys::probe::logout()
 }
 
-/// How to start a launcher that is going to be dealt a blow.
+/// How to start a launcher that is going to be ended.
 #[derive(Debug)]
 pub struct RehearsalRequest {
     /// The program.
@@ -132,24 +132,24 @@ pub struct RehearsalRequest {
     /// Its arguments.
     pub arguments: Vec<OsString>,
     /// What will be done to it.
-    pub blow: Blow,
+    pub how: LauncherEnd,
 }
 
-/// Looks at the terminal of this process, if it has one, as whoever prints in it does.
+/// Looks at the terminal of this process, if it has one, as a program that prints in it does.
 ///
-/// A launcher that is going to be struck does so, because under Wine only those end with a window who have ever made
+/// A launcher that is going to be ended does so, because under Wine only those end with a window that have ever made
 /// use of it.
 pub fn look_at_terminal() {
     let terminal = std::fs::OpenOptions::new().read(true).write(true).open(sys::rehearsal::TERMINAL);
-    // What is seen is nobody's business.
+    // What is seen does not matter.
     let _ = terminal.is_ok_and(|terminal| terminal.is_terminal());
 }
 
-/// A launcher that was started to be struck. It is ended when this is dropped.
+/// A launcher that was started to be ended. It is ended at the latest when this is dropped.
 pub struct Rehearsal(sys::rehearsal::Rehearsal);
 
 impl Rehearsal {
-    /// Starts the launcher, where this system can deal it that blow.
+    /// Starts the launcher, where this system can end it in that way.
     pub fn begin(request: &RehearsalRequest) -> Tried<Self> {
         match sys::rehearsal::Rehearsal::begin(request) {
             Tried::Worked(begun) => Tried::Worked(Self(begun)),
@@ -158,21 +158,21 @@ impl Rehearsal {
         }
     }
 
-    /// Waits for the one line that it says, but not longer than `within`.
+    /// Waits for the one line that it writes, but not longer than `within`.
     ///
     /// # Errors
     ///
-    /// When it says nothing in time, or ends without a word.
+    /// When it writes nothing in time, or ends without a line.
     pub fn hear(&mut self, within: Duration) -> io::Result<String> {
         self.0.hear(within)
     }
 
-    /// Deals the blow, and returns when the launcher is gone.
+    /// Ends the launcher, and returns when it is gone.
     ///
     /// # Errors
     ///
     /// When the launcher is still there `within` that time.
-    pub fn strike(&mut self, within: Duration) -> io::Result<()> {
-        self.0.strike(within)
+    pub fn end_launcher(&mut self, within: Duration) -> io::Result<()> {
+        self.0.end_launcher(within)
     }
 }

@@ -3,31 +3,17 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use hearback_core::port::process::{DetachedRequest, SupervisorRequest};
 use hearback_core::{CommandLine, StartError, StartErrorKind};
 
 use crate::sys;
-
-/// The hidden command by which hearback, executed again, becomes a supervisor.
-pub const SUPERVISE_COMMAND: &str = "__supervise";
-
-/// A supervisor as a detached program.
-pub(crate) fn supervisor(request: &SupervisorRequest) -> DetachedRequest {
-    DetachedRequest {
-        program: request.program.clone(),
-        args: vec![SUPERVISE_COMMAND.into(), request.job.as_str().into()],
-        home: request.home.clone(),
-        env: request.env.clone(),
-    }
-}
 
 /// What to exit with to pass a code on: all of it where a code has 32 bits, and elsewhere never a failure as success.
 pub fn exit_code(code: u32) -> i32 {
     if cfg!(windows) { code.cast_signed() } else { i32::from(u8::try_from(code).unwrap_or(u8::MAX)) }
 }
 
-/// The program that this process runs, to be executed again: also after somebody put another in its place, or removed
-/// it. A job can take longer than the next upgrade.
+/// The program that this process runs, to be executed again: also after another program was put in its place, or it
+/// was removed it. A job can take longer than the next upgrade.
 ///
 /// # Errors
 ///
@@ -59,7 +45,7 @@ pub fn next_program() -> std::io::Result<PathBuf> {
 pub(crate) struct Invocation {
     /// The file to execute.
     pub(crate) program: PathBuf,
-    /// What the program is told that it is called.
+    /// The name that the program gets as its own.
     pub(crate) name: OsString,
     /// Its arguments.
     pub(crate) arguments: Vec<OsString>,

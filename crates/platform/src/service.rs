@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use hearback_core::service::ServiceManager;
 
-/// Who keeps a program running for this user, and where that looks for what to run.
+/// The service manager that keeps a program running for this user, and where it looks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServicePlace {
-    /// Who does.
+    /// The manager.
     pub manager: ServiceManager,
-    /// Where it looks; nothing where it is told of a file, wherever that is.
+    /// Where it looks; nothing where it takes a file from anywhere.
     pub directory: Option<PathBuf>,
-    /// Who this user is to it.
+    /// The name of this user to it.
     pub user: String,
 }

@@ -22,7 +22,7 @@ impl StopWatch {
         Ok(Self(sys::stop::StopWatch::new()?))
     }
 
-    /// Whether there was such a request since this was last asked.
+    /// Whether there was such a request since the last call.
     pub fn was_asked(&self) -> bool {
         self.0.was_asked()
     }

@@ -12,7 +12,7 @@ use crate::sys;
 
 const DURABLE: &[u8] = b"durable\n";
 const FAILED: &[u8] = b"failed\n";
-/// More than any answer needs; a supervisor that says more is none.
+/// More than any answer needs; a process that sends more is no supervisor.
 const MAX_ANSWER: u64 = 64 * 1024;
 
 /// The launcher's end.
@@ -29,7 +29,7 @@ impl<W: Write> PipeLink<W> {
             let mut line = String::new();
             let read = BufReader::new(up.take(MAX_ANSWER)).read_line(&mut line);
             let answer = read.ok().and_then(|_| LaunchAnswer::from_line(&line));
-            let _ = sender.send(answer); // Nobody may be waiting any more.
+            let _ = sender.send(answer); // The launcher may have stopped waiting.
         })?;
         Ok(Self { down: Some(down), up: receiver })
     }

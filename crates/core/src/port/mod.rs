@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod disk;
 pub mod executor;
+pub mod no_sessions;
 pub mod process;
 pub mod record;
 pub mod relaunch;

@@ -203,7 +203,7 @@ pub struct SweepReport {
     /// How many processes ended.
     pub ended: usize,
     /// How many processes were terminated before any was killed. None where a system cannot terminate.
-    pub asked: usize,
+    pub terminated: usize,
     /// Processes that did not end, or could not be proved to belong to the job.
     pub survivors: Vec<ProcessIdentity>,
 }

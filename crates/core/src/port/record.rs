@@ -1,6 +1,9 @@
 //! The records of jobs as three ports: their facts, their files, and the housekeeping of the whole store.
 //!
 //! Code that needs all three uses [`RecordStore`], which every type that implements the three implements, too.
+//!
+//! A store must have eleven methods: with them jobs are supervised, reconciled, archived and pruned. The others have
+//! defaults, for a store without keys, readers of answers, shell scripts or excerpts of the output.
 
 use std::path::PathBuf;
 
@@ -38,6 +41,12 @@ impl StoreError {
         use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         let Self::Io(error) = self else { return false };
         matches!(error.kind(), PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
+    }
+
+    /// A store that does not keep this.
+    pub fn unsupported(what: &str) -> Self {
+        let message = format!("this store does not keep {what}");
+        Self::Io(std::io::Error::new(std::io::ErrorKind::Unsupported, message))
     }
 
     /// Whether the file or folder of the call does not exist any more.
@@ -78,33 +87,49 @@ pub trait FactStore: Send + Sync {
     /// [`JobLock::Alive`].
     fn publish(&self, id: &JobId, fact: &Fact, durability: Durability) -> Result<Publish, StoreError>;
 
-    /// Flushes a spec whose launcher died before it flushed it.
-    fn flush_spec(&self, id: &JobId) -> Result<(), StoreError>;
-
-    /// Reads only the spec, which is all that a supervisor needs before it begins.
-    fn spec(&self, id: &JobId) -> Result<Read<Spec>, StoreError>;
-
-    /// Reads only the kill requests of a job whose number is above `after`.
-    fn kills(&self, id: &JobId, after: u32) -> Result<Vec<(u32, Read<Kill>)>, StoreError>;
-
     /// Observes one job, open or in history; none if there is no folder of this id.
+    ///
+    /// Reads spec and begin, then looks at the locks, then reads all other facts: otherwise a job that begins or ends
+    /// in between looks lost.
     fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError>;
+
+    /// Flushes a spec whose launcher died before it flushed it. By default there is nothing to flush.
+    fn flush_spec(&self, _id: &JobId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Reads only the spec, which is all that a supervisor needs before it begins. By default observes the job.
+    fn spec(&self, id: &JobId) -> Result<Read<Spec>, StoreError> {
+        Ok(self.observe(id)?.map_or(Read::Absent, |seen| seen.facts.spec))
+    }
+
+    /// Reads only the kill requests of a job whose number is above `after`. By default observes the job.
+    fn kills(&self, id: &JobId, after: u32) -> Result<Vec<(u32, Read<Kill>)>, StoreError> {
+        let kills = self.observe(id)?.map(|seen| seen.facts.kills).unwrap_or_default();
+        Ok(kills.into_iter().filter(|(n, _)| *n > after).collect())
+    }
 
     /// Records that a reader has the answer of a job, in history as well. Without a name the reader is the parent,
     /// which needs this only if no notification is wanted. The first record stands.
     fn acknowledge(
         &self,
-        id: &JobId,
-        reader: Option<&Reader>,
-        at: &Stamp,
-        durability: Durability,
-    ) -> Result<Publish, StoreError>;
+        _id: &JobId,
+        _reader: Option<&Reader>,
+        _at: &Stamp,
+        _durability: Durability,
+    ) -> Result<Publish, StoreError> {
+        Err(StoreError::unsupported("readers of answers"))
+    }
 
     /// Whether a reader has the answer of a job.
-    fn is_acknowledged(&self, id: &JobId, reader: Option<&Reader>) -> Result<bool, StoreError>;
+    fn is_acknowledged(&self, _id: &JobId, _reader: Option<&Reader>) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 
     /// Takes the lock under which a reader gets the answer of a job; none if another process has it.
-    fn lock_reader(&self, id: &JobId, reader: Option<&Reader>) -> Result<Option<Lock>, StoreError>;
+    fn lock_reader(&self, _id: &JobId, _reader: Option<&Reader>) -> Result<Option<Lock>, StoreError> {
+        Err(StoreError::unsupported("readers of answers"))
+    }
 }
 
 /// The folder of a job, and what is in it besides facts: locks, room for the end, the script, the output.
@@ -112,42 +137,60 @@ pub trait JobFiles: Send + Sync {
     /// Makes an empty folder under a fresh id.
     fn create(&self, now: Timestamp) -> Result<JobId, StoreError>;
 
-    /// Makes the folder of a known id, if it does not exist.
-    fn recreate(&self, id: &JobId) -> Result<(), StoreError>;
+    /// Makes the folder of a known id, if it does not exist: for a job that is launched again under its key.
+    fn recreate(&self, _id: &JobId) -> Result<(), StoreError> {
+        Err(StoreError::unsupported("keys"))
+    }
 
     /// Claims a key for a job. The first claim stands.
-    fn claim_key(&self, session: Option<&Session>, key: &Key, id: &JobId) -> Result<KeyClaim, StoreError>;
+    fn claim_key(&self, _session: Option<&Session>, _key: &Key, _id: &JobId) -> Result<KeyClaim, StoreError> {
+        Err(StoreError::unsupported("keys"))
+    }
 
     /// Takes a lock of a job; none if another process has it and `wait` is [`Wait::Try`].
     fn lock(&self, id: &JobId, lock: JobLock, mode: LockMode, wait: Wait)
     -> Result<Option<Lock>, StoreError>;
 
-    /// Reserves room for the end, so that it can be recorded on a full disk.
-    fn reserve_end(&self, id: &JobId) -> Result<(), StoreError>;
-
-    /// Writes the text of a shell command into a file.
-    fn write_script(&self, id: &JobId, script: &Script) -> Result<PathBuf, StoreError>;
-
     /// Where the output of a job goes.
     fn log_path(&self, id: &JobId) -> PathBuf;
-
-    /// Where the end of the output goes if the file system cannot free the middle of a file.
-    fn log_tail_path(&self, id: &JobId) -> PathBuf;
-
-    /// The file into which a prompt job may write its answer.
-    fn answer_path(&self, id: &JobId) -> PathBuf;
 
     /// Where the bell of a job is.
     fn bell_path(&self, id: &JobId) -> PathBuf;
 
+    /// Where the end of the output goes if the file system cannot free the middle of a file. By default beside the log.
+    fn log_tail_path(&self, id: &JobId) -> PathBuf {
+        self.log_path(id).with_added_extension("tail")
+    }
+
+    /// The file into which a prompt job may write its answer. By default beside the log.
+    fn answer_path(&self, id: &JobId) -> PathBuf {
+        self.log_path(id).with_added_extension("answer")
+    }
+
+    /// Reserves room for the end, so that it can be recorded on a full disk. By default there is always room.
+    fn reserve_end(&self, _id: &JobId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Writes the text of a shell command into a file.
+    fn write_script(&self, _id: &JobId, _script: &Script) -> Result<PathBuf, StoreError> {
+        Err(StoreError::unsupported("scripts"))
+    }
+
     /// Cuts the output of a job to a budget.
-    fn excerpt(&self, seen: &Observed, head: u64, tail: u64) -> Result<Excerpt, StoreError>;
+    fn excerpt(&self, _seen: &Observed, _head: u64, _tail: u64) -> Result<Excerpt, StoreError> {
+        Err(StoreError::unsupported("output"))
+    }
 
     /// The files of a job from which its answer is worked out: at most `most` bytes of each.
-    fn remains(&self, seen: &Observed, most: u64) -> Result<Remains, StoreError>;
+    fn remains(&self, _seen: &Observed, _most: u64) -> Result<Remains, StoreError> {
+        Err(StoreError::unsupported("output"))
+    }
 
     /// Watches the folder of a job; none if it does not exist any more.
-    fn watch(&self, id: &JobId) -> Result<Option<Box<dyn Watch>>, StoreError>;
+    fn watch(&self, _id: &JobId) -> Result<Option<Box<dyn Watch>>, StoreError> {
+        Err(StoreError::unsupported("folders that can be watched"))
+    }
 }
 
 /// The store as a whole: which jobs there are, and moving and removing them.
@@ -172,8 +215,10 @@ pub trait Housekeeping: Send + Sync {
 
     /// Removes what interrupted prunes and crashed writers left behind, and sessions without facts; returns how many
     /// leftovers there were. An unfinished file is removed if it was begun before `unfinished_before`: a process may
-    /// still write a younger one.
-    fn tidy(&self, unfinished_before: Timestamp) -> Result<usize, StoreError>;
+    /// still write a younger one. By default nothing is ever left behind.
+    fn tidy(&self, _unfinished_before: Timestamp) -> Result<usize, StoreError> {
+        Ok(0)
+    }
 }
 
 /// The records of all jobs: the three traits in one bound.

@@ -12,6 +12,7 @@ use crate::port::executor::Script;
 use crate::port::record::{FactStore, Housekeeping, JobFiles, JobLock, KeyClaim, StoreError};
 use crate::port::session::{SessionLock, SessionStore};
 use crate::port::watch::StoreWatch;
+use crate::publish::{put, put_numbered};
 use crate::session::{Message, MessageFact, SessionFacts, TurnFact};
 use crate::{
     Durability, Fact, Facts, HostFact, HostFacts, JobId, Key, Kill, LockState, LockView, Observed, Output,
@@ -119,42 +120,13 @@ impl Drop for Guard {
     }
 }
 
-fn put<T: Clone>(place: &mut Read<T>, fact: &T) -> Publish {
-    if !place.is_absent() {
-        return Publish::Exists;
-    }
-    *place = Read::Present(fact.clone());
-    Publish::New
-}
-
-fn put_numbered<T: Clone>(list: &mut Vec<(u32, Read<T>)>, n: u32, fact: &T) -> Publish {
-    if list.iter().any(|(taken, _)| *taken == n) {
-        return Publish::Exists;
-    }
-    list.push((n, Read::Present(fact.clone())));
-    list.sort_by_key(|(n, _)| *n);
-    Publish::New
-}
-
 impl FactStore for FakeStore {
     fn publish(&self, id: &JobId, fact: &Fact, _durability: Durability) -> Result<Publish, StoreError> {
         let mut records = self.records();
         if !matches!(fact, Fact::End(_)) {
             records.writable()?; // An end has room of its own.
         }
-        let facts = &mut records.jobs.get_mut(id).ok_or_else(gone)?.facts;
-        Ok(match fact {
-            Fact::Spec(fact) => put(&mut facts.spec, fact),
-            Fact::Begin(fact) => put(&mut facts.begin, fact),
-            Fact::Target(fact) => put(&mut facts.target, fact),
-            Fact::Kill(n, fact) => put_numbered(&mut facts.kills, *n, fact),
-            Fact::End(fact) => put(&mut facts.end, fact),
-            Fact::Answer(fact) => put(&mut facts.answer, fact),
-            Fact::Lease(n, fact) => put_numbered(&mut facts.leases, *n, fact),
-            Fact::LeaseResult(n, fact) => put_numbered(&mut facts.results, *n, fact),
-            Fact::Receipt(fact) => put(&mut facts.receipt, fact),
-            Fact::Settled(fact) => put(&mut facts.settled, fact),
-        })
+        Ok(records.jobs.get_mut(id).ok_or_else(gone)?.facts.publish(fact))
     }
 
     fn flush_spec(&self, _id: &JobId) -> Result<(), StoreError> {

@@ -17,6 +17,7 @@ mod fake_sink;
 mod fake_stop;
 mod fake_store;
 mod fake_surroundings;
+mod polled_surround;
 pub mod sample;
 pub mod suite;
 
@@ -29,3 +30,4 @@ pub use fake_sink::FakeSink;
 pub use fake_stop::FakeStop;
 pub use fake_store::FakeStore;
 pub use fake_surroundings::{FakeLog, FakeSurround, FakeSurroundings, Heard};
+pub use polled_surround::PolledSurround;

@@ -32,8 +32,8 @@ fn terminated() -> Outcome {
 
 fn good_machine() -> MachineFindings {
     MachineFindings {
-        blows: [Blow::Parent, Blow::Terminal, Blow::ProcessGroup]
-            .map(|blow| (blow, Tried::Worked(terminated())))
+        launcher_ends: [LauncherEnd::Parent, LauncherEnd::Terminal, LauncherEnd::ProcessGroup]
+            .map(|how| (how, Tried::Worked(terminated())))
             .into(),
         units: Vec::new(),
         logout: Tried::Worked(Logout { ends_processes: false, lingers: false }),
@@ -83,7 +83,7 @@ fn whatever_is_not_well_comes_with_a_tip() {
         bell: failed(),
     };
     let machine = MachineFindings {
-        blows: vec![(Blow::Parent, Tried::Failed(refused()))],
+        launcher_ends: vec![(LauncherEnd::Parent, Tried::Failed(refused()))],
         units: vec!["a.service".into()],
         logout: Tried::Failed(refused()),
         identity: Tried::Failed(refused()),
@@ -149,16 +149,16 @@ fn room_is_counted_in_bytes_and_in_files() {
 #[test]
 fn only_a_job_that_could_be_terminated_has_survived() {
     assert!(outlived(&terminated()));
-    let by_the_blow = Some(Exit::Signaled { signal: 9, core: false });
+    let with_the_launcher = Some(Exit::Signaled { signal: 9, core: false });
     for outcome in [
-        Outcome::Killed { by: KilledBy::Person, reason: None, exit: by_the_blow },
+        Outcome::Killed { by: KilledBy::Person, reason: None, exit: with_the_launcher },
         Outcome::Killed { by: KilledBy::System, reason: None, exit: None },
         Outcome::Signaled { signal: 1, core: false },
         Outcome::Exited { code: 0 },
         Outcome::Lost { reason: LostReason::SupervisorDied },
     ] {
         assert!(!outlived(&outcome), "{outcome:?}");
-        assert_eq!(survives(Blow::Terminal, &Tried::Worked(outcome)).level, Level::Fail);
+        assert_eq!(survives(LauncherEnd::Terminal, &Tried::Worked(outcome)).level, Level::Fail);
     }
 }
 

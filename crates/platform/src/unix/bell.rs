@@ -8,14 +8,14 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
-/// The supervisor's side. Taken down when it is dropped: a FIFO in an old folder only waits for somebody to read it.
+/// The supervisor's side. Taken down when it is dropped: a FIFO in an old folder only makes a reader wait.
 pub(crate) struct Bell {
     rope: OwnedFd,
     path: PathBuf,
 }
 
 impl Bell {
-    /// Hangs the bell up. It is opened for both directions, so that it never looks as if everybody had left.
+    /// Hangs the bell up. It is opened for both directions, so that it never looks as if every writer had left.
     pub(crate) fn hang(path: &Path) -> io::Result<Self> {
         match nix::unistd::mkfifo(path, Mode::from_bits_truncate(0o600)) {
             // One that was hung up before us under the same id.
@@ -41,11 +41,11 @@ impl AsFd for Bell {
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        let _ = fs_err::remove_file(&self.path); // Whoever moves the folder away removes it otherwise.
+        let _ = fs_err::remove_file(&self.path); // Otherwise it is removed with the folder.
     }
 }
 
-/// Rings a bell; tells whether anybody was there to hear it.
+/// Rings a bell; reports whether a process listened.
 pub(crate) fn ring(path: &Path) -> io::Result<bool> {
     let flags = OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let bell = match open(path, flags, Mode::empty()) {

@@ -1,4 +1,4 @@
-//! Running a program to its end: what it is told goes in, what it says comes out, and it has so long and no longer.
+//! Running a program to its end: input goes in, output comes out, and it has a time limit.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, Read, Write};
@@ -8,7 +8,6 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use hearback_core::port::executor::ANSWER_VARIABLE;
 use hearback_core::port::process::{BoundedRun, BoundedRunReport};
 use hearback_core::{CommandLine, Exit, ProcessIdentity, StartError, StartErrorKind};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -16,14 +15,14 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tracing::debug;
 
 use super::{clock, identity, signals, tree};
+use crate::mark::Names;
 use crate::program::{self, Invocation};
-use crate::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
 
 const CHUNK: usize = 16 * 1024;
 /// How long a tree that is out of time may take to die.
-const FORCE_WITHIN: Duration = Duration::from_secs(2);
+const KILL_WITHIN: Duration = Duration::from_secs(2);
 
-pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
+pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
     let cwd = bounded_run.cwd.clone().unwrap_or_else(|| Path::new("/").to_owned());
     program::check_directory(&cwd)?;
     let invocation = program::resolve(&CommandLine::Argv(bounded_run.argv.clone()), &cwd, None)?;
@@ -31,13 +30,13 @@ pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartErr
         kind: StartErrorKind::Other,
         message: format!("cannot run `{}`: {error}", invocation.program.display()),
     };
-    let mut child = spawn(bounded_run, &invocation, &cwd).map_err(cannot)?;
+    let mut child = spawn(names, bounded_run, &invocation, &cwd).map_err(cannot)?;
     let process = identity::identify_child(child.id()).ok();
-    let mut telling = Telling { stdin: child.stdin.take(), bytes: bounded_run.stdin.clone() };
+    let mut input = InputWriter { stdin: child.stdin.take(), bytes: bounded_run.stdin.clone() };
     if !bounded_run.speaks_first {
-        telling.begin();
+        input.begin();
     }
-    let mut heard = Heard::new(&mut child, bounded_run.output_max, telling).map_err(cannot)?;
+    let mut output = OutputReader::new(&mut child, bounded_run.output_max, input).map_err(cannot)?;
     let deadline = clock::awake().saturating_add(bounded_run.within);
     // A thread that waits closes its end of a pipe, so that one poll hears of everything.
     let (over, closes) = io::pipe().map_err(cannot)?;
@@ -46,23 +45,23 @@ pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartErr
         drop(closes);
         status
     });
-    let in_time = heard.until(&over, deadline);
+    let in_time = output.until(&over, deadline);
     if !in_time {
-        end(bounded_run, process.as_ref());
+        end(names, bounded_run, process.as_ref());
     }
     let status = waiter.join().ok().and_then(Result::ok);
-    heard.rest();
+    output.rest();
     let exit = status.filter(|_| in_time).map(exit_of);
-    Ok(BoundedRunReport { exit, stdout: heard.out.kept, stderr: heard.err.kept })
+    Ok(BoundedRunReport { exit, stdout: output.out.kept, stderr: output.err.kept })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
-fn spawn(bounded_run: &BoundedRun, what: &Invocation, cwd: &Path) -> io::Result<Child> {
+fn spawn(names: &Names, bounded_run: &BoundedRun, what: &Invocation, cwd: &Path) -> io::Result<Child> {
     let mut command = Command::new(&what.program);
     command.arg0(&what.name).args(&what.arguments).current_dir(cwd);
     // What is woken belongs to no job, and what it launches is its own.
-    command.env_remove(ANSWER_VARIABLE);
-    command.env_remove(JOB_MARK).env_remove(SUPERVISOR_MARK).env(BOUNDED_RUN_MARK, bounded_run.mark.as_str());
+    command.env_remove(names.answer).env_remove(names.job).env_remove(names.supervisor);
+    command.env(names.bounded_run, bounded_run.mark.as_str());
     for (name, value) in &bounded_run.env {
         match value {
             Some(value) => command.env(name, value),
@@ -85,7 +84,7 @@ pub(crate) fn named_in_front(program: &OsStr) -> OsString {
 pub(crate) fn run_in_front(mut command: Command) -> io::Result<ExitStatus> {
     #[cfg(target_os = "linux")]
     {
-        // Whoever runs it is gone, and with it whoever says that the turn is over.
+        // The process that runs it is gone, and would have recorded the end of the turn.
         let follow = || Ok(nix::sys::prctl::set_pdeathsig(Some(nix::sys::signal::Signal::SIGTERM))?);
         // SAFETY: one call into the kernel.
         unsafe { command.pre_exec(follow) };
@@ -100,7 +99,7 @@ fn prepare(parent: u32) -> io::Result<()> {
     signals::reset();
     #[cfg(target_os = "linux")]
     {
-        // Whoever sent it out is gone, so nobody would ever hear what came of it; it is sent out again.
+        // The caller is gone, so no process would ever record the result; the run is repeated.
         nix::sys::prctl::set_pdeathsig(Some(nix::sys::signal::Signal::SIGKILL))?;
     }
     if nix::unistd::getppid().as_raw().unsigned_abs() != parent {
@@ -109,13 +108,13 @@ fn prepare(parent: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// What it is told, until it is told.
-struct Telling {
+/// The input of the program, until it is written.
+struct InputWriter {
     stdin: Option<ChildStdin>,
     bytes: Vec<u8>,
 }
 
-impl Telling {
+impl InputWriter {
     /// Writes it and closes its input. One that ends, or closes that, without reading all of it is none of our
     /// business.
     fn begin(&mut self) {
@@ -126,9 +125,10 @@ impl Telling {
     }
 }
 
-fn end(bounded_run: &BoundedRun, process: Option<&ProcessIdentity>) {
-    // What would not end is nobody's child of ours any more when we are gone; it was told to, and that is all.
-    if let Err(error) = tree::sweep(&bounded_run.mark, process, Duration::ZERO, FORCE_WITHIN) {
+fn end(names: &Names, bounded_run: &BoundedRun, process: Option<&ProcessIdentity>) {
+    // A survivor is adopted by init when this process ends; it was killed, and no more can be done.
+    let marked = names.membership(&bounded_run.mark);
+    if let Err(error) = tree::sweep(&marked, process, Duration::ZERO, KILL_WITHIN) {
         debug!(mark = %bounded_run.mark, %error, "processes cannot be looked for");
     }
 }
@@ -141,7 +141,7 @@ pub(crate) fn exit_of(status: ExitStatus) -> Exit {
     }
 }
 
-/// What one stream said.
+/// What is kept of one stream.
 struct Stream {
     pipe: Option<PipeReader>,
     kept: Vec<u8>,
@@ -176,18 +176,19 @@ impl Stream {
     }
 }
 
-struct Heard {
+/// Both output streams, and the input that may have to wait for the first line.
+struct OutputReader {
     out: Stream,
     err: Stream,
-    telling: Telling,
+    input: InputWriter,
 }
 
-impl Heard {
-    fn new(child: &mut Child, most: usize, telling: Telling) -> io::Result<Self> {
+impl OutputReader {
+    fn new(child: &mut Child, most: usize, input: InputWriter) -> io::Result<Self> {
         Ok(Self {
             out: Stream::new(child.stdout.take(), most)?,
             err: Stream::new(child.stderr.take(), most)?,
-            telling,
+            input,
         })
     }
 
@@ -198,7 +199,7 @@ impl Heard {
             if left.is_zero() {
                 return false;
             }
-            let (said, told, ended) = {
+            let (out_ready, err_ready, has_ended) = {
                 let mut sources = vec![PollFd::new(over.as_fd(), PollFlags::POLLIN)];
                 let streams = [&self.out, &self.err].map(|stream| stream.pipe.as_ref());
                 sources.extend(
@@ -212,22 +213,22 @@ impl Heard {
                 let second = 1 + usize::from(streams[0].is_some());
                 (streams[0].is_some() && ready(1), streams[1].is_some() && ready(second), ready(0))
             };
-            if said {
+            if out_ready {
                 self.out.read();
                 if self.out.kept.contains(&b'\n') {
-                    self.telling.begin();
+                    self.input.begin();
                 }
             }
-            if told {
+            if err_ready {
                 self.err.read();
             }
-            if ended {
+            if has_ended {
                 return true;
             }
         }
     }
 
-    /// What is in the pipes now, without waiting for anybody who still holds them.
+    /// What is in the pipes now, without waiting for processes that still hold them.
     fn rest(&mut self) {
         for stream in [&mut self.out, &mut self.err] {
             let mut pieces = 0;
@@ -241,9 +242,14 @@ impl Heard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use hearback_core::JobId;
     use hearback_core::port::process::SweepReport;
     use hearback_core::testing::sample;
+
+    fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
+        super::run(&Names::HEARBACK, bounded_run)
+    }
 
     fn bounded_run(script: &str) -> BoundedRun {
         BoundedRun {
@@ -282,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_keeps_the_pipes_open_keeps_nothing_waiting() {
+    fn a_process_that_keeps_the_pipes_open_keeps_no_caller_waiting() {
         let began = clock::awake();
         let report = run(&bounded_run("sleep 5 & echo started")).unwrap();
         assert_eq!((report.exit, report.stdout), (Some(Exit::Exited { code: 0 }), b"started\n".to_vec()));
@@ -300,22 +306,22 @@ mod tests {
             assert!(!sent.is_finished(), "it did not get ready");
             std::thread::sleep(Duration::from_millis(5));
         }
-        let report = tree::sweep(&mark, None, grace, FORCE_WITHIN).unwrap();
+        let report = tree::sweep(&Names::HEARBACK.membership(&mark), None, grace, KILL_WITHIN).unwrap();
         (dir, report, sent.join().unwrap().unwrap().exit)
     }
 
     #[test]
-    fn who_is_asked_first_may_say_goodbye() {
+    fn a_process_that_is_terminated_first_may_clean_up() {
         let polite = "trap 'echo bye >bye; exit 7' TERM; >up; while :; do sleep 0.1; done";
         let long = Duration::from_secs(3600);
         let (dir, report, exit) = swept(polite, long);
         assert_eq!(exit, Some(Exit::Exited { code: 7 }));
         assert_eq!(fs_err::read_to_string(dir.path().join("bye")).unwrap(), "bye\n");
-        assert!(report.asked >= 1 && report.ended == report.asked, "{report:?}");
+        assert!(report.terminated >= 1 && report.ended == report.terminated, "{report:?}");
         let (dir, report, exit) = swept(polite, Duration::ZERO);
         assert_eq!(exit, Some(Exit::Signaled { signal: libc::SIGKILL, core: false }));
-        assert!(!dir.path().join("bye").exists(), "nobody was asked");
-        assert_eq!(report.asked, 0);
+        assert!(!dir.path().join("bye").exists(), "none was terminated");
+        assert_eq!(report.terminated, 0);
     }
 
     #[test]
@@ -325,7 +331,7 @@ mod tests {
         let (_dir, report, exit) = swept("trap '' TERM; >up; while :; do sleep 0.1; done", grace);
         assert_eq!(exit, Some(Exit::Signaled { signal: libc::SIGKILL, core: false }));
         assert!(clock::awake() - began >= grace, "it had its time");
-        assert!(report.asked >= 1 && report.survivors.is_empty(), "{report:?}");
+        assert!(report.terminated >= 1 && report.survivors.is_empty(), "{report:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hearback_core::port::executor::{ANSWER_VARIABLE, Detachment, RunEvent, Running, StartRequest};
+use hearback_core::port::executor::{Detachment, RunEvent, Running, StartRequest};
 use hearback_core::port::surroundings::{Ready, Sources};
 use hearback_core::{Exit, ProcessIdentity, StartError, StartErrorKind, TargetHandle, Usage};
 
@@ -19,8 +19,8 @@ use super::signals::{self, SignalWatch};
 use super::surroundings::{poll, source};
 use super::tree::Tree;
 use super::{identity, text, tree, unit};
+use crate::mark::Names;
 use crate::program::{self, Invocation};
-use crate::{JOB_MARK, SUPERVISOR_MARK};
 
 /// A machine out of processes may have one again in a moment.
 const FORK_TRIES: u32 = 5;
@@ -28,7 +28,7 @@ const FORK_TRIES: u32 = 5;
 #[cfg(not(target_os = "linux"))]
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
+pub(crate) fn start(names: &Names, request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
     let cwd = PathBuf::from(text::to_os(request.cwd));
     program::check_directory(&cwd)?;
     if let Err(error) = nix::unistd::access(&cwd, nix::unistd::AccessFlags::X_OK) {
@@ -40,7 +40,7 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     let Prepared { pump, writer, children } = prepared;
     #[cfg(target_os = "linux")]
     let oom = Counter::new();
-    let pid = spawn(&invocation, &cwd, request, &writer)?;
+    let pid = spawn(names, &invocation, &cwd, request, &writer)?;
     // From here on only the target and its children hold the writing end.
     drop(writer);
     let process = identity::identify_child(pid).unwrap_or(ProcessIdentity {
@@ -51,7 +51,7 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     });
     Ok(Box::new(LocalRunning {
         handle: TargetHandle::of_process(&process),
-        tree: Rc::new(Tree::new(request.job.clone(), process)),
+        tree: Rc::new(Tree::new(names.membership(request.job), process)),
         #[cfg(target_os = "linux")]
         oom,
         pump,
@@ -83,6 +83,7 @@ fn prepare(request: &StartRequest<'_>) -> io::Result<Prepared> {
 
 #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
 fn spawn(
+    names: &Names,
     what: &Invocation,
     cwd: &Path,
     request: &StartRequest<'_>,
@@ -100,12 +101,12 @@ fn spawn(
     let stream = || output.try_clone().map(Stdio::from).map_err(|error| cannot(&error));
     let mut command = Command::new(&what.program);
     command.arg0(&what.name).args(&what.arguments).current_dir(cwd);
-    command.env(JOB_MARK, request.job.as_str()).env_remove(SUPERVISOR_MARK);
+    command.env(names.job, request.job.as_str()).env_remove(names.supervisor);
     for name in request.withhold {
         command.env_remove(name);
     }
     if let Some(answer) = request.answer {
-        command.env(ANSWER_VARIABLE, answer);
+        command.env(names.answer, answer);
     }
     command.stdin(Stdio::null()).stdout(stream()?).stderr(stream()?);
     let supervisor = std::process::id();
@@ -252,10 +253,10 @@ impl Running for LocalRunning {
             Exit::Exited { code } => *code == KILLED,
             Exit::Unknown => false,
         };
-        let struck =
+        let is_oom =
             self.exit.as_ref().is_some_and(is_killed) && self.oom.as_ref().is_some_and(Counter::has_risen);
         // Which process it was is not told, and others may be in the same group.
-        struck.then(|| "while it ran, the kernel's out-of-memory killer ended a process of its cgroup".into())
+        is_oom.then(|| "while it ran, the kernel's out-of-memory killer ended a process of its cgroup".into())
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -325,7 +326,7 @@ fn usage_of(usage: &libc::rusage) -> Usage {
         let (seconds, micros) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_usec));
         seconds.unwrap_or(0) * 1000 + micros.unwrap_or(0) / 1000
     };
-    // macOS counts bytes, everybody else kibibytes.
+    // macOS counts bytes, all others kibibytes.
     let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
     Usage {
         user_ms: millis(usage.ru_utime),

@@ -1,4 +1,4 @@
-//! Files that are ours alone: private, never behind a link, never taken from anybody.
+//! Files that are ours alone: private, never behind a link, never in the place of another.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -51,12 +51,12 @@ pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
     check_home(path)
 }
 
-/// Makes nothing: says the real name of a directory that is ours alone, or why it is not.
+/// Makes nothing: returns the real name of a directory that is ours alone, or why it is not.
 pub(crate) fn check_home(path: &Path) -> io::Result<PathBuf> {
     let path: &Path = &without_slash(path);
     let found = fs_err::symlink_metadata(path)?;
     if found.is_symlink() && found.uid() != geteuid().as_raw() {
-        return Err(denied(path, "is a link that somebody else made"));
+        return Err(denied(path, "is a link that another user made"));
     }
     let home = fs_err::canonicalize(path)?;
     // Looked at through a handle, so that what was checked is what is there.
@@ -82,7 +82,8 @@ fn denied(path: &Path, why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, format!("`{}` {why}", path.display()))
 }
 
-/// Locks on a network mount do not mean what hearback needs them to mean: that a holder who died lets go.
+/// Locks on a network mount do not mean what hearback needs them to mean: that they are released when their holder
+/// dies.
 #[cfg(target_os = "linux")]
 fn refuse_shared_file_systems(home: &File, path: &Path) -> io::Result<()> {
     if file_system(home.as_fd())?.medium == Medium::Shared {
@@ -93,7 +94,7 @@ fn refuse_shared_file_systems(home: &File, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Which file system somebody's handle is on.
+/// Which file system a handle is on.
 #[cfg(target_os = "linux")]
 pub(crate) fn file_system(handle: std::os::fd::BorrowedFd<'_>) -> io::Result<FileSystem> {
     // From linux/magic.h; the rest is local, whatever its name.
@@ -135,7 +136,7 @@ pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     build_private_dirs(path, false)
 }
 
-/// Makes a directory with all that lead to it: who can rename one of those can put another store in our place.
+/// Makes a directory with all that lead to it: a user that can rename one of those can put another store in our place.
 fn make_private_dirs(path: &Path) -> io::Result<()> {
     build_private_dirs(path, true)
 }
@@ -178,7 +179,7 @@ pub(crate) fn allow_holes(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the room of a range back; whoever reads it sees zeroes. The size stays.
+/// Gives the room of a range back; a reader sees zeroes. The size stays.
 #[cfg(target_os = "linux")]
 pub(crate) fn punch(file: &File, range: Range<u64>) -> io::Result<()> {
     use rustix::fs::FallocateFlags;
@@ -186,7 +187,7 @@ pub(crate) fn punch(file: &File, range: Range<u64>) -> io::Result<()> {
     Ok(rustix::fs::fallocate(file.file(), flags, range.start, range.end - range.start)?)
 }
 
-/// Gives the room of a range back; whoever reads it sees zeroes. The size stays.
+/// Gives the room of a range back; a reader sees zeroes. The size stays.
 #[cfg(target_os = "macos")]
 pub(crate) fn punch(file: &File, range: Range<u64>) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -303,7 +304,7 @@ impl Folder {
         }
     }
 
-    /// Gives the file `from` the name `to`, unless somebody has that name.
+    /// Gives the file `from` the name `to`, unless that name is taken.
     pub(crate) fn name_without_replacing(&self, from: &str, to: &str, naming: Naming) -> io::Result<Publish> {
         if naming == Naming::Best {
             match rename_without_replacing(&self.handle, Path::new(from), &self.handle, Path::new(to)) {

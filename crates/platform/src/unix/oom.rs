@@ -1,4 +1,4 @@
-//! The kernel's out-of-memory killer: whom it takes first, and whether it has struck.
+//! The kernel's out-of-memory killer: which process it takes first, and whether it has killed one.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 const SOONER: i32 = 300;
 const SCORE: &std::ffi::CStr = c"/proc/self/oom_score_adj";
 
-/// Lets the kernel prefer this process to its supervisor when memory runs out: without a supervisor nobody would tell
-/// how the job ended. Async-signal-safe, for the forked child. Best effort.
+/// Lets the kernel prefer this process to its supervisor when memory runs out: without a supervisor no process would
+/// record how the job ended. Async-signal-safe, for the forked child. Best effort.
 pub(crate) fn go_first() {
     let mut text = [0_u8; 16];
     let Some(length) = with_score(libc::O_RDONLY, |file| {
@@ -57,7 +57,7 @@ fn with_score(how: libc::c_int, call: impl FnOnce(libc::c_int) -> isize) -> Opti
         return None;
     }
     let done = call(file);
-    // SAFETY: the descriptor is ours, and nobody uses it after this.
+    // SAFETY: the descriptor is ours, and is not used after this.
     unsafe { libc::close(file) };
     usize::try_from(done).ok()
 }
@@ -77,7 +77,7 @@ impl Counter {
         Some(Self { file, before })
     }
 
-    /// Whether the killer has struck since.
+    /// Whether the killer has killed a process since.
     pub(crate) fn has_risen(&self) -> bool {
         count(&self.file).is_some_and(|now| now > self.before)
     }

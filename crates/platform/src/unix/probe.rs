@@ -53,7 +53,7 @@ pub(crate) fn oom_score() -> Tried {
             fs_err::OpenOptions::new().write(true).open(SCORE)?.write_all(score.to_string().as_bytes())
         };
         set((before + 1).min(1000))?;
-        // What was not lowered by anybody with more rights than ours may be taken back.
+        // A score that was not lowered with more rights than ours may be taken back.
         set(before)
     };
     try_it().into()

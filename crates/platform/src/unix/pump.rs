@@ -10,7 +10,7 @@ use super::surroundings::source;
 
 /// Large reads halve the cost of small writes; see docs/decisions.
 const CHUNK: usize = 64 * 1024;
-/// The most that a pipe can hold, and so the most that is worth draining when nobody waits for its end.
+/// The most that a pipe can hold, and so the most that is worth draining when its end is not waited for.
 const DRAIN_MAX: usize = 1024 * 1024;
 /// Larger pipes wake us less often. Not larger than this: a user's pipes share a budget.
 #[cfg(target_os = "linux")]
@@ -34,7 +34,7 @@ impl Pump {
         Ok((Self { pipe: Some(reader), log, buffer: Vec::new() }, writer))
     }
 
-    /// What to wait on; nothing once every writer has let go.
+    /// What to wait on; nothing once every writer has closed it.
     pub(crate) fn source(&self) -> Option<Source<'_>> {
         self.pipe.as_ref().map(source)
     }
@@ -63,7 +63,7 @@ impl Pump {
         }
     }
 
-    /// Copies what is in the pipe now, without waiting for anybody to close it.
+    /// Copies what is in the pipe now, without waiting for its writers to close it.
     pub(crate) fn drain(&mut self) {
         let mut drained = 0;
         while drained < DRAIN_MAX {

@@ -1,4 +1,4 @@
-//! A launcher that is started to be struck: killed, hung up on, or killed with its whole group.
+//! A launcher that is started to be ended: killed, hung up on, or killed with its whole group.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use hearback_core::finding::{Blow, Tried};
+use hearback_core::finding::{LauncherEnd, Tried};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -24,19 +24,19 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 pub(crate) struct Rehearsal {
     launcher: Child,
-    blow: Blow,
+    how: LauncherEnd,
     /// The end of its terminal that a window would hold.
     window: Option<OwnedFd>,
 }
 
 impl Rehearsal {
     pub(crate) fn begin(request: &RehearsalRequest) -> Tried<Self> {
-        let terminal = match request.blow {
-            Blow::Terminal => match open_terminal() {
+        let terminal = match request.how {
+            LauncherEnd::Terminal => match open_terminal() {
                 Ok(terminal) => Some(terminal),
                 Err(error) => return Tried::untried(format!("no terminal can be made here: {error}")),
             },
-            Blow::Parent | Blow::ProcessGroup => None,
+            LauncherEnd::Parent | LauncherEnd::ProcessGroup => None,
         };
         spawn(request, terminal).into()
     }
@@ -48,7 +48,7 @@ impl Rehearsal {
         loop {
             let left = deadline.saturating_sub(clock::awake());
             if left.is_zero() {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "the launcher says nothing"));
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "the launcher reports nothing"));
             }
             let millis = i32::try_from(left.as_millis()).unwrap_or(i32::MAX).max(1);
             let mut sources = [PollFd::new(told.as_fd(), PollFlags::POLLIN)];
@@ -73,11 +73,11 @@ impl Rehearsal {
         }
     }
 
-    pub(crate) fn strike(&mut self, within: Duration) -> io::Result<()> {
-        match self.blow {
-            Blow::Parent => self.launcher.kill()?,
-            Blow::Terminal => drop(self.window.take()),
-            Blow::ProcessGroup => killpg(self.group()?, Signal::SIGKILL)?,
+    pub(crate) fn end_launcher(&mut self, within: Duration) -> io::Result<()> {
+        match self.how {
+            LauncherEnd::Parent => self.launcher.kill()?,
+            LauncherEnd::Terminal => drop(self.window.take()),
+            LauncherEnd::ProcessGroup => killpg(self.group()?, Signal::SIGKILL)?,
         }
         let deadline = clock::awake() + within;
         while self.launcher.try_wait()?.is_none() {
@@ -102,7 +102,7 @@ impl Drop for Rehearsal {
     }
 }
 
-/// Both ends of a new terminal that is nobody's yet.
+/// Both ends of a new terminal that no session has yet.
 fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     let window = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | CLOSED_BY_EXEC)?;
     rustix::io::fcntl_setfd(&window, rustix::io::FdFlags::CLOEXEC)?;
@@ -127,9 +127,9 @@ fn spawn(request: &RehearsalRequest, terminal: Option<(OwnedFd, OwnedFd)>) -> io
     // Its input ends when we do, and then it ends, too.
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let (window, screen) = terminal.unzip();
-    let leads_a_group = request.blow == Blow::ProcessGroup;
+    let leads_a_group = request.how == LauncherEnd::ProcessGroup;
     let prepare = move || {
-        // Whoever ignores a hang-up, as under `nohup`, would hand that on.
+        // A process that ignores a hang-up, as under `nohup`, would hand that on.
         signals::reset();
         if let Some(screen) = &screen {
             rustix::process::setsid()?;
@@ -141,5 +141,5 @@ fn spawn(request: &RehearsalRequest, terminal: Option<(OwnedFd, OwnedFd)>) -> io
     };
     // SAFETY: makes async-signal-safe calls only.
     unsafe { command.pre_exec(prepare) };
-    Ok(Rehearsal { launcher: command.spawn()?, blow: request.blow, window })
+    Ok(Rehearsal { launcher: command.spawn()?, how: request.how, window })
 }

@@ -1,4 +1,4 @@
-//! Who starts programs at login here, and where it finds what to start.
+//! The service manager that starts programs at login here, and where it looks for them.
 
 use std::path::PathBuf;
 

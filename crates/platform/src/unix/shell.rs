@@ -1,4 +1,4 @@
-//! The shell of Unix: bash, else sh, or the one that somebody chose.
+//! The shell of Unix: bash, else sh, or the one that the caller chose.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

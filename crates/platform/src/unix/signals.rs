@@ -1,4 +1,4 @@
-//! Signals of this process: which children changed, who wants it to end, and what a child inherits.
+//! Signals of this process: which children changed, requests to end, and what a child inherits.
 
 use std::io;
 #[cfg(target_os = "linux")]
@@ -17,7 +17,7 @@ static WAKE: AtomicI32 = AtomicI32::new(-1);
 static CHILDREN: AtomicI32 = AtomicI32::new(-1);
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// By which the system, or a person, asks a process to end.
+/// By which the system, or a person, requests a process to end.
 const STOPS: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
 
 /// Becomes readable when some signals of this process arrive. One of each kind per process.
@@ -54,7 +54,7 @@ impl SignalWatch {
         Ok(Self { read, _write: write, place, restore })
     }
 
-    /// Whether the system asked this process to end, since this was last asked.
+    /// Whether the system requested this process to end, since the last call.
     pub(crate) fn take_stop(&self) -> bool {
         STOP.swap(false, Ordering::SeqCst)
     }

@@ -86,7 +86,7 @@ pub(super) fn source(owner: &impl AsFd) -> Source<'_> {
     Source::of(owner, owner.as_fd().as_raw_fd().unsigned_abs() as usize)
 }
 
-/// Waits until one of these can be read or has come to its end, or `left` is over, and tells which.
+/// Waits until one of these can be read or has come to its end, or `left` has passed, and reports which.
 pub(super) fn poll<'a>(sources: impl IntoIterator<Item = &'a Source<'a>>, left: Option<Duration>) -> Ready {
     // Rounded up, so that a deadline has passed when we wake; the longest sleep is 24 days, then one more.
     let millis =

@@ -4,22 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
+use hearback_core::ProcessIdentity;
 use hearback_core::port::process::SweepReport;
-use hearback_core::{JobId, ProcessIdentity};
 use nix::sys::signal::Signal;
 
 use super::snapshot::{Process, Stat};
 use super::{clock, identity, snapshot};
+use crate::mark::{Membership, Names};
 
 /// How long to wait before looking whether what was killed is gone.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
-/// Who was only asked may take its time: from look to look twice as long is waited, up to this.
+/// A process that was only terminated may take its time: the wait doubles from look to look, up to this.
 const BETWEEN_LOOKS_MAX: Duration = Duration::from_millis(100);
-/// Whoever is there so long after it was forced will not end soon.
+/// A process that is there so long after it was killed will not end soon.
 const STUCK_AFTER: Duration = Duration::from_millis(500);
-/// Whoever starts a successor and ends may be missed by one look. Who is not their parent believes only this many.
+/// A process that starts a successor and ends may be missed by one look. A caller that is not their parent needs this
+/// many looks that find nothing.
 const LOOKS_OF_A_SWEEP: u32 = 2;
-/// So often is a tree looked at that is never the same twice, before it is taken for alive.
+/// How often to look at a tree that is never the same twice, before it is taken for alive.
 const LOOKS_MAX: u32 = 100;
 
 /// Whether a process that was just found lives on: one that is ending is not found.
@@ -29,36 +31,47 @@ pub(crate) fn lives_on(_who: &ProcessIdentity) -> bool {
 
 /// Ends what a dead supervisor or a bounded run left behind: terminates it, and after the grace kills it.
 pub(crate) fn sweep(
-    job: &JobId,
+    tree: &Membership,
     target: Option<&ProcessIdentity>,
     grace: Duration,
     within: Duration,
 ) -> io::Result<SweepReport> {
-    // A target of another boot or another space of pids says nothing about the numbers that we see.
-    let target = target.filter(|who| who.boot == identity::boot() && who.scope == identity::scope());
-    let asked = terminate_all(grace, || look(job, None, target, |_| ()))?;
+    let target = target.filter(|who| is_from_here(who));
+    let terminated = terminate_all(grace, || look(tree, None, target, |_| ()))?;
     kill_all(
-        asked,
+        terminated,
         within,
         LOOKS_OF_A_SWEEP,
         || std::thread::sleep(BETWEEN_LOOKS),
-        |on_sight| look(job, None, target, on_sight),
+        |on_sight| look(tree, None, target, on_sight),
     )
 }
 
-/// Asks whom `look` finds, each once, until it finds nobody so many times in a row, or the grace has passed. Tells who
-/// was asked.
+/// The processes that certainly belong to a tree whose leader has no supervisor.
+pub(crate) fn members(tree: &Membership, leader: &ProcessIdentity) -> io::Result<Vec<ProcessIdentity>> {
+    let leader = Some(leader).filter(|who| is_from_here(who));
+    Ok(look(tree, None, leader, |_| ())?.ours.iter().map(identity::identity).collect())
+}
+
+/// Whether it was identified in this boot and in this space of pids. The numbers of any other process mean nothing
+/// here.
+fn is_from_here(who: &ProcessIdentity) -> bool {
+    who.boot == identity::boot() && who.scope == identity::scope()
+}
+
+/// Terminates each process that `look` finds once, until it finds none so many times in a row, or the grace has passed.
+/// Returns those that were terminated.
 fn terminate_all(
     grace: Duration,
     mut look: impl FnMut() -> io::Result<Selection>,
 ) -> io::Result<BTreeSet<(u32, u64)>> {
     let deadline = clock::awake().saturating_add(grace);
-    let mut asked = BTreeSet::new();
+    let mut terminated = BTreeSet::new();
     let (mut calm, mut pause) = (0, BETWEEN_LOOKS);
     while calm < LOOKS_OF_A_SWEEP && clock::awake() < deadline {
         let found = look()?;
         for stat in &found.ours {
-            if asked.insert((stat.pid, stat.started)) {
+            if terminated.insert((stat.pid, stat.started)) {
                 // Gone meanwhile, or not allowed: the next look tells which.
                 let _ = signal(stat, Signal::SIGTERM);
             }
@@ -69,13 +82,13 @@ fn terminate_all(
             pause = BETWEEN_LOOKS_MAX.min(pause * 2);
         }
     }
-    Ok(asked)
+    Ok(terminated)
 }
 
 /// The tree of a living supervisor, which is this process: its descendants, and whatever else carries the mark of its
 /// job.
 pub(crate) struct Tree {
-    job: JobId,
+    membership: Membership,
     /// The target, which leads its group.
     leader: ProcessIdentity,
     /// A handle to the leader, which is not reused as a pid is.
@@ -85,11 +98,11 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// The tree of a child that has not been reaped yet.
-    pub(crate) fn new(job: JobId, leader: ProcessIdentity) -> Self {
+    pub(crate) fn new(membership: Membership, leader: ProcessIdentity) -> Self {
         Self {
             #[cfg(target_os = "linux")]
             handle: handle_of(leader.pid),
-            job,
+            membership,
             leader,
         }
     }
@@ -113,7 +126,7 @@ impl Tree {
         }
     }
 
-    /// Kills it, and reports what is not gone within `within`. `pause` waits so long, and reaps.
+    /// Kills it, and reports what is not gone within `within`. `pause` waits for that time, and reaps.
     pub(crate) fn kill(&self, within: Duration, mut pause: impl FnMut(Duration)) -> Vec<ProcessIdentity> {
         // A process of the group cannot have started another one unseen; the others are found one by one.
         self.kill_group();
@@ -129,7 +142,7 @@ impl Tree {
     }
 
     fn look(&self, on_sight: impl FnMut(&Stat)) -> io::Result<Selection> {
-        look(&self.job, Some(std::process::id()), Some(&self.leader), on_sight)
+        look(&self.membership, Some(std::process::id()), Some(&self.leader), on_sight)
     }
 
     /// Kills the leader's group with one signal. The handle makes sure that it is that group, however long its leader
@@ -140,7 +153,7 @@ impl Tree {
         let Some(leader) = &self.handle else { return };
         let (number, handle) = (libc::SYS_pidfd_send_signal, std::os::fd::AsRawFd::as_raw_fd(leader));
         let nothing = std::ptr::null::<libc::siginfo_t>();
-        // SAFETY: the handle is open and ours, and a null pointer asks for the ordinary information.
+        // SAFETY: the handle is open and ours, and a null pointer stands for the ordinary information.
         unsafe { libc::syscall(number, handle, libc::SIGKILL, nothing, PROCESS_GROUP) };
     }
 
@@ -166,18 +179,18 @@ pub(crate) fn terminate(members: &[ProcessIdentity]) {
 /// Kills what `look` finds, again and again, until it finds nothing so many times in a row: a process may have
 /// started others meanwhile.
 ///
-/// Gives up after `within`; but as long as those who are found have only just been signalled they are dying faster
-/// than they are born, and it goes on for as long again. Those who were `asked` before count as ended by us.
+/// Gives up after `within`; but as long as those that are found have only just been signalled they are dying faster
+/// than they are born, and it goes on for as long again. Those that were `terminated` before count as ended by us.
 fn kill_all(
-    asked: BTreeSet<(u32, u64)>,
+    terminated: BTreeSet<(u32, u64)>,
     within: Duration,
     enough: u32,
     mut between: impl FnMut(),
     mut look: impl FnMut(&mut dyn FnMut(&Stat)) -> io::Result<Selection>,
 ) -> io::Result<SweepReport> {
     let began = clock::awake();
-    let were_asked = asked.len();
-    let mut signalled: BTreeMap<_, _> = asked.into_iter().map(|who| (who, began)).collect();
+    let were_terminated = terminated.len();
+    let mut signalled: BTreeMap<_, _> = terminated.into_iter().map(|who| (who, began)).collect();
     let (mut calm, mut looks_late) = (0, 0);
     loop {
         // Not allowed, or gone already: the next look tells which.
@@ -192,7 +205,7 @@ fn kill_all(
             signalled.get(&(stat.pid, stat.started)).is_some_and(|since| now - *since >= STUCK_AFTER)
         };
         let most = if found.ours.iter().any(is_stuck) { within } else { within * 2 };
-        // On a busy machine a look may take longer than to die does: nobody is named who is gone by now.
+        // On a busy machine a look may take longer than to die does: no process is named that is gone by now.
         let is_late = now - began >= most;
         let one_more = is_late && !is_calm && looks_late == 0 && !found.there().any(is_there);
         looks_late += u32::from(is_late);
@@ -202,7 +215,7 @@ fn kill_all(
             survivors.sort_by_key(|who| who.pid);
             let remains = |pid: u32| found.ours.iter().any(|left| left.pid == pid);
             let ended = signalled.keys().filter(|(pid, _)| !remains(*pid)).count();
-            return Ok(SweepReport { ended, asked: were_asked, survivors });
+            return Ok(SweepReport { ended, terminated: were_terminated, survivors });
         }
         for stat in &found.ours {
             let _ = signal(stat, Signal::SIGKILL);
@@ -218,7 +231,7 @@ fn is_there(stat: &Stat) -> bool {
     matches!(identity::identify(stat.pid), Ok(Some(who)) if who.started == stat.started)
 }
 
-/// Who was found to belong to a job.
+/// The processes that were found to belong to a tree.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Selection {
     /// Certainly.
@@ -237,20 +250,19 @@ impl Selection {
     }
 }
 
-/// Looks at everybody once. Tells of those who belong to the job by themselves as soon as they are seen: who starts
-/// a successor and ends is gone when the look is over.
+/// Looks at every process once. Reports those that belong to the tree by themselves as soon as they are seen: one that
+/// starts a successor and ends is gone when the look has ended.
 fn look(
-    job: &JobId,
+    tree: &Membership,
     supervisor: Option<u32>,
     target: Option<&ProcessIdentity>,
     mut on_sight: impl FnMut(&Stat),
 ) -> io::Result<Selection> {
     let mut all = BTreeMap::new();
-    snapshot::each(|process| {
+    snapshot::each(tree, |process| {
         let is_child = supervisor == Some(process.stat.parent);
-        let is_other = process.supervises.as_deref().is_some_and(|other| other != job.as_str());
-        if (process.job.as_deref() == Some(job.as_str()) || is_child)
-            && !is_other
+        if (process.is_marked || is_child)
+            && !process.is_apart
             && !process.stat.is_dead()
             && process.stat.pid > 1
             && process.stat.pid != std::process::id()
@@ -259,7 +271,7 @@ fn look(
         }
         all.insert(process.stat.pid, process);
     })?;
-    Ok(select(all.into_values(), job, supervisor, target))
+    Ok(select(all.into_values(), supervisor, target))
 }
 
 /// Picks the processes of `job` out of a snapshot.
@@ -269,16 +281,12 @@ fn look(
 /// descends from it, never does, however it got there.
 fn select(
     all: impl IntoIterator<Item = Process>,
-    job: &JobId,
     supervisor: Option<u32>,
     target: Option<&ProcessIdentity>,
 ) -> Selection {
     let (dead, all): (Vec<_>, Vec<_>) = all.into_iter().partition(|process| process.stat.is_dead());
     let me = std::process::id();
-    let is_other_supervisor =
-        |process: &Process| process.supervises.as_deref().is_some_and(|other| other != job.as_str());
-    let candidate =
-        |process: &&Process| process.stat.pid > 1 && process.stat.pid != me && !is_other_supervisor(process);
+    let candidate = |process: &&Process| process.stat.pid > 1 && process.stat.pid != me && !process.is_apart;
     let leader_is_there = target.is_some_and(|leader| {
         all.iter().any(|process| (process.stat.pid, process.stat.started) == (leader.pid, leader.started))
     });
@@ -288,9 +296,7 @@ fn select(
     let mut ours: BTreeSet<u32> = all
         .iter()
         .filter(candidate)
-        .filter(|process| {
-            process.job.as_deref() == Some(job.as_str()) || (leader_is_there && in_group(&process.stat))
-        })
+        .filter(|process| process.is_marked || (leader_is_there && in_group(&process.stat)))
         .map(|process| process.stat.pid)
         .collect();
     let roots: BTreeSet<u32> = supervisor.into_iter().collect();
@@ -307,7 +313,7 @@ fn select(
         }
         ours.extend(more);
     }
-    // Whose number the leader's has become, the group is theirs.
+    // The group belongs to the process that now has the leader's number.
     let number_is_reused =
         !leader_is_there && target.is_some_and(|l| all.iter().any(|p| p.stat.pid == l.pid));
     let stats = |pick: &dyn Fn(&Process) -> bool| {
@@ -323,12 +329,12 @@ fn select(
     }
 }
 
-/// Nobody is at rest here before it begins: who is forked runs.
-pub(crate) fn end_unbegun() -> io::Result<usize> {
+/// No process is suspended here before it begins: one that is forked runs.
+pub(crate) fn end_unbegun(_names: &Names) -> io::Result<usize> {
     Ok(0)
 }
 
-/// Ends a process by force. Nothing happens to one that is not the process meant, and one that is gone is fine.
+/// Kills a process. Nothing happens to one that is not the process meant, and one that is gone is fine.
 pub(crate) fn end_by_force(who: &ProcessIdentity) -> io::Result<()> {
     match send(who.pid, who.started, Signal::SIGKILL) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
@@ -369,19 +375,12 @@ mod tests {
     use super::*;
     use hearback_core::testing::sample;
 
-    /// pid, parent, group, and the marks `j…` (belongs to) or `s…` (supervises).
+    /// pid, parent, group, and what the environment says: `ours` carries the mark, `apart` leads another tree.
     fn process(pid: u32, parent: u32, group: u32, mark: &str) -> Process {
         let text =
             format!("{pid} (x) S {parent} {group} {group} {} {}", "0 ".repeat(15), u64::from(pid) * 10);
         let stat = Stat::parse(pid, text.as_bytes()).unwrap();
-        let (kind, n) = mark.split_at(mark.len().min(1));
-        let name = n.parse().ok().map(|n| sample::id(n).to_string());
-        let (job, supervises) = match kind {
-            "j" => (name, None),
-            "s" => (None, name),
-            _ => (None, None),
-        };
-        Process { stat, job, supervises }
+        Process { stat, is_marked: mark == "ours", is_apart: mark == "apart" }
     }
 
     fn pids(stats: &[Stat]) -> Vec<u32> {
@@ -391,18 +390,18 @@ mod tests {
     #[test]
     fn a_tree_ends_where_another_supervisor_begins() {
         let all = [
-            process(100_000, 1, 100_000, "s1"),
-            process(100_001, 100_000, 100_001, "j1"),
+            process(100_000, 1, 100_000, ""),
+            process(100_001, 100_000, 100_001, "ours"),
             process(100_002, 100_001, 100_002, ""), // cleared its environment and left the group
-            process(100_003, 100_000, 100_003, "s2"), // launched from inside, came back to the subreaper
-            process(100_004, 100_003, 100_004, "j2"),
-            process(100_005, 1, 100_005, "j1"), // an orphan with the mark
-            process(100_006, 1, 100_006, ""),   // a stranger
+            process(100_003, 100_000, 100_003, "apart"), // launched from inside, came back to the subreaper
+            process(100_004, 100_003, 100_004, ""),
+            process(100_005, 1, 100_005, "ours"), // an orphan with the mark
+            process(100_006, 1, 100_006, ""),     // a stranger
         ];
         let target = ProcessIdentity { started: 1_000_010, ..sample::process(100_001) };
-        let found = select(all.to_vec(), &sample::id(1), Some(100_000), Some(&target));
+        let found = select(all.to_vec(), Some(100_000), Some(&target));
         assert_eq!(pids(&found.ours), [100_001, 100_002, 100_005]);
-        let swept = select(all.to_vec(), &sample::id(1), None, None);
+        let swept = select(all.to_vec(), None, None);
         assert_eq!(pids(&swept.ours), [100_001, 100_002, 100_005]);
     }
 
@@ -412,7 +411,7 @@ mod tests {
         child.stat = child.stat.ended();
         let mut stranger = process(100_002, 1, 100_002, "");
         stranger.stat = stranger.stat.ended();
-        let found = select(vec![child, stranger], &sample::id(1), Some(100_000), None);
+        let found = select(vec![child, stranger], Some(100_000), None);
         assert_eq!((pids(&found.ours), pids(&found.passing)), (vec![], vec![100_001]));
     }
 
@@ -420,7 +419,7 @@ mod tests {
     fn a_group_is_ours_only_while_its_leader_is() {
         let member = process(100_002, 1, 100_001, "");
         let target = ProcessIdentity { started: 1_000_010, ..sample::process(100_001) };
-        let look = |all: &[Process]| select(all.to_vec(), &sample::id(1), None, Some(&target));
+        let look = |all: &[Process]| select(all.to_vec(), None, Some(&target));
 
         let alive = [process(100_001, 1, 100_001, ""), member.clone()];
         assert_eq!(pids(&look(&alive).ours), [100_001, 100_002]);
@@ -433,7 +432,7 @@ mod tests {
         assert_eq!(
             look(&[stranger, member]),
             Selection::default(),
-            "the number belongs to somebody else now"
+            "the number belongs to another process now"
         );
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn around_us() -> Vec<String> {
 
 /// What a job within these units lives through.
 ///
-/// A service ends when its main process does, and who launches may be that process or its child, so that living
+/// A service ends when its main process does, and the launcher may be that process or its child, so that living
 /// through the parent is not claimed there. A scope has no main process.
 pub(crate) fn survives(units: &[String]) -> &'static [&'static str] {
     match units.last() {
@@ -27,7 +27,7 @@ pub(crate) fn survives(units: &[String]) -> &'static [&'static str] {
 #[cfg(any(target_os = "linux", test))]
 fn units_in(cgroups: &str) -> Vec<String> {
     let units = |path: &str| -> Vec<String> {
-        // The manager's own processes are in `init.scope`, which nobody stops; what is around that one counts.
+        // The manager's own processes are in `init.scope`, which is never stopped; what is around that one counts.
         let is_unit =
             |name: &&str| (name.ends_with(".service") || name.ends_with(".scope")) && *name != "init.scope";
         path.split('/').filter(is_unit).map(str::to_owned).collect()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hearback_core::port::disk::Watch;
 
-/// Where nobody tells of changes, this is how often to look.
+/// How often to look where the system reports no changes.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Sleeps until something changes in a folder.

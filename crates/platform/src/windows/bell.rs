@@ -12,7 +12,8 @@ use windows_sys::Win32::System::Threading::{CreateEventW, EVENT_MODIFY_STATE, Op
 
 use super::{call, files};
 
-/// Seen from every logon session: who is logged on twice can end from one what was started in the other.
+/// Seen from every logon session: a user that is logged on twice can end from one session what was started in the
+/// other.
 const SPACE: &str = r"Global\hearback-";
 /// More than a name has.
 const NAME_MAX: u64 = 128;
@@ -24,7 +25,8 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Hangs the bell up. Who reads half a name finds nobody, and a supervisor looks by itself once it has begun.
+    /// Hangs the bell up. A process that reads half a name finds no bell, and a supervisor looks by itself once it
+    /// has begun.
     pub(crate) fn hang(path: &Path) -> io::Result<Self> {
         let random = || getrandom::u64().map_err(io::Error::other);
         let name = format!("{SPACE}{:016x}{:016x}", random()?, random()?);
@@ -35,7 +37,7 @@ impl Bell {
         Ok(Self { event, path: path.to_owned() })
     }
 
-    /// Set by each ring, and reset by whoever waited for it.
+    /// Set by each ring, and reset by the process that waited for it.
     pub(crate) fn event(&self) -> &OwnedHandle {
         &self.event
     }
@@ -43,11 +45,11 @@ impl Bell {
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        let _ = fs_err::remove_file(&self.path); // Whoever moves the folder away removes it otherwise.
+        let _ = fs_err::remove_file(&self.path); // Otherwise it is removed with the folder.
     }
 }
 
-/// Makes an event that wakes one who waits and is reset by that.
+/// Makes an event that wakes one waiting thread and is reset by that.
 pub(crate) fn event(name: Option<&str>) -> io::Result<OwnedHandle> {
     let name = name.map(|name| call::zero_ended(name.as_ref())).transpose()?;
     let name = name.as_ref().map_or(std::ptr::null(), |name| name.as_ptr());
@@ -56,11 +58,11 @@ pub(crate) fn event(name: Option<&str>) -> io::Result<OwnedHandle> {
     let taken = call::is(&io::Error::last_os_error(), ERROR_ALREADY_EXISTS);
     // SAFETY: the handle was made for us by the line above.
     let event = unsafe { call::own(raw) }?;
-    // Somebody guessed a random name, or the bits are not random.
+    // Another process guessed a random name, or the bits are not random.
     if taken { Err(io::Error::from(io::ErrorKind::AlreadyExists)) } else { Ok(event) }
 }
 
-/// Rings a bell; tells whether anybody was there to hear it.
+/// Rings a bell; reports whether a process listened.
 pub(crate) fn ring(path: &Path) -> io::Result<bool> {
     let Ok(Some(file)) = files::open_checked(path) else { return Ok(false) };
     let mut name = String::new();
@@ -80,7 +82,7 @@ pub(crate) fn ring(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Wakes one who waits for an event.
+/// Wakes a thread that waits for an event.
 pub(crate) fn set(event: &OwnedHandle) -> io::Result<()> {
     // SAFETY: the handle is open as long as it is borrowed.
     call::done(unsafe { SetEvent(event.as_raw_handle()) })

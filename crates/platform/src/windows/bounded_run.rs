@@ -1,4 +1,4 @@
-//! Running a program to its end: what it is told goes in, what it says comes out, and it has so long and no longer.
+//! Running a program to its end: input goes in, output comes out, and it has a time limit.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, Read, Write};
@@ -6,7 +6,6 @@ use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use hearback_core::port::executor::ANSWER_VARIABLE;
 use hearback_core::port::process::{BoundedRun, BoundedRunReport};
 use hearback_core::{CommandLine, Exit, StartError, StartErrorKind};
 use tracing::debug;
@@ -15,15 +14,15 @@ use super::executor::{cannot_execute, create, exit_code, told};
 use super::job::Job;
 use super::process::Streams;
 use super::{clock, detach, identity, tree};
+use crate::mark::Names;
 use crate::program;
-use crate::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
 
 /// How long a tree that is out of time may take to die.
-const FORCE_WITHIN: Duration = Duration::from_secs(2);
-/// How long what was said last may take to arrive.
+const KILL_WITHIN: Duration = Duration::from_secs(2);
+/// How long the last output may take to arrive.
 const REST_WITHIN: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
+pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartError> {
     let cwd = bounded_run.cwd.clone().unwrap_or_else(std::env::temp_dir);
     program::check_directory(&cwd)?;
     let invocation = program::resolve(&CommandLine::Argv(bounded_run.argv.clone()), &cwd, None)?;
@@ -39,8 +38,8 @@ pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartErr
     let streams = Streams { input: input.into(), output: output.into(), error: Some(error.into()) };
     let job = Job::new().map_err(cannot)?;
     let owner = detach::owned_by_me();
-    let owner = owner.iter().map(|(name, value)| (*name, Some(value.as_os_str())));
-    let changes = changes(bounded_run).into_iter().chain(owner);
+    let owner = owner.iter().map(|value| (names.owner.as_ref(), Some(value.as_os_str())));
+    let changes = changes(names, bounded_run).into_iter().chain(owner);
     let created = create(&program, &line, &cwd, changes, streams, &job).map_err(refused)?;
     let stdin = bounded_run.stdin.clone();
     // One that ends, or closes its input, without reading all of it is none of our business.
@@ -66,20 +65,20 @@ pub(crate) fn run(bounded_run: &BoundedRun) -> Result<BoundedRunReport, StartErr
         if let Err(error) = job.terminate() {
             debug!(mark = %bounded_run.mark, %error, "job object not terminated");
         }
-        if let Err(error) = tree::end_marked(&bounded_run.mark, FORCE_WITHIN) {
+        if let Err(error) = tree::end_marked(&names.membership(&bounded_run.mark), KILL_WITHIN) {
             debug!(mark = %bounded_run.mark, %error, "processes cannot be looked for");
         }
     }
     Ok(BoundedRunReport { exit, stdout: all(&out), stderr: all(&err) })
 }
 
-fn changes(bounded_run: &BoundedRun) -> Vec<(&OsStr, Option<&OsStr>)> {
+fn changes<'a>(names: &'a Names, bounded_run: &'a BoundedRun) -> Vec<(&'a OsStr, Option<&'a OsStr>)> {
     // What is woken belongs to no job, and what it launches is its own.
     let marks = [
-        (ANSWER_VARIABLE.as_ref(), None),
-        (JOB_MARK.as_ref(), None),
-        (SUPERVISOR_MARK.as_ref(), None),
-        (BOUNDED_RUN_MARK.as_ref(), Some(bounded_run.mark.as_str().as_ref())),
+        (names.answer.as_ref(), None),
+        (names.job.as_ref(), None),
+        (names.supervisor.as_ref(), None),
+        (names.bounded_run.as_ref(), Some(bounded_run.mark.as_str().as_ref())),
     ];
     marks.into_iter().chain(bounded_run.env.iter().map(|(name, value)| (&**name, value.as_deref()))).collect()
 }
@@ -102,7 +101,7 @@ fn listen<F: FnOnce() + Send + 'static>(
             }
             let kept = n.min(left);
             left -= kept;
-            // Nobody hears any more: whoever holds the pipe open keeps only this thread.
+            // The caller has what it wants: a process that holds the pipe open keeps only this thread.
             if sender.send(chunk[..kept].to_vec()).is_err() {
                 return;
             }
@@ -111,7 +110,7 @@ fn listen<F: FnOnce() + Send + 'static>(
     heard
 }
 
-/// What was said, without waiting for anybody who holds the pipe open, however much that one has to say.
+/// The output so far, without waiting for a process that holds the pipe open, however much that one prints.
 fn all(heard: &Receiver<Vec<u8>>) -> Vec<u8> {
     let deadline = clock::awake() + REST_WITHIN;
     let mut said = Vec::new();
@@ -134,7 +133,7 @@ pub(crate) fn named_in_front(program: &OsStr) -> OsString {
 
 /// Runs a program in front of us, with our streams and our console, until it ends.
 pub(crate) fn run_in_front(mut command: Command) -> io::Result<ExitStatus> {
-    // Whoever listens is not ended by a break, which the program hears as well.
+    // A process that listens is not ended by a break, which the program hears as well.
     super::stop::listen()?;
     command.status()
 }
@@ -161,25 +160,28 @@ mod tests {
             within: Duration::from_secs(20),
             output_max: 1000,
             speaks_first: false,
-            // Whoever is out of time is ended by its mark, so no two have the same.
+            // A run that is out of time is ended by its mark, so no two have the same.
             mark: sample::id(u64::from(std::process::id()) * 4 + MADE.fetch_add(1, Ordering::Relaxed)),
         }
     }
 
     #[test]
     fn a_program_has_its_say_and_its_code() {
-        let report = run(&cmd("echo yes& exit 3")).unwrap();
+        let report = run(&Names::HEARBACK, &cmd("echo yes& exit 3")).unwrap();
         assert_eq!(report.exit, Some(Exit::Exited { code: 3 }));
         assert_eq!(String::from_utf8_lossy(&report.stdout).trim(), "yes");
         let missing = BoundedRun { argv: vec!["no-such-program".into()], ..cmd("") };
-        assert_eq!(run(&missing).unwrap_err().kind, StartErrorKind::NotFound);
+        assert_eq!(run(&Names::HEARBACK, &missing).unwrap_err().kind, StartErrorKind::NotFound);
     }
 
     #[test]
     fn out_of_time_it_is_ended() {
         let endless = BoundedRun { within: Duration::from_millis(500), ..cmd("ping -n 60 127.0.0.1") };
-        let report = run(&endless).unwrap();
+        let report = run(&Names::HEARBACK, &endless).unwrap();
         assert_eq!(report.exit, None);
-        assert!(super::super::snapshot::marked(&endless.mark).unwrap().is_empty(), "somebody is left");
+        assert!(
+            super::super::snapshot::marked(&Names::HEARBACK.membership(&endless.mark)).unwrap().is_empty(),
+            "a process is left"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What every call into the system has in common: how it fails, how it reads text, and who owns what it made.
+//! What every call into the system has in common: how it fails, how it reads text, and the owner of what it made.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,12 +17,12 @@ pub(crate) fn done(answer: BOOL) -> io::Result<()> {
 ///
 /// # Safety
 ///
-/// Nobody else may own or close `handle`.
+/// No other code may own or close `handle`.
 pub(crate) unsafe fn own(handle: HANDLE) -> io::Result<OwnedHandle> {
     if handle.is_null() || handle == INVALID_HANDLE_VALUE {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it is a handle, and the caller promises that it is nobody else's.
+    // SAFETY: it is a handle, and the caller promises that no other code owns it.
     Ok(unsafe { OwnedHandle::from_raw_handle(handle) })
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn since_boot() -> Duration {
 /// A name that no other boot has, so that two moments with the same name can be told apart by the time since boot.
 ///
 /// Windows has none. But it has keys of the registry that are never written to a disk: they go when their user has
-/// logged off everywhere, and so with the boot at the latest. Whoever makes that key gives it a name.
+/// logged off everywhere, and so with the boot at the latest. The process that makes that key gives it a name.
 pub(crate) fn boot() -> Option<BootId> {
     static NAME: OnceLock<String> = OnceLock::new();
     let found = || Key::open()?.name().map(|name| NAME.get_or_init(|| name));
@@ -64,7 +64,7 @@ impl Key {
             )
         };
         let key = (opened == ERROR_SUCCESS).then_some(Self(key))?;
-        // Nobody else gives it one, so that it never has another.
+        // Only the process that made it gives it one, so that it never has another.
         if made == REG_CREATED_NEW_KEY {
             key.give_name();
         }
@@ -77,11 +77,11 @@ impl Key {
         let units: Vec<u16> = name.encode_utf16().collect();
         let bytes = size_of_val(&*units) as u32;
         // SAFETY: the key is open, the name of the value ends with a zero, and the pointer is to as many bytes as are
-        // said. Refused or not, whoever reads it finds out.
+        // said. If it is refused, a reader finds no name.
         unsafe { RegSetValueExW(self.0, VALUE, 0, REG_SZ, units.as_ptr().cast(), bytes) };
     }
 
-    /// Nothing while whoever made the key is about to give it one: this moment has none then.
+    /// Nothing while the process that made the key is about to give it one: this moment has none then.
     fn name(&self) -> Option<String> {
         let mut text = [0_u16; 128];
         let mut bytes = u32::try_from(size_of_val(&text)).ok()?;

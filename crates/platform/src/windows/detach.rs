@@ -1,13 +1,14 @@
-//! A program that outlives whoever started it: a hidden console of its own, no handle of anybody's, and outside the
-//! caller's Job Object where that is ours or lets go. A supervisor is one that has a wire besides.
+//! A program that outlives the process that started it: it has a hidden console of its own, no inherited handle, and is
+//! outside of the caller's Job Object where that is ours or allows it. A supervisor is one with a wire to its launcher.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::OpenOptions;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::windows::io::{IntoRawHandle, OwnedHandle};
 use std::time::Duration;
 
-use hearback_core::port::executor::{ANSWER_VARIABLE, BOUND_TO_CALLER, Detachment};
+use hearback_core::ProcessIdentity;
+use hearback_core::port::executor::{BOUND_TO_CALLER, Detachment};
 use hearback_core::port::process::{DetachedRequest, SupervisorLink, SupervisorRequest};
 use windows_sys::Win32::Foundation::ERROR_ACCESS_DENIED;
 use windows_sys::Win32::Globalization::CP_UTF8;
@@ -21,19 +22,19 @@ use windows_sys::Win32::System::Threading::{
     PROCESS_CREATION_FLAGS, PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE,
 };
 
-use super::process::{ADOPT, Creation, Streams};
+use super::process::{ADOPT, Created, Creation, Streams};
 use super::{call, command_line, environment, identity, rights};
+use crate::mark::Names;
 use crate::wire::PipeLink;
-use crate::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK, mark, program};
 
 const FLAGS: PROCESS_CREATION_FLAGS = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
 
-/// What a job on this system lives through. Logging off ends everything.
+/// What a job survives on this system. Logging off ends everything.
 pub(crate) const SURVIVES: [&str; 3] = ["parent", "terminal", "process_group"];
-/// What it lives through inside somebody else's Job Object: that may end with the terminal, or with the parent.
+/// What it survives inside another program's Job Object: that may end with the terminal, or with the parent.
 const SURVIVES_IN_A_JOB: [&str; 2] = ["process_group", BOUND_TO_CALLER];
 
-/// What a target of this process lives through, and what it ends with.
+/// What a target of this process survives, and what it ends with.
 pub(crate) fn detachment() -> Detachment {
     let inside = is_in_a_job();
     let known = if inside { &SURVIVES_IN_A_JOB[..] } else { &SURVIVES[..] };
@@ -43,8 +44,8 @@ pub(crate) fn detachment() -> Detachment {
     }
 }
 
-/// Whether this process is in a Job Object: somebody's that did not let go, since nobody puts a supervisor into one
-/// on purpose. What cannot be told is taken for the worse.
+/// Whether this process is in a Job Object: one that did not allow it to leave, since no supervisor is put into one on
+/// purpose. If that is unknown, it counts as inside.
 fn is_in_a_job() -> bool {
     let mut inside = 0;
     // SAFETY: gives a constant that stands for this process.
@@ -61,8 +62,8 @@ pub(crate) fn has_console() -> bool {
     unsafe { GetConsoleProcessList(&raw mut first, 1) > 0 }
 }
 
-/// Has whatever prints by the code page of our console print UTF-8, as `cmd` and Windows PowerShell do. Nobody sees
-/// that console, and nobody reads the old code pages.
+/// Makes programs that print by the code page of our console, as `cmd` and Windows PowerShell do, print UTF-8. That
+/// console is not shown, and the log is read as UTF-8.
 pub(crate) fn print_unicode() {
     // SAFETY: takes a number. Without a console it does nothing.
     unsafe { SetConsoleOutputCP(CP_UTF8) };
@@ -70,30 +71,35 @@ pub(crate) fn print_unicode() {
     unsafe { SetConsoleCP(CP_UTF8) };
 }
 
-pub(crate) fn spawn_supervisor(request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
+pub(crate) fn spawn_supervisor(
+    names: &Names,
+    request: &SupervisorRequest,
+) -> io::Result<Box<dyn SupervisorLink>> {
     let (word, tell) = io::pipe()?;
     let (hear, answer) = io::pipe()?;
     let streams = Streams { input: word.into(), output: answer.into(), error: Some(null()?) };
     // The supervisor's ends of the wire are closed by this, so that its death is heard.
-    create(&program::supervisor(request), request.job.as_str().as_ref(), streams)?;
+    create(&names.supervisor(request), Some(names.owner), streams)?;
     Ok(Box::new(PipeLink::new(tell, hear)?))
 }
 
-pub(crate) fn spawn_detached(request: &DetachedRequest) -> io::Result<()> {
-    create(request, &mark::detached(request), Streams { input: null()?, output: null()?, error: None })
+pub(crate) fn spawn_detached(names: &Names, request: &DetachedRequest) -> io::Result<()> {
+    let streams = Streams { input: null()?, output: null()?, error: None };
+    create(&names.detached(request), Some(names.owner), streams).map(drop)
 }
 
-/// Creates it, and lets go of it.
-fn create(request: &DetachedRequest, mark: &OsStr, streams: Streams) -> io::Result<()> {
+/// Starts a program that leads a tree of its own, and identifies it.
+pub(crate) fn spawn_leader(request: &DetachedRequest, output: Option<File>) -> io::Result<ProcessIdentity> {
+    let output = output.map_or_else(null, |file| Ok(file.into()))?;
+    let created = create(request, None, Streams { input: null()?, output, error: None })?;
+    identity::identity(&created.process, created.pid)
+}
+
+/// Creates it, as a child of the owner that the variable names, if there is one.
+fn create(request: &DetachedRequest, owner_variable: Option<&str>, streams: Streams) -> io::Result<Created> {
     let changes = request.env.iter().map(|(name, value)| (name.as_os_str(), value.as_deref()));
-    let marks = [
-        (SUPERVISOR_MARK.as_ref(), Some(mark)),
-        (JOB_MARK.as_ref(), None),
-        (BOUNDED_RUN_MARK.as_ref(), None),
-    ];
-    // A job that launches another does not lend it the place of its own answer.
-    let own = [(ANSWER_VARIABLE.as_ref(), None), (OWNER_VARIABLE.as_ref(), None)];
-    let environment = environment::block(own.into_iter().chain(changes).chain(marks))?;
+    let own = owner_variable.map(|name| (name.as_ref(), None));
+    let environment = environment::block(own.into_iter().chain(changes))?;
     let line = command_line::command_line(request.program.as_os_str(), &request.args)?;
     let creation = Creation {
         program: &request.program,
@@ -104,37 +110,34 @@ fn create(request: &DetachedRequest, mark: &OsStr, streams: Streams) -> io::Resu
         job: None,
         terminal: None,
     };
-    // Through the owner first: a Job Object inside of ours may let go, and ours would then hold it all the same.
-    match owner() {
+    // Through the owner first: a Job Object inside of ours may allow it to leave, and ours would still hold it.
+    match owner_variable.and_then(owner) {
         Some(owner) => leave(&creation, Some(&owner)).or_else(|_| leave(&creation, None)),
         None => leave(&creation, None),
     }
 }
 
-/// Creates it outside of the Job Object that its parent is in. Where that does not let go it stays in there, and a
-/// supervisor says so in what its job survives.
-fn leave(creation: &Creation<'_>, parent: Option<&OwnedHandle>) -> io::Result<()> {
+/// Creates it outside of the Job Object that its parent is in. If that does not allow it, the process stays in there,
+/// and a supervisor reports that in what its job survives.
+fn leave(creation: &Creation<'_>, parent: Option<&OwnedHandle>) -> io::Result<Created> {
     match creation.create_as_child_of(parent, FLAGS | CREATE_BREAKAWAY_FROM_JOB) {
         Err(error) if call::is(&error, ERROR_ACCESS_DENIED) => creation.create_as_child_of(parent, FLAGS),
         created => created,
     }
-    .map(drop)
 }
 
-/// The variable by which whoever is in a Job Object of ours knows its owner, and what it is set to.
+/// What the variable is set to by which a process in a Job Object of ours knows its owner.
 ///
-/// Such a Job Object lets nobody go, and a supervisor that is launched from inside must not end with it. So it becomes
-/// a child of the owner, who is outside.
-pub(crate) fn owned_by_me() -> Option<(&'static OsStr, OsString)> {
+/// Such a Job Object does not allow processes to leave, and a supervisor that is launched from inside must not end with
+/// it. So it becomes a child of the owner, which is outside.
+pub(crate) fn owned_by_me() -> Option<OsString> {
     let me = identity::identify(std::process::id()).ok()??;
-    Some((OWNER_VARIABLE.as_ref(), format!("{}.{}", me.pid, me.started).into()))
+    Some(format!("{}.{}", me.pid, me.started).into())
 }
 
-const OWNER_VARIABLE: &str = "HEARBACK_OWNER";
-
-/// Who owns the Job Object that we are in, if it is ours and the owner is still there.
-fn owner() -> Option<OwnedHandle> {
-    let named = std::env::var(OWNER_VARIABLE).ok()?;
+/// The owner of the Job Object that we are in, if it is ours and the owner is still there.
+fn owner(variable: &str) -> Option<OwnedHandle> {
+    let named = std::env::var(variable).ok()?;
     let (pid, started) = named.split_once('.')?;
     let (pid, started): (u32, u64) = (pid.parse().ok()?, started.parse().ok()?);
     let rights = ADOPT | PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;
@@ -151,12 +154,12 @@ pub(crate) fn null() -> io::Result<OwnedHandle> {
     Ok(OpenOptions::new().read(true).write(true).open("NUL")?.into())
 }
 
-/// Lets go of the wire: standard input and output become the null device.
+/// Closes the wire: standard input and output become the null device.
 pub(crate) fn close_standard_streams() {
     for stream in [STD_INPUT_HANDLE, STD_OUTPUT_HANDLE] {
         let Ok(null) = null() else { return };
         let before = standard(stream);
-        // SAFETY: the handle is open, and nobody closes it but the next one to put another in its place.
+        // SAFETY: the handle is open, and only the next call that replaces it closes it.
         let replaced = unsafe { SetStdHandle(stream, null.into_raw_handle()) };
         let shared = [STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE].map(standard).contains(&before);
         if replaced != 0 && !shared {
@@ -199,7 +202,7 @@ mod tests {
             home: fs_err::canonicalize(dir.path()).unwrap(),
             env: vec![("A".into(), Some("b".into())), ("PATHEXT".into(), None)],
         };
-        let mut link = spawn_supervisor(&request).unwrap();
+        let mut link = spawn_supervisor(&Names::HEARBACK, &request).unwrap();
         assert_eq!(link.hear(Duration::from_secs(60)), SupervisorReply::Gone);
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hearback_core::port::executor::{ANSWER_VARIABLE, Detachment, RunEvent, Running, StartRequest};
+use hearback_core::port::executor::{Detachment, RunEvent, Running, StartRequest};
 use hearback_core::port::surroundings::{Ready, Sources};
 use hearback_core::{Exit, ProcessIdentity, StartError, StartErrorKind, TargetHandle, Usage};
 use windows_sys::Win32::Foundation::{ERROR_BAD_EXE_FORMAT, ERROR_DIRECTORY, ERROR_ELEVATION_REQUIRED};
@@ -20,13 +20,13 @@ use super::pump::Pump;
 use super::surroundings::source;
 use super::tree::Tree;
 use super::{call, command_line, detach, environment, identity, system, text};
+use crate::mark::Names;
 use crate::program::{self, Invocation};
-use crate::{JOB_MARK, SUPERVISOR_MARK};
 
 /// A job does not tell reliably that it has become empty, so one that is ending is looked at this often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
+pub(crate) fn start(names: &Names, request: &StartRequest<'_>) -> Result<Box<dyn Running>, StartError> {
     let cwd = PathBuf::from(text::to_os(request.cwd));
     program::check_directory(&cwd)?;
     let invocation = program::resolve(request.command, &cwd, request.script)?;
@@ -44,8 +44,8 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     let streams = Streams { input, output: writer, error: None };
     let answer = request.answer.map(plain);
     let owner = detach::owned_by_me();
-    let owner = owner.iter().map(|(name, value)| (*name, Some(value.as_os_str())));
-    let changes = changes(request, answer.as_deref()).into_iter().chain(owner);
+    let owner = owner.iter().map(|value| (names.owner.as_ref(), Some(value.as_os_str())));
+    let changes = changes(names, request, answer.as_deref()).into_iter().chain(owner);
     let created = create(&program, &line, &cwd, changes, streams, &job)
         .map_err(|error| cannot_execute(&invocation.program, &error))?;
     let unknown =
@@ -53,7 +53,7 @@ pub(crate) fn start(request: &StartRequest<'_>) -> Result<Box<dyn Running>, Star
     let process = identity::identity(&created.process, created.pid).unwrap_or(unknown);
     Ok(Box::new(LocalRunning {
         handle: TargetHandle::of_process(&process),
-        tree: Tree::new(request.job.clone(), process, created.process, job),
+        tree: Tree::new(names.membership(request.job), process, created.process, job),
         pump,
         stage: Stage::Accepted,
         detachment: detach::detachment(),
@@ -72,7 +72,7 @@ pub(super) fn cannot_execute(program: &Path, error: &io::Error) -> StartError {
     StartError { kind, message: format!("cannot execute `{}`: {error}", program.display()) }
 }
 
-/// The file to execute, and what it is told. A batch file is no program: `cmd` runs it.
+/// The file to execute, and its command line. A batch file is no program: `cmd` runs it.
 pub(super) fn told(what: &Invocation) -> io::Result<(PathBuf, Vec<u16>)> {
     if command_line::is_batch_file(&what.program) {
         Ok((system::cmd(), command_line::batch_line(&plain(&what.program), &what.arguments)?))
@@ -82,10 +82,15 @@ pub(super) fn told(what: &Invocation) -> io::Result<(PathBuf, Vec<u16>)> {
 }
 
 /// How the environment of a target differs from ours.
-fn changes<'a>(request: &StartRequest<'a>, answer: Option<&'a Path>) -> Vec<(&'a OsStr, Option<&'a OsStr>)> {
-    let marks = [(JOB_MARK.as_ref(), Some(request.job.as_str().as_ref())), (SUPERVISOR_MARK.as_ref(), None)];
+fn changes<'a>(
+    names: &'a Names,
+    request: &StartRequest<'a>,
+    answer: Option<&'a Path>,
+) -> Vec<(&'a OsStr, Option<&'a OsStr>)> {
+    let job = Some(request.job.as_str().as_ref());
+    let marks = [(names.job.as_ref(), job), (names.supervisor.as_ref(), None)];
     let withheld = request.withhold.iter().map(|name| (name.as_ref(), None));
-    let answer = answer.map(|path| (ANSWER_VARIABLE.as_ref(), Some(path.as_os_str())));
+    let answer = answer.map(|path| (names.answer.as_ref(), Some(path.as_os_str())));
     marks.into_iter().chain(withheld).chain(answer).collect()
 }
 
@@ -98,11 +103,11 @@ pub(super) fn create<'a>(
     streams: Streams,
     job: &Job,
 ) -> io::Result<Created> {
-    system::ask_nobody();
+    system::show_no_dialogs();
     let environment = environment::block(changes)?;
     let creation =
         Creation { program, line, environment: &environment, cwd, streams, job: Some(job), terminal: None };
-    // On our console, which nobody sees, a target can be asked to end. Without one, it gets its own.
+    // On our console, which is not shown, a target can be terminated. Without one, it gets its own.
     let console = if detach::has_console() { 0 } else { CREATE_NO_WINDOW };
     creation.create(CREATE_NEW_PROCESS_GROUP | console)
 }
@@ -110,7 +115,7 @@ pub(super) fn create<'a>(
 /// How a process that has ended did so.
 pub(super) fn exit_code(process: &OwnedHandle) -> Option<Exit> {
     let mut code = 0;
-    // SAFETY: the handle is ours and may be asked for this, and the pointer is to a number of ours.
+    // SAFETY: the handle is ours and has the right for this, and the pointer is to a number of ours.
     let told = unsafe { GetExitCodeProcess(process.as_raw_handle(), &raw mut code) };
     (told != 0).then_some(Exit::Exited { code })
 }
@@ -226,7 +231,7 @@ impl LocalRunning {
         call::done(unsafe { K32GetProcessMemoryInfo(leader.as_raw_handle(), &raw mut memory, size) })?;
         let account = self.tree.job().account().unwrap_or_default();
         let peak = account.peak_memory.max(memory.PeakWorkingSetSize as u64);
-        // Nobody runs without memory: a system that says so has forgotten.
+        // No process runs without memory: a system that says so has forgotten.
         if peak == 0 {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         }
@@ -241,7 +246,7 @@ impl LocalRunning {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job::{EXIT_FORCED, LETS_GO};
+    use super::super::job::{EXIT_KILLED, LETS_GO};
     use super::super::tree::{self, BETWEEN_LOOKS};
     use super::super::{clock, surroundings};
     use super::*;
@@ -269,7 +274,7 @@ mod tests {
 
     /// Whether this process is a target, and so one of the programs below and not the tests themselves.
     fn is_target() -> bool {
-        std::env::var_os(crate::JOB_MARK).is_some()
+        std::env::var_os(Names::HEARBACK.job).is_some()
     }
 
     #[test]
@@ -288,7 +293,7 @@ mod tests {
         }
         let CommandLine::Argv(argv) = helper("sleeper") else { unreachable!() };
         let mut argv = argv.iter().map(text::to_os);
-        // It holds the pipe by its errors, and says nothing, so that it does not notice when nobody listens.
+        // It holds the pipe by its errors, and prints nothing, so that it does not notice when the pipe has no reader.
         let silent = std::process::Stdio::null();
         std::process::Command::new(argv.next().unwrap()).args(argv).stdout(silent).spawn().unwrap();
     }
@@ -311,7 +316,7 @@ mod tests {
         assert_eq!(detach::detachment().survives, ["process_group", BOUND_TO_CALLER]);
     }
 
-    /// An id that no other test has: who carries its mark may be ended.
+    /// An id that no other test has: processes that carry its mark may be ended.
     fn id(dir: &Path) -> JobId {
         let mut hasher = std::hash::DefaultHasher::new();
         std::hash::Hash::hash(dir, &mut hasher);
@@ -358,7 +363,7 @@ mod tests {
             script: None,
             output: &around.log(),
         };
-        let mut target = Target { running: start(&request).unwrap(), around };
+        let mut target = Target { running: start(&Names::HEARBACK, &request).unwrap(), around };
         assert_eq!(target.next(None), Happened::Target(RunEvent::Started));
         target
     }
@@ -435,21 +440,21 @@ mod tests {
         assert_eq!(target.next(Some(clock::awake() + Duration::from_millis(20))), Happened::Deadline);
         let before = clock::awake();
         assert!(target.drain().bytes > 0);
-        assert!(clock::awake() - before < LONG, "a drain does not wait for who is left");
+        assert!(clock::awake() - before < LONG, "a drain does not wait for processes that are left");
         drop(target);
         let native = crate::Native::default();
         assert_eq!(native.presence(&left[0]), Presence::Same, "left on purpose");
 
         let other = ProcessIdentity { started: left[0].started + 1, ..left[0].clone() };
         let stranger = sample::id(2);
-        let sweep = |job, who| tree::sweep(job, who, LONG, LONG).unwrap();
-        assert_eq!(sweep(&stranger, Some(&other)), SweepReport::default(), "somebody else is not touched");
+        let sweep = |job, who| tree::sweep(&Names::HEARBACK.membership(job), who, LONG, LONG).unwrap();
+        assert_eq!(sweep(&stranger, Some(&other)), SweepReport::default(), "another process is not touched");
         assert_eq!(native.presence(&left[0]), Presence::Same);
         let mine = id(dir.path());
         assert_eq!(
             sweep(&mine, None),
             SweepReport { ended: 1, ..Default::default() },
-            "it is known by its mark, and nobody can be asked"
+            "it is known by its mark, and none can be terminated"
         );
         assert_eq!(sweep(&mine, Some(&left[0])), SweepReport::default());
     }
@@ -478,11 +483,11 @@ mod tests {
         }
         let owner = outer.process();
         tree::end_by_force(&owner).unwrap();
-        assert_eq!(code(outer.next(Some(deadline))), EXIT_FORCED);
+        assert_eq!(code(outer.next(Some(deadline))), EXIT_KILLED);
         assert_eq!(
             outer.next(Some(deadline)),
             Happened::Target(RunEvent::Emptied),
-            "nobody ended the sleeper but its own job"
+            "only its own Job Object ended the sleeper"
         );
     }
 
@@ -498,7 +503,7 @@ mod tests {
     #[test]
     #[expect(non_snake_case, reason = "the name of the command")]
     fn becomes__supervise() {
-        if std::env::var_os(SUPERVISOR_MARK).is_some()
+        if std::env::var_os(Names::HEARBACK.supervisor).is_some()
             && let Some(told) = std::env::var_os("TOLD")
         {
             fs_err::write(told, detach::detachment().survives.join(",")).unwrap();
@@ -514,7 +519,7 @@ mod tests {
             home: Path::new(&told).parent().unwrap().to_owned(),
             env: vec![("TOLD".into(), Some(told))],
         };
-        let mut link = detach::spawn_supervisor(&request).unwrap();
+        let mut link = detach::spawn_supervisor(&Names::HEARBACK, &request).unwrap();
         assert_eq!(link.hear(LONG), SupervisorReply::Gone);
     }
 
@@ -525,7 +530,7 @@ mod tests {
         let CommandLine::Argv(argv) = helper("launcher") else { unreachable!() };
         let argv: Vec<_> = argv.iter().map(text::to_os).collect();
         let environment = environment::block([
-            (JOB_MARK.as_ref(), Some(id(dir.path()).as_str().as_ref())),
+            (Names::HEARBACK.job.as_ref(), Some(id(dir.path()).as_str().as_ref())),
             ("TOLD".as_ref(), Some(told.as_os_str())),
         ])
         .unwrap();
@@ -544,7 +549,7 @@ mod tests {
         assert!(identity::has_ended(&created.process, Some(LONG)).unwrap());
         let deadline = clock::awake() + LONG;
         while !told.exists() || fs_err::read(&told).unwrap().is_empty() {
-            assert!(clock::awake() < deadline, "nobody told");
+            assert!(clock::awake() < deadline, "nothing was written");
             std::thread::sleep(BETWEEN_LOOKS);
         }
         fs_err::read_to_string(told).unwrap()

@@ -1,4 +1,4 @@
-//! Files that are ours alone: never behind a link, never taken from anybody.
+//! Files that are ours alone: never behind a link, never in the place of another.
 //!
 //! What keeps others out are the access rights that a directory hands down to what is made in it. So a store is
 //! made with rights of its own, and one that is there is refused if others own it or may write it. Nothing here changes
@@ -36,12 +36,12 @@ use super::process::plain;
 use super::{call, clock, rights};
 use crate::native::Naming;
 
-/// How long to try to name a file that somebody has open for a moment: virus scanners do, and indexers.
+/// How long to try to name a file that another process has open for a moment, as virus scanners and indexers do.
 const NAMING_WITHIN: Duration = Duration::from_secs(2);
-/// How long to try to move a directory. One that has an open file in it cannot be moved at all, and who moves one
-/// comes back later.
+/// How long to try to move a directory. One that has an open file in it cannot be moved at all, and is moved
+/// later.
 const MOVING_WITHIN: Duration = Duration::from_millis(200);
-/// How long to try to remove a directory in which somebody has something open, who mostly is just leaving.
+/// How long to try to remove a directory in which another process has a file open: mostly it is just ending.
 const REMOVING_WITHIN: Duration = Duration::from_millis(500);
 /// From here on a path is taken only in its long spelling: the limit is 260, and 248 for a directory.
 const LONG: usize = 240;
@@ -63,7 +63,7 @@ pub(crate) fn secure_home(path: &Path) -> io::Result<PathBuf> {
     check_home(path)
 }
 
-/// Makes nothing: says the real name of a directory that can be a store, or why it cannot.
+/// Makes nothing: returns the real name of a directory that can be a store, or why it cannot.
 pub(crate) fn check_home(path: &Path) -> io::Result<PathBuf> {
     let path: &Path = &without_slash(path);
     // Looked at through handles, so that what was checked is what is there.
@@ -75,7 +75,7 @@ pub(crate) fn check_home(path: &Path) -> io::Result<PathBuf> {
     let mut found = look(path)?;
     let home = fs_err::canonicalize(path)?;
     if is_link(&found.metadata()?) {
-        // Whoever may write a link can make it lead elsewhere.
+        // A user that may write a link can make it lead elsewhere.
         if let Some(why) = rights::trouble(&found)? {
             return Err(denied(path, &format!("is a link that {why}")));
         }
@@ -102,7 +102,8 @@ fn denied(path: &Path, why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, format!("`{}` {why}", path.display()))
 }
 
-/// Locks on a network share do not mean what hearback needs them to mean: that a holder who died lets go.
+/// Locks on a network share do not mean what hearback needs them to mean: that they are released when their holder
+/// dies.
 fn refuse_shares(home: &Path) -> io::Result<()> {
     let Some(Component::Prefix(prefix)) = home.components().next() else { return Ok(()) };
     if matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..)) {
@@ -117,8 +118,9 @@ pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     fs_err::create_dir(path)
 }
 
-/// Makes a directory with all that lead to it, open to nobody else: who can rename one of those can put another store
-/// in our place. What others may do in a folder of everybody's is handed down to what is made there otherwise.
+/// Makes a directory with all that lead to it, closed to other users: a user that can rename one of those can put
+/// another store in our place. Otherwise, the rights of others in a shared folder are handed down to what is made
+/// there.
 fn make_private_dirs(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -129,12 +131,12 @@ fn make_private_dirs(path: &Path) -> io::Result<()> {
             let why = format!("failed to create directory `{}`: {error}", path.display());
             Err(io::Error::new(error.kind(), why))
         }
-        // Or somebody else has just made it, and it is looked at like any other.
+        // Or another process has just made it, and it is looked at like any other.
         _ => Ok(()),
     }
 }
 
-/// Begins to list a directory. Whoever moves one keeps others out for a moment, which is waited for.
+/// Begins to list a directory. A process that moves one keeps others out for a moment, which is waited for.
 pub(crate) fn read_dir(path: &Path) -> io::Result<ReadDir> {
     let deadline = clock::awake() + NAMING_WITHIN;
     let mut pause = Duration::from_millis(1);
@@ -181,7 +183,7 @@ pub(crate) fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usiz
     uncancelled(std::os::windows::fs::FileExt::seek_read(file.file(), bytes, at))
 }
 
-/// Who interrupts the reader of a pipe may hit a write to the log instead, which is then to be done again.
+/// A thread that interrupts the reader of a pipe may hit a write to the log instead, which is then to be done again.
 fn uncancelled(done: io::Result<usize>) -> io::Result<usize> {
     match done {
         Err(error) if call::is(&error, ERROR_OPERATION_ABORTED) => Err(io::ErrorKind::Interrupted.into()),
@@ -195,7 +197,7 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
 
 /// Opens a file that only hearback can have written; nothing when there is none.
 pub(crate) fn open_checked(path: &Path) -> Result<Option<File>, ReadError> {
-    // The standard library shares reading, writing and deleting, so that nobody waits for us.
+    // The standard library shares reading, writing and deleting, so that no process waits for us.
     match fs_err::OpenOptions::from_options(OpenOptions::new().read(true).custom_flags(LINK).clone())
         .open(path)
     {
@@ -243,7 +245,7 @@ fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
 /// Tells whether `path` still names the file that `file` is.
 pub(crate) fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     let opened = information(file)?;
-    // Somebody has removed it, and it is only there because we have it open.
+    // Another process has removed it, and it is only there because we have it open.
     if opened.nNumberOfLinks == 0 {
         return Ok(false);
     }
@@ -273,7 +275,7 @@ pub(crate) fn flush_dir(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the file `from` the name `to`, unless somebody has that name.
+/// Gives the file `from` the name `to`, unless that name is taken.
 fn name_without_replacing(from: &Path, to: &Path, naming: Naming) -> io::Result<Publish> {
     match naming {
         Naming::Best => rename_without_replacing(from, to, NAMING_WITHIN),
@@ -327,14 +329,14 @@ pub(crate) fn punch(file: &File, range: Range<u64>) -> io::Result<()> {
     let zeroes = FILE_ZERO_DATA_INFORMATION { FileOffset: from, BeyondFinalZero: to };
     loop {
         match allow_holes(file).and_then(|()| control(file, FSCTL_SET_ZERO_DATA, &zeroes, &mut [(); 0])) {
-            // Meant for a read of the pipe, by whoever wants everything kept.
+            // Meant for a read of the pipe, by the thread that wants everything kept.
             Err(error) if call::is(&error, ERROR_OPERATION_ABORTED) => {}
             done => return done.map(|_| ()),
         }
     }
 }
 
-/// Has what is never written take no room, also if something is written behind it. Said again and again is said once.
+/// Makes what is never written take no room, also if something is written behind it. A second call changes nothing.
 pub(crate) fn allow_holes(file: &File) -> io::Result<()> {
     control(file, FSCTL_SET_SPARSE, &(), &mut [(); 0]).map(|_| ())
 }
@@ -360,7 +362,7 @@ pub(crate) fn stored(file: &File, at: u64) -> io::Result<Option<Range<u64>>> {
     }
 }
 
-/// Asks the file system for something; tells how many bytes it answered. More than fits is cut.
+/// Queries the file system; returns how many bytes it answered. More than fits is cut.
 fn control<T, U>(file: &File, what: u32, input: &T, output: &mut [U]) -> io::Result<u32> {
     let mut answered = 0;
     let (told, room) = (size_of::<T>() as u32, size_of_val(output) as u32);
@@ -392,7 +394,7 @@ pub(crate) fn move_dir(from: &Path, to: &Path) -> io::Result<Publish> {
     rename_without_replacing(from, to, MOVING_WITHIN)
 }
 
-/// Removes a directory with all that is in it; tries again while somebody has something in there open, but not for
+/// Removes a directory with all that is in it; tries again while another process has a file in there open, but not for
 /// long.
 pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
     let deadline = clock::awake() + REMOVING_WITHIN;
@@ -422,7 +424,7 @@ fn for_the_system(path: &Path) -> io::Result<Vec<u16>> {
     call::zero_ended(&spelled)
 }
 
-/// Renames; tries again while somebody is in the way, but not for longer than `within`.
+/// Renames; tries again while another process is in the way, but not for longer than `within`.
 fn rename_without_replacing(from: &Path, to: &Path, within: Duration) -> io::Result<Publish> {
     let (source, target) = (for_the_system(from)?, for_the_system(to)?);
     let deadline = clock::awake() + within;
@@ -443,7 +445,7 @@ fn rename_without_replacing(from: &Path, to: &Path, within: Duration) -> io::Res
         if !in_the_way || clock::awake() >= deadline {
             let (from, to) = (from.display(), to.display());
             let why = format!("failed to rename `{from}` to `{to}`: {error}");
-            // Whatever it is called, somebody is in the way.
+            // Whatever it is called, another process is in the way.
             let kind = if in_the_way { io::ErrorKind::PermissionDenied } else { error.kind() };
             return Err(io::Error::new(kind, why));
         }
@@ -470,7 +472,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (file, link) = (dir.path().join("file"), dir.path().join("link"));
         drop(create_new(&file).unwrap());
-        // Not everybody may make links, and Wine only says that it did; without one there is nothing to see.
+        // Not every user may make links, and Wine only says that it did; without one there is nothing to see.
         let _ = std::os::windows::fs::symlink_file(&file, &link);
         if !fs_err::symlink_metadata(&link).is_ok_and(|found| found.is_symlink()) {
             return;

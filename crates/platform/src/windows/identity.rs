@@ -1,4 +1,4 @@
-//! Who a process is on Windows: pid and the moment of its creation, in units of 100 ns.
+//! The identity of a process on Windows: pid and the moment of its creation, in units of 100 ns.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
@@ -19,7 +19,7 @@ use windows_sys::w;
 
 use super::{call, clock, threads};
 
-/// What it takes to tell who a process is and whether it is still there.
+/// The rights that identify a process and show whether it has ended.
 const LOOK: PROCESS_ACCESS_RIGHTS = PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;
 
 /// Windows documents no name for a boot. The wall time of the boot moves with the clock and is none, and what serves
@@ -69,7 +69,7 @@ pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {
     }
 }
 
-/// Opens a process; nothing when nobody has this pid. A process that has ended may still be opened.
+/// Opens a process; nothing when no process has this pid. A process that has ended may still be opened.
 pub(crate) fn open(pid: u32, rights: PROCESS_ACCESS_RIGHTS) -> io::Result<Option<OwnedHandle>> {
     // SAFETY: takes numbers, and what it makes is taken over below.
     let raw = unsafe { OpenProcess(rights, 0, pid) };
@@ -85,7 +85,7 @@ pub(crate) fn open(pid: u32, rights: PROCESS_ACCESS_RIGHTS) -> io::Result<Option
     Ok((found == pid).then_some(process))
 }
 
-/// Who the process behind a handle is, or was.
+/// The identity of the process behind a handle, which may have ended.
 pub(crate) fn identity(process: &OwnedHandle, pid: u32) -> io::Result<ProcessIdentity> {
     let started = times(process)?.created;
     Ok(ProcessIdentity { pid, started, boot: boot(), scope: scope() })

@@ -23,15 +23,15 @@ use windows_sys::Win32::System::Threading::{
 use super::system::{self, PATH_MAX};
 use super::{call, clock, identity};
 
-/// The code of a process that was ended by force. Nobody takes it for success.
-pub(crate) const EXIT_FORCED: u32 = 1;
-/// The limits of a job that ends with its owner and lets go of whoever asks. Ours do not.
+/// The exit code of a process that was killed. It is no success.
+pub(crate) const EXIT_KILLED: u32 = 1;
+/// The limits of a job that ends with its owner and whose processes may leave. Those of ours may not.
 pub(crate) const LETS_GO: JOB_OBJECT_LIMIT =
     JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_BREAKAWAY_OK;
 /// How many members are looked at. A longer list would only be cut later.
 const MEMBERS_MAX: usize = 1024;
 
-/// A Job Object. When the last handle to it is closed, its processes end; nobody but us has one.
+/// A Job Object. When the last handle to it is closed, its processes end; only this process has one.
 pub(crate) struct Job {
     handle: OwnedHandle,
 }
@@ -52,8 +52,8 @@ impl Job {
         // SAFETY: the handle was made for us by the line above.
         let handle = unsafe { call::own(raw) }?;
         let job = Self { handle };
-        // Nobody may leave: the runtime of Git Bash asks to, for everything that it starts, wherever that is allowed.
-        // A supervisor that is launched from inside leaves by another way, see `detach`.
+        // No process may leave: the runtime of Git Bash leaves with everything that it starts, wherever that is
+        // allowed. A supervisor that is launched from inside leaves by another way, see `detach`.
         job.limit(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE)?;
         Ok(job)
     }
@@ -61,10 +61,10 @@ impl Job {
     /// Ends every process in it.
     pub(crate) fn terminate(&self) -> io::Result<()> {
         // SAFETY: the handle is ours and borrowed for the call.
-        call::done(unsafe { TerminateJobObject(self.handle.as_raw_handle(), EXIT_FORCED) })
+        call::done(unsafe { TerminateJobObject(self.handle.as_raw_handle(), EXIT_KILLED) })
     }
 
-    /// Lets its processes live on when the handle is closed, and leave: nobody owns them any more.
+    /// Lets its processes live on when the handle is closed, and leave: no process owns them any more.
     pub(crate) fn release(&self) -> io::Result<()> {
         self.limit(JOB_OBJECT_LIMIT_BREAKAWAY_OK)
     }
@@ -88,7 +88,8 @@ impl Job {
         })
     }
 
-    /// Who is in it. The helper that gives a process its console is not: it ends by itself, after the last of them.
+    /// The processes in it. The helper that gives a process its console is not: it ends by itself, after the last of
+    /// them.
     pub(crate) fn members(&self) -> io::Result<Vec<ProcessIdentity>> {
         let ids = self.ids()?;
         Ok(ids.listed().filter_map(|pid| self.member(pid)).collect())
@@ -107,7 +108,7 @@ impl Job {
         })
     }
 
-    /// Asks for one of the structures that are plain numbers.
+    /// Queries one of the structures that are plain numbers.
     fn query<T: Default>(&self, class: JOBOBJECTINFOCLASS) -> io::Result<T> {
         let mut answer = T::default();
         // SAFETY: the handle is ours, and the pointer is to as many bytes as are said; the system refuses a class
@@ -147,7 +148,7 @@ impl Job {
         let unknown = ProcessIdentity { pid, started: 0, boot: identity::boot(), scope: identity::scope() };
         let process = match identity::open(pid, PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE) {
             Ok(process) => process?,
-            // It is in the job and cannot be looked at: there, but no more can be said.
+            // It is in the job and cannot be looked at: there, but no more is known.
             Err(_) => return Some(unknown),
         };
         let gone = identity::has_ended(&process, Some(Duration::ZERO)).unwrap_or(false);
@@ -157,7 +158,7 @@ impl Job {
         Some(identity::identity(&process, pid).unwrap_or(unknown))
     }
 
-    /// Whether the pid was reused, since it was listed, by somebody who is not in the job.
+    /// Whether the pid was reused, since it was listed, by a process that is not in the job.
     fn is_stranger(&self, process: &OwnedHandle) -> bool {
         let mut inside = 0;
         // SAFETY: both handles are ours, and the pointer is to a flag of ours.

@@ -16,7 +16,7 @@ mod environment;
 pub(crate) mod executor;
 #[expect(unsafe_code, reason = "renaming and telling files apart have no safe wrapper that fits")]
 pub(crate) mod files;
-#[expect(unsafe_code, reason = "the calls that tell who a process is have no safe wrapper")]
+#[expect(unsafe_code, reason = "the calls that identify a process have no safe wrapper")]
 pub(crate) mod identity;
 #[expect(unsafe_code, reason = "Job Objects have no safe wrapper")]
 pub(crate) mod job;

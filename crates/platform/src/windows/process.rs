@@ -1,5 +1,5 @@
 //! Creating a process that inherits three handles and no others: born in its Job Object, on our console or in a
-//! terminal of its own, as our child or as somebody else's.
+//! terminal of its own, as our child or as another process's.
 //!
 //! The standard library lets a child inherit whatever is inheritable at that moment, a caller's pipe among it; a
 //! job that holds it keeps the caller waiting until it ends.
@@ -36,7 +36,7 @@ const TRIES: u32 = 5;
 pub(crate) struct Creation<'a> {
     /// The file to execute.
     pub(crate) program: &'a Path,
-    /// What it is told: its name and its arguments in one line.
+    /// Its command line: its name and its arguments.
     pub(crate) line: &'a [u16],
     /// Its whole environment.
     pub(crate) environment: &'a [u16],
@@ -120,7 +120,7 @@ impl Creation<'_> {
             }),
         );
         attributes.extend(self.terminal.map(|terminal| {
-            // Unlike the others, it is told by its value, and not by where that is.
+            // Unlike the others, it is passed by its value, and not by its address.
             (PROC_THREAD_ATTRIBUTE_PSEUDOCONSOLE, terminal.raw() as *const c_void, size_of::<HPCON>())
         }));
         // SAFETY: handles, parent and job live until the end of this function, and the terminal longer.
@@ -128,7 +128,7 @@ impl Creation<'_> {
         let startup = STARTUPINFOEXW { StartupInfo: startup(handles), lpAttributeList: list.list };
         let mut created = PROCESS_INFORMATION::default();
         // SAFETY: the texts end with zeroes and the environment with two, the line is ours to be written to, and
-        // everything that is pointed to lives until the call is over.
+        // everything that is pointed to lives until the call returns.
         call::done(unsafe {
             CreateProcessW(
                 program.as_ptr(),
@@ -181,7 +181,7 @@ fn is_for_a_moment(error: &io::Error) -> bool {
 /// The handles that a child inherits. A child inherits from its parent, so another's are lent to that one first.
 struct Inherited<'a> {
     handles: Vec<HANDLE>,
-    /// Who has them beside us, until this is dropped.
+    /// The other process that has them, until this is dropped.
     lent_to: Option<&'a OwnedHandle>,
 }
 
@@ -211,7 +211,7 @@ impl Drop for Inherited<'_> {
         let Some(parent) = self.lent_to else { return };
         for handle in &self.handles {
             // SAFETY: the process handle is ours; the other names a handle that was made in that process by us, which
-            // nobody there knows of, and is closed by this.
+            // no code there knows of, and is closed by this.
             unsafe {
                 DuplicateHandle(
                     parent.as_raw_handle(),

@@ -1,7 +1,7 @@
 //! From the target's pipe into the log.
 //!
-//! One thread reads and waits; nobody else touches the pipe, since a read under way would hold up every other call
-//! on it. Who wants to know that everything printed so far is kept interrupts that read.
+//! One thread reads and waits; no other thread touches the pipe, since a read under way would hold up every other call
+//! on it. A thread that wants all output so far to be kept interrupts that read.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
@@ -18,7 +18,7 @@ use windows_sys::Win32::System::Pipes::{CreatePipe, PeekNamedPipe};
 use super::{call, clock};
 
 const CHUNK: usize = 64 * 1024;
-/// More than the pipe holds, and so the most that is worth draining when nobody waits for its end.
+/// More than the pipe holds, and so the most that is worth draining when its end is not waited for.
 const DRAIN_MAX: usize = 1024 * 1024;
 /// How long a log that is slow to write may keep us.
 const DRAIN_WITHIN: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// How often somebody wanted everything kept, and how often that was done.
+    /// How often all output was to be kept, and how often that was done.
     asked: u64,
     answered: u64,
     stop: bool,
@@ -109,7 +109,7 @@ impl Copier {
         self.shared.changed.notify_all();
     }
 
-    /// Does what was asked since the last time; tells whether to go on.
+    /// Does what was requested since the last time; reports whether to go on.
     fn serve(&mut self) -> bool {
         let (asked, answered, stop) = {
             let state = self.shared.state();
@@ -138,7 +138,7 @@ impl Copier {
         open
     }
 
-    /// Whether something is in the pipe. An error when nobody can write to it any more, and nothing is left.
+    /// Whether something is in the pipe. An error when no process can write to it any more, and nothing is left.
     fn waiting(&self) -> io::Result<bool> {
         let mut bytes = 0;
         // SAFETY: the handle is ours, nothing is read, and the pointer is to a number of ours.
@@ -155,7 +155,7 @@ impl Copier {
         Ok(bytes > 0)
     }
 
-    /// Waits for a chunk and keeps it; nothing once every writer has let go.
+    /// Waits for a chunk and keeps it; nothing once every writer has closed it.
     fn copy(&mut self) -> Option<usize> {
         let mut n = 0;
         // SAFETY: the handle is ours, the buffer is as long as is said, and both outlive the call.
@@ -169,7 +169,7 @@ impl Copier {
             )
         });
         match read {
-            // Zero bytes are no end here: somebody wrote zero bytes.
+            // Zero bytes are no end here: a process wrote zero bytes.
             Ok(()) => {
                 self.log.keep(&self.buffer[..n as usize]);
                 Some(n as usize)
@@ -180,7 +180,7 @@ impl Copier {
     }
 }
 
-/// A pipe whose ends nobody inherits by accident: reader, writer.
+/// A pipe whose ends no process inherits by accident: reader, writer.
 fn pipe() -> io::Result<(OwnedHandle, OwnedHandle)> {
     let (mut reader, mut writer) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: the pointers are to handles of ours, and no attributes are allowed.

@@ -1,10 +1,10 @@
-//! A launcher that is started to be struck: ended alone, with its window, or with everything that is in its Job Object.
+//! A launcher that is started to be ended: alone, with its window, or with everything that is in its Job Object.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use hearback_core::finding::{Blow, Tried};
+use hearback_core::finding::{LauncherEnd, Tried};
 
 use super::executor::create;
 use super::job::{Job, LETS_GO};
@@ -20,16 +20,16 @@ const MAX_LINE: usize = 4096;
 /// How long a launcher that is not needed any more may take to go.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
 
-/// The size of a window, which nobody sees.
+/// The size of a window, which is not shown.
 const WINDOW: (u16, u16) = (80, 25);
 
 pub(crate) struct Rehearsal {
     launcher: Created,
     /// Where it is, if its window is to be closed.
     terminal: Option<Terminal>,
-    /// What is nearest to a process group here. It lets go of whoever asks, as the job of a terminal should.
+    /// What is nearest to a process group here. Its processes may leave it, as they may leave the job of a terminal.
     group: Job,
-    blow: Blow,
+    how: LauncherEnd,
     told: Receiver<io::Result<String>>,
     /// Its input ends when we do, and then it ends, too.
     _input: PipeWriter,
@@ -37,12 +37,12 @@ pub(crate) struct Rehearsal {
 
 impl Rehearsal {
     pub(crate) fn begin(request: &RehearsalRequest) -> Tried<Self> {
-        let terminal = match request.blow {
-            Blow::Terminal => match Terminal::open(WINDOW.0, WINDOW.1) {
+        let terminal = match request.how {
+            LauncherEnd::Terminal => match Terminal::open(WINDOW.0, WINDOW.1) {
                 Ok(terminal) => Some(terminal),
                 Err(error) => return Tried::untried(format!("no terminal can be made here: {error}")),
             },
-            Blow::Parent | Blow::ProcessGroup => None,
+            LauncherEnd::Parent | LauncherEnd::ProcessGroup => None,
         };
         spawn(request, terminal).into()
     }
@@ -50,17 +50,17 @@ impl Rehearsal {
     pub(crate) fn hear(&mut self, within: Duration) -> io::Result<String> {
         self.told.recv_timeout(within).unwrap_or_else(|error| match error {
             RecvTimeoutError::Timeout => {
-                Err(io::Error::new(io::ErrorKind::TimedOut, "the launcher says nothing"))
+                Err(io::Error::new(io::ErrorKind::TimedOut, "the launcher reports nothing"))
             }
             RecvTimeoutError::Disconnected => Err(io::Error::other("it was heard already")),
         })
     }
 
-    pub(crate) fn strike(&mut self, within: Duration) -> io::Result<()> {
-        match self.blow {
-            Blow::ProcessGroup => self.group.terminate()?,
-            Blow::Terminal => drop(self.terminal.take()),
-            Blow::Parent => {
+    pub(crate) fn end_launcher(&mut self, within: Duration) -> io::Result<()> {
+        match self.how {
+            LauncherEnd::ProcessGroup => self.group.terminate()?,
+            LauncherEnd::Terminal => drop(self.terminal.take()),
+            LauncherEnd::Parent => {
                 tree::end_by_force(&identity::identity(&self.launcher.process, self.launcher.pid)?)?;
             }
         }
@@ -91,7 +91,7 @@ fn spawn(request: &RehearsalRequest, terminal: Option<Terminal>) -> io::Result<R
     let launcher = match &terminal {
         None => create(&request.program, &line, &cwd, [], streams, &group)?,
         Some(_) => {
-            system::ask_nobody();
+            system::show_no_dialogs();
             let environment = environment::block([])?;
             let (program, job, terminal) = (&*request.program, Some(&group), terminal.as_ref());
             let creation = Creation {
@@ -109,7 +109,7 @@ fn spawn(request: &RehearsalRequest, terminal: Option<Terminal>) -> io::Result<R
     let (sender, told) = channel();
     // Ends with the launcher, which has the other end.
     std::thread::spawn(move || sender.send(line_of(hears)));
-    Ok(Rehearsal { launcher, terminal, group, blow: request.blow, told, _input: tells })
+    Ok(Rehearsal { launcher, terminal, group, how: request.how, told, _input: tells })
 }
 
 fn line_of(mut pipe: PipeReader) -> io::Result<String> {

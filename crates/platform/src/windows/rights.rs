@@ -1,4 +1,4 @@
-//! Who owns a file, who else may write a folder, and folders that are open to their owner alone.
+//! The owner of a file, other users that may write a folder, and folders that are open to their owner alone.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
@@ -26,9 +26,9 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken}
 
 use super::call;
 
-/// Who may do anything anyway. What an elevated administrator makes belongs to the second of them.
+/// Users that may do anything anyway. What an elevated administrator makes belongs to the second of them.
 const MASTERS: [WELL_KNOWN_SID_TYPE; 2] = [WinLocalSystemSid, WinBuiltinAdministratorsSid];
-/// Who stands for the owner in a list of rights.
+/// Identifiers that stand for the owner in a list of rights.
 const OWNERS: [WELL_KNOWN_SID_TYPE; 3] = [WinCreatorOwnerSid, WinCreatorOwnerRightsSid, WinLogonIdsSid];
 /// Rights by which a folder, or what is in it, can be made another's.
 const WRITING: u32 = FILE_WRITE_DATA
@@ -47,9 +47,10 @@ const ALLOWED_PERHAPS: [u8; 4] = [4, 5, 9, 11];
 /// Room for an identifier, which has at most 68 bytes, behind what a token or a descriptor has before it.
 const WORDS: usize = 32;
 
-/// Tells why a folder is not ours alone; nothing when it is. It must have been opened with the right to ask.
+/// Reports why a folder is not ours alone; nothing when it is. It must have been opened with the right to read its
+/// rights.
 ///
-/// Whoever owns it can give themselves every right to it, at any time.
+/// Its owner can take every right to it, at any time.
 pub(crate) fn trouble(folder: &File) -> io::Result<Option<String>> {
     let me = Me::get()?;
     let about = Descriptor::of(folder)?;
@@ -58,7 +59,7 @@ pub(crate) fn trouble(folder: &File) -> io::Result<Option<String>> {
         return Ok(Some(format!("belongs to user {owner}, and you are user {me}")));
     }
     if about.rights.is_null() {
-        return Ok(Some("may be written by everybody: it has no access rights".into()));
+        return Ok(Some("may be written by every user: it has no access rights".into()));
     }
     // SAFETY: the list is inside the descriptor, which lives.
     let entries = unsafe { (*about.rights).AceCount };
@@ -110,7 +111,7 @@ pub(crate) fn stranger(file: &File) -> io::Result<Option<String>> {
     Ok((!me.is_owner(owner)).then(|| shown(owner)))
 }
 
-/// Makes a directory that nobody else may enter, nor anything that will be made in it, whatever the one above hands
+/// Makes a directory that no other user may enter, nor anything that will be made in it, whatever the one above hands
 /// down. `path` is as the system takes it.
 pub(crate) fn make_private_dir(path: &[u16]) -> io::Result<()> {
     let me = shown(Me::get()?.user.sid());
@@ -144,7 +145,7 @@ pub(crate) fn are_those_of(process: &OwnedHandle) -> io::Result<bool> {
     let me = unsafe { GetCurrentProcess() };
     let (ours, theirs) = (token_of(me)?, token_of(process.as_raw_handle())?);
     for what in [TokenUser, TokenIntegrityLevel] {
-        if !Told::by(&ours, what)?.is(Told::by(&theirs, what)?.sid()) {
+        if !TokenSid::by(&ours, what)?.is(TokenSid::by(&theirs, what)?.sid()) {
             return Ok(false);
         }
     }
@@ -159,14 +160,15 @@ fn token_of(process: HANDLE) -> io::Result<OwnedHandle> {
     unsafe { call::own(token) }
 }
 
-/// Who runs this process, and to whom belongs what it makes: mostly the same, but not for an elevated administrator.
+/// The user that runs this process, and the owner of what it makes: mostly the same, but not for an elevated
+/// administrator.
 struct Me {
-    user: Told,
-    owner: Told,
+    user: TokenSid,
+    owner: TokenSid,
 }
 
 impl Me {
-    /// Asks once: who a process is does not change.
+    /// Looks once: the user of a process does not change.
     fn get() -> io::Result<&'static Self> {
         static ME: OnceLock<Me> = OnceLock::new();
         if let Some(me) = ME.get() {
@@ -174,11 +176,11 @@ impl Me {
         }
         // SAFETY: gives a constant that stands for this process.
         let token = token_of(unsafe { GetCurrentProcess() })?;
-        let me = Self { user: Told::by(&token, TokenUser)?, owner: Told::by(&token, TokenOwner)? };
+        let me = Self { user: TokenSid::by(&token, TokenUser)?, owner: TokenSid::by(&token, TokenOwner)? };
         Ok(ME.get_or_init(|| me))
     }
 
-    /// Whether what belongs to `who` is ours, or belongs to somebody who could take it anyway.
+    /// Whether what belongs to `who` is ours, or belongs to a user that could take it anyway.
     fn is_owner(&self, who: PSID) -> bool {
         !who.is_null() && (self.user.is(who) || self.owner.is(who) || is_one_of(who, &MASTERS))
     }
@@ -193,10 +195,10 @@ fn is_one_of(who: PSID, kinds: &[WELL_KNOWN_SID_TYPE]) -> bool {
     kinds.iter().any(|kind| unsafe { IsWellKnownSid(who, *kind) } != 0)
 }
 
-/// An identifier as a token tells it: a pointer to what is behind it, aligned as one.
-struct Told(Box<[usize; WORDS]>);
+/// An identifier as a token holds it: a pointer to what is behind it, aligned as one.
+struct TokenSid(Box<[usize; WORDS]>);
 
-impl Told {
+impl TokenSid {
     /// `what` is one whose answer begins with an identifier.
     fn by(token: &OwnedHandle, what: TOKEN_INFORMATION_CLASS) -> io::Result<Self> {
         let (mut words, mut size) = (Box::new([0; WORDS]), 0);
@@ -218,7 +220,7 @@ impl Told {
     }
 }
 
-/// An identifier as people read it. Its name would have to be asked of other machines, and may take long.
+/// An identifier as people read it. Its name may have to come from other machines, which may take long.
 fn shown(who: PSID) -> String {
     let mut text = null_mut();
     // SAFETY: the caller has an identifier inside something that lives, and the pointer is to one of ours.
@@ -246,7 +248,7 @@ impl Drop for Memory {
     }
 }
 
-/// What the system says about a folder; the pointers are into memory that goes with it.
+/// The owner and the rights of a folder; the pointers are into memory that goes with it.
 struct Descriptor {
     _memory: Memory,
     owner: PSID,

@@ -1,10 +1,10 @@
-//! Who starts programs at login here.
+//! The service manager that starts programs at login here.
 
 use hearback_core::service::ServiceManager;
 
 use crate::ServicePlace;
 
-/// The Task Scheduler keeps what it is told to itself, so that the file may be anywhere.
+/// The Task Scheduler keeps its own copy, so that the file may be anywhere.
 pub fn service_place() -> Option<ServicePlace> {
     let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let name = named("USERNAME")?;

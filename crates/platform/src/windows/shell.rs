@@ -1,4 +1,4 @@
-//! The shells of Windows: PowerShell, else `cmd`, or the one that somebody chose.
+//! The shells of Windows: PowerShell, else `cmd`, or the one that the caller chose.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::program;
 enum Kind {
     PowerShell,
     Cmd,
-    /// Everybody else: bash, and what is like it.
+    /// All others: bash, and what is like it.
     Posix,
 }
 

@@ -1,13 +1,13 @@
-//! Who carries a mark of ours: what is in no Job Object of ours because another was made its parent, what outlived
-//! one, and who was left before it began.
+//! Which processes carry a mark of ours: those that are in no Job Object of ours because another process was made their
+//! parent, those that outlived one, and those that were left before they began.
 //!
 //! The environment of a process is where its process block says, which is how debuggers and process viewers find it.
-//! Nobody may look into a process of another user, so those are not found; none of ours is among them.
+//! A process of another user cannot be read, so those are not found; none of ours is among them.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 
-use hearback_core::{JobId, ProcessIdentity};
+use hearback_core::ProcessIdentity;
 use windows_sys::Wdk::System::Threading::{NtQueryInformationProcess, ProcessBasicInformation};
 use windows_sys::Win32::System::Diagnostics::Debug::ReadProcessMemory;
 use windows_sys::Win32::System::ProcessStatus::K32EnumProcesses;
@@ -18,7 +18,7 @@ use windows_sys::Win32::System::Threading::{
 
 use super::job::is_console_host;
 use super::{call, identity, threads};
-use crate::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
+use crate::mark::{Membership, Names};
 
 /// More than a machine runs; what is beyond is not looked at.
 const PROCESSES_MAX: usize = 64 * 1024;
@@ -37,30 +37,30 @@ pub(crate) struct Marked {
     pub(crate) handle: OwnedHandle,
 }
 
-/// Every process but us that carries the mark of this job.
-pub(crate) fn marked(job: &JobId) -> io::Result<Vec<Marked>> {
-    let marks = [JOB_MARK, BOUNDED_RUN_MARK].map(|name| wide(&format!("{name}={job}")));
+/// Every process but us that carries the mark of this tree.
+pub(crate) fn marked(tree: &Membership) -> io::Result<Vec<Marked>> {
+    let marks: Vec<_> = tree.variables.iter().map(|name| wide(&format!("{name}={}", tree.value))).collect();
     found(|entry| marks.iter().any(|mark| entry == mark))
 }
 
 /// Every supervisor and detached program that was left by its creator before it began, and never will.
 ///
-/// Whoever creates a process has it made at rest, and then lets it go; we may be ended in between. One that an owner
-/// adopted counts as its child, and is left only when that one has ended as well.
-pub(crate) fn unbegun() -> io::Result<Vec<Marked>> {
-    let mark = wide(&format!("{SUPERVISOR_MARK}="));
+/// A process is created suspended, and its creator then resumes it; the creator may be ended in between. One that an
+/// owner adopted counts as its child, and is left only when that one has ended as well.
+pub(crate) fn unbegun(names: &Names) -> io::Result<Vec<Marked>> {
+    let mark = wide(&format!("{}=", names.supervisor));
     let mut found = found(|entry| entry.starts_with(&mark))?;
     found.retain(|who| never_begins(who).unwrap_or(false));
     Ok(found)
 }
 
-/// Whether it has loaded nothing, not even what loads the rest, and there is nobody to let it go.
+/// Whether it has loaded nothing, not even what loads the rest, and there is no process to resume it.
 fn never_begins(who: &Marked) -> Option<bool> {
     let about = about(&who.handle)?;
     let at_rest = word(&who.handle, about.PebBaseAddress as usize + LOADED)? == 0
         && threads::are_suspended(who.process.pid);
     let parent = u32::try_from(about.InheritedFromUniqueProcessId).ok()?;
-    // Who is younger than its child has only the same number.
+    // A process that is younger than its child has only the same number.
     let is_left = identity::identify(parent).ok()?.is_none_or(|parent| parent.started > who.process.started);
     Some(at_rest && is_left)
 }
@@ -166,9 +166,9 @@ mod tests {
         }
     }
 
-    /// Creates somebody, and goes without letting it go. A test like others where no stage is set for it.
+    /// Creates a process, and ends without resuming it. A test like others where no stage is set for it.
     #[test]
-    fn who_creates() {
+    fn creator() {
         if !Path::new("stage").exists() {
             return;
         }
@@ -176,7 +176,8 @@ mod tests {
         let creation = Creation {
             program: &me,
             line: &command_line::command_line(me.as_os_str(), &["--list".into()]).unwrap(),
-            environment: &environment::block([(SUPERVISOR_MARK.as_ref(), Some("nobody".as_ref()))]).unwrap(),
+            environment: &environment::block([(Names::HEARBACK.supervisor.as_ref(), Some("none".as_ref()))])
+                .unwrap(),
             cwd: Path::new("."),
             streams: Streams { input: detach::null().unwrap(), output: detach::null().unwrap(), error: None },
             job: None,
@@ -185,27 +186,28 @@ mod tests {
         let created = creation.create(CREATE_SUSPENDED).unwrap();
         fs_err::write("told.new", created.pid.to_string()).unwrap();
         fs_err::rename("told.new", "told").unwrap();
-        until("nobody lets it go", || Path::new("go").exists().then_some(()));
+        until("it is not released", || Path::new("go").exists().then_some(()));
     }
 
     #[test]
-    fn who_was_left_before_it_began_is_ended_and_nobody_else() {
+    fn only_a_process_that_was_left_before_it_began_is_ended() {
         let stage = tempfile::tempdir().unwrap();
         let at = |name: &str| stage.path().join(name);
         fs_err::write(at("stage"), "").unwrap();
-        detach::spawn_detached(&DetachedRequest {
+        let request = DetachedRequest {
             program: std::env::current_exe().unwrap(),
-            args: ["--exact", "sys::snapshot::tests::who_creates"].map(Into::into).to_vec(),
+            args: ["--exact", "sys::snapshot::tests::creator"].map(Into::into).to_vec(),
             home: stage.path().to_owned(),
             env: Vec::new(),
-        })
-        .unwrap();
-        let pid = until("nobody was created", || fs_err::read_to_string(at("told")).ok()).parse().unwrap();
-        tree::end_unbegun().unwrap();
-        assert!(identity::identify(pid).unwrap().is_some(), "its creator may still let it go");
+        };
+        detach::spawn_detached(&Names::HEARBACK, &request).unwrap();
+        let pid =
+            until("no process was created", || fs_err::read_to_string(at("told")).ok()).parse().unwrap();
+        tree::end_unbegun(&Names::HEARBACK).unwrap();
+        assert!(identity::identify(pid).unwrap().is_some(), "its creator may still resume it");
         fs_err::write(at("go"), "").unwrap();
         until("it stays for ever", || {
-            tree::end_unbegun().unwrap();
+            tree::end_unbegun(&Names::HEARBACK).unwrap();
             identity::identify(pid).unwrap().is_none().then_some(())
         });
     }

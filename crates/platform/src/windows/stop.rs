@@ -1,4 +1,4 @@
-//! Hearing that the system is on its way down, or that the user logs off: our console is told.
+//! Hearing that the system is on its way down, or that the user logs off: our console hears of it.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
@@ -16,7 +16,7 @@ use super::{bell, call};
 static ASKED: OnceLock<OwnedHandle> = OnceLock::new();
 /// What a person at the console means by breaking: one of the three below.
 static BREAKS: AtomicU8 = AtomicU8::new(NOT_US);
-/// Somebody else: a target that breaks everybody on its console does not mean us.
+/// Other processes: a target that breaks every process on its console does not mean us.
 const NOT_US: u8 = 0;
 /// That we are to put things in order and end.
 const A_REQUEST: u8 = 1;
@@ -47,7 +47,7 @@ unsafe extern "system" fn handle(request: u32) -> BOOL {
     if let Some(asked) = ASKED.get() {
         // SAFETY: the event is never closed.
         unsafe { SetEvent(asked.as_raw_handle()) };
-        // Who returns is ended at once. As long as we do not, the system waits its few seconds.
+        // A process whose handler returns is ended at once. Until ours returns, the system waits its few seconds.
         // SAFETY: takes a number.
         unsafe { Sleep(INFINITE) };
     }

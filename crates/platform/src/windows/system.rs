@@ -30,9 +30,9 @@ pub(crate) fn cmd() -> PathBuf {
     directory().join("cmd.exe")
 }
 
-/// Lets no error of this process, or of one that it starts, wait for somebody to click it away: a library that is
-/// missing is reported by the code of the program. Crashes are still reported to whoever collects them.
-pub(crate) fn ask_nobody() {
+/// Lets no error of this process, or of one that it starts, wait for a person to click it away: a library that is
+/// missing is reported by the exit code of the program. Crashes are still reported to the service that collects them.
+pub(crate) fn show_no_dialogs() {
     // SAFETY: gives a number.
     let already = unsafe { GetErrorMode() };
     // SAFETY: takes a number, and changes nothing but what it says.

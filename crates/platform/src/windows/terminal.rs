@@ -1,5 +1,5 @@
 //! A terminal of our own making: a pseudo console, with us in the place of its window. Closing it does what closing a
-//! window does: everybody in it is told, and ends.
+//! window does: every process in it hears of it, and ends.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::windows::io::AsRawHandle;
@@ -14,11 +14,11 @@ use windows_sys::{s, w};
 
 use super::system;
 
-/// What a console asks its window on newer systems before anybody may print, and how one answers that knows nothing
+/// What a console asks its window on newer systems before a process may print, and how one answers that knows nothing
 /// special. It waits three seconds for that.
 const WHO_ARE_YOU: &[u8] = b"\x1b[c";
 const JUST_A_TERMINAL: &[u8] = b"\x1b[?61c";
-/// What we say ourselves when everything was shown, where nobody can wait for the end. No console says this.
+/// What we write ourselves when everything was shown, where the end cannot be waited for. No console writes this.
 const ALL_WAS_SHOWN: &[u8] = b"\x1b]that was all\x07";
 
 type Create = unsafe extern "system" fn(COORD, HANDLE, HANDLE, u32, *mut HPCON) -> HRESULT;
@@ -27,16 +27,17 @@ type Close = unsafe extern "system" fn(HPCON);
 /// A terminal. Dropped, it is closed.
 #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests type and look"))]
 pub(crate) struct Terminal {
-    // Closed before its input is: a console whose input has ended may end before it has told anybody.
+    // Closed before its input is: a console whose input has ended may end before it has told its processes.
     console: Console,
     keys: Arc<PipeWriter>,
     shown: Receiver<Vec<u8>>,
-    /// The console's own way to our screen, under Wine: whoever draws Wine's desktop may have it as well, and keep it.
+    /// The console's own way to our screen, under Wine: the process that draws Wine's desktop may have it as well,
+    /// and keep it.
     screen: Option<PipeWriter>,
 }
 
 impl Terminal {
-    /// Opens one of this size that nobody is in yet. Fails where the system has no such thing.
+    /// Opens one of this size that no process is in yet. Fails where the system has no such thing.
     pub(crate) fn open(columns: u16, rows: u16) -> io::Result<Self> {
         let (input, keys) = io::pipe()?;
         let (screen, output) = io::pipe()?;
@@ -46,7 +47,7 @@ impl Terminal {
         Ok(Self { console, keys, shown, screen: system::is_wine().then_some(output) })
     }
 
-    /// What `CreateProcess` is told.
+    /// What `CreateProcess` takes.
     pub(super) fn raw(&self) -> HPCON {
         self.console.handle
     }
@@ -54,14 +55,14 @@ impl Terminal {
 
 #[cfg(feature = "testing")]
 impl Terminal {
-    /// Closes it. Whatever was shown in it comes when nobody is in it any more.
+    /// Closes it. Whatever was shown in it comes when no process is in it any more.
     pub(super) fn close(self) -> Receiver<Vec<u8>> {
         let Self { console, keys, shown, screen } = self;
-        // Wine returns from this when the console is gone, and has said all that it had to say.
+        // Wine returns from this when the console is gone, and has written everything.
         drop(console);
         drop(keys);
         if let Some(mut screen) = screen {
-            // Whoever reads has no other end to hear.
+            // The reader has no other end to hear.
             let _ = screen.write_all(ALL_WAS_SHOWN);
         }
         shown
@@ -90,7 +91,7 @@ fn watch(mut screen: PipeReader, keys: Arc<PipeWriter>) -> Receiver<Vec<u8>> {
                 break;
             }
         }
-        // Nobody may want to know.
+        // The caller may not want it.
         let _ = sender.send(all);
     });
     shown
@@ -117,7 +118,7 @@ impl Console {
         let result =
             unsafe { create(size, input.as_raw_handle(), output.as_raw_handle(), 0, &raw mut handle) };
         if result < 0 {
-            // The last sixteen bits are the error that anybody else would have told.
+            // The last sixteen bits are the error code of the system.
             return Err(io::Error::from_raw_os_error(result & 0xffff));
         }
         Ok(Self { handle, close })
@@ -126,7 +127,7 @@ impl Console {
 
 impl Drop for Console {
     fn drop(&mut self) {
-        // SAFETY: the handle is ours, and closed once. Somebody reads what is shown until its end, so this returns.
+        // SAFETY: the handle is ours, and closed once. A thread reads what is shown until its end, so this returns.
         unsafe { (self.close)(self.handle) };
     }
 }

@@ -1,4 +1,4 @@
-//! What only tests do to others, or ask about them.
+//! What only tests do to other processes, or want to know about them.
 
 use std::io;
 use std::os::windows::io::AsRawHandle;
@@ -27,7 +27,7 @@ pub fn is_wine() -> bool {
     system::is_wine()
 }
 
-/// Everybody who is on the console of this process, itself among them.
+/// Every process on the console of this process, itself among them.
 pub fn on_my_console() -> Vec<u32> {
     // Far more than are ever there.
     let mut pids = [0; 256];
@@ -114,8 +114,8 @@ fn counted(before: u32) -> io::Result<()> {
     if before == u32::MAX { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A program in a terminal, with whoever has this in the place of the window. Dropped, the terminal is closed, and
-/// everybody in it ends.
+/// A program in a terminal, with the owner of this in the place of the window. Dropped, the terminal is closed, and
+/// every process in it ends.
 pub struct InTerminal {
     created: Created,
     terminal: Option<Terminal>,
@@ -169,31 +169,31 @@ impl InTerminal {
         }
     }
 
-    /// Closes the terminal. What was shown in it, escape sequences and all, comes when everybody has left it; nothing
-    /// comes if it was closed before.
+    /// Closes the terminal. What was shown in it, escape sequences and all, comes when every process has left it;
+    /// nothing comes if it was closed before.
     pub fn close(&mut self) -> Receiver<Vec<u8>> {
         self.terminal.take().map_or_else(|| channel().1, Terminal::close)
     }
 }
 
-/// Lets Ctrl-C mean this process, and whoever it starts from now on: a process that was started in a group of its own
+/// Lets Ctrl-C mean this process, and what it starts from now on: a process that was started in a group of its own
 /// ignores it, and hands that on.
 ///
 /// # Errors
 ///
 /// When the system would not.
 pub fn heed_ctrl_c() -> io::Result<()> {
-    // SAFETY: without a routine it only changes what this process does when it is told.
+    // SAFETY: without a routine it only changes what this process does at an event.
     call::done(unsafe { SetConsoleCtrlHandler(None, 0) })
 }
 
-/// Presses Ctrl-C on the console of this process. Everybody there is told, and we do not mind.
+/// Presses Ctrl-C on the console of this process. Every process there hears it, and this one ignores it.
 ///
 /// # Errors
 ///
 /// When the system would not.
 pub fn press_ctrl_c() -> io::Result<()> {
-    // SAFETY: without a routine it only changes what this process does when it is told.
+    // SAFETY: without a routine it only changes what this process does at an event.
     call::done(unsafe { SetConsoleCtrlHandler(None, 1) })?;
     // SAFETY: takes numbers.
     call::done(unsafe { GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0) })

@@ -4,33 +4,34 @@ use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::time::Duration;
 
+use hearback_core::ProcessIdentity;
 use hearback_core::port::process::SweepReport;
-use hearback_core::{JobId, ProcessIdentity};
 use tracing::warn;
 use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
 use windows_sys::Win32::System::Threading::{
     PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, TerminateProcess,
 };
 
-use super::job::{EXIT_FORCED, Job};
+use super::job::{EXIT_KILLED, Job};
 use super::snapshot::{self, Marked};
 use super::{clock, identity};
+use crate::mark::{Membership, Names};
 
-/// How long the system may need to close the handles of a process that has let go of its locks.
+/// How long the system may need to close the handles of a process that has released its locks.
 const CLOSING: Duration = Duration::from_millis(200);
 
-/// How long a process may still be there that has let go of its locks.
+/// How long a process may still be there that has released its locks.
 const LEAVING: Duration = Duration::from_millis(500);
 
 /// How long the end of one process may take.
-const FORCING: Duration = Duration::from_secs(2);
+const KILLING: Duration = Duration::from_secs(2);
 
 /// How long to wait before looking whether what was killed is gone.
 pub(super) const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// The tree of a living supervisor: what is in the target's Job Object, and whatever else carries the mark of its job.
 pub(crate) struct Tree {
-    id: JobId,
+    membership: Membership,
     /// The target, which leads its group. While its handle is open, its pid belongs to no other process.
     leader: ProcessIdentity,
     handle: OwnedHandle,
@@ -38,8 +39,13 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(id: JobId, leader: ProcessIdentity, handle: OwnedHandle, job: Job) -> Self {
-        Self { id, leader, handle, job }
+    pub(crate) fn new(
+        membership: Membership,
+        leader: ProcessIdentity,
+        handle: OwnedHandle,
+        job: Job,
+    ) -> Self {
+        Self { membership, leader, handle, job }
     }
 
     /// The target.
@@ -60,7 +66,7 @@ impl Tree {
     /// What is left of it.
     pub(crate) fn members(&self) -> Vec<ProcessIdentity> {
         let mut members = self.inside();
-        let outside = snapshot::marked(&self.id).unwrap_or_default();
+        let outside = snapshot::marked(&self.membership).unwrap_or_default();
         for Marked { process, .. } in outside {
             if !members.iter().any(|member| member.pid == process.pid) {
                 members.push(process);
@@ -87,7 +93,8 @@ impl Tree {
             if left.is_empty() {
                 // No process is inside that could start another one, so those outside can be killed for good.
                 let within = deadline.saturating_sub(clock::awake());
-                return end_marked(&self.id, within).map_or_else(|_| Vec::new(), |report| report.survivors);
+                return end_marked(&self.membership, within)
+                    .map_or_else(|_| Vec::new(), |report| report.survivors);
             }
             if clock::awake() >= deadline {
                 return left;
@@ -99,7 +106,7 @@ impl Tree {
     /// Lets it live on without a supervisor.
     pub(crate) fn release(&self) {
         if let Err(error) = self.job.release() {
-            warn!(job = %self.id, %error, "tree not released, it ends with its supervisor");
+            warn!(mark = self.membership.value, %error, "tree not released, it ends with its supervisor");
         }
     }
 }
@@ -107,10 +114,10 @@ impl Tree {
 /// Ends what a dead supervisor left behind.
 ///
 /// Its Job Object was closed with it, which ends the tree. What remains to be done is to see that this has happened to
-/// the target, and to end whoever was not in it and carries its mark. None of them shares a console with us,
-/// and there is no other way to ask, so nobody is asked, and no grace is waited for.
+/// the target, and to kill the processes that were not in it and carry its mark. None of them shares a console with us,
+/// and there is no other way to terminate a process, so none is terminated, and no grace is waited for.
 pub(crate) fn sweep(
-    job: &JobId,
+    tree: &Membership,
     target: Option<&ProcessIdentity>,
     _grace: Duration,
     within: Duration,
@@ -125,25 +132,35 @@ pub(crate) fn sweep(
             Ok(Fate::Survives) | Err(_) => report.survivors.push(target.clone()),
         }
     }
-    let marked = end_marked(job, deadline.saturating_sub(clock::awake()))?;
+    let marked = end_marked(tree, deadline.saturating_sub(clock::awake()))?;
     report.ended += marked.ended;
     report.survivors.extend(marked.survivors.into_iter().filter(|who| Some(who) != target));
     Ok(report)
 }
 
-/// Ends by force whoever carries the mark of a job, until there is nobody or the time is over.
-pub(crate) fn end_marked(job: &JobId, within: Duration) -> io::Result<SweepReport> {
+/// The processes that certainly belong to a tree whose leader has no supervisor.
+pub(crate) fn members(tree: &Membership, leader: &ProcessIdentity) -> io::Result<Vec<ProcessIdentity>> {
+    let mut members: Vec<_> = snapshot::marked(tree)?.into_iter().map(|found| found.process).collect();
+    let found = identity::identify(leader.pid)?.filter(|found| found.started == leader.started);
+    if let Some(leader) = found.filter(|found| !members.contains(found)) {
+        members.insert(0, leader);
+    }
+    Ok(members)
+}
+
+/// Kills the processes that carry the mark of a tree, until there are none or the time has passed.
+pub(crate) fn end_marked(tree: &Membership, within: Duration) -> io::Result<SweepReport> {
     let deadline = clock::awake() + within;
     let mut ended = 0;
     loop {
-        let found = snapshot::marked(job)?;
+        let found = snapshot::marked(tree)?;
         if found.is_empty() || (clock::awake() >= deadline && ended > 0) {
             let survivors = found.into_iter().map(|who| who.process).collect();
-            return Ok(SweepReport { ended, survivors, asked: 0 });
+            return Ok(SweepReport { ended, survivors, terminated: 0 });
         }
         for Marked { handle, .. } in &found {
             // SAFETY: the handle is ours, and was opened with the right to do this.
-            unsafe { TerminateProcess(handle.as_raw_handle(), EXIT_FORCED) };
+            unsafe { TerminateProcess(handle.as_raw_handle(), EXIT_KILLED) };
             ended += 1;
         }
         for Marked { handle, .. } in &found {
@@ -153,18 +170,18 @@ pub(crate) fn end_marked(job: &JobId, within: Duration) -> io::Result<SweepRepor
     }
 }
 
-/// Ends whoever will never begin.
-pub(crate) fn end_unbegun() -> io::Result<usize> {
-    let unbegun = snapshot::unbegun()?;
+/// Kills the processes that will never begin.
+pub(crate) fn end_unbegun(names: &Names) -> io::Result<usize> {
+    let unbegun = snapshot::unbegun(names)?;
     for Marked { handle, .. } in &unbegun {
         // SAFETY: the handle is ours, and was opened with the right to do this.
-        unsafe { TerminateProcess(handle.as_raw_handle(), EXIT_FORCED) };
+        unsafe { TerminateProcess(handle.as_raw_handle(), EXIT_KILLED) };
     }
     Ok(unbegun.len())
 }
 
-/// Whether a process that has let go of its locks lives on: the system closes what a process has open, which a scanner
-/// may delay, and only then says that it has ended.
+/// Whether a process that has released its locks lives on: the system closes what a process has open, which a scanner
+/// may delay, and only then reports that it has ended.
 pub(crate) fn lives_on(who: &ProcessIdentity) -> bool {
     let looked = || -> io::Result<bool> {
         let rights = PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;
@@ -175,9 +192,9 @@ pub(crate) fn lives_on(who: &ProcessIdentity) -> bool {
     looked().unwrap_or(true)
 }
 
-/// Ends a process by force. Nothing happens to one that is not the process meant.
+/// Kills a process. Nothing happens to one that is not the process meant.
 pub(crate) fn end_by_force(who: &ProcessIdentity) -> io::Result<()> {
-    end(who, FORCING).map(|_| ())
+    end(who, KILLING).map(|_| ())
 }
 
 enum Fate {
@@ -199,7 +216,7 @@ fn end(target: &ProcessIdentity, within: Duration) -> io::Result<Fate> {
         return Ok(Fate::Gone);
     }
     // SAFETY: the handle is ours, and was opened with the right to do this.
-    unsafe { TerminateProcess(process.as_raw_handle(), EXIT_FORCED) };
+    unsafe { TerminateProcess(process.as_raw_handle(), EXIT_KILLED) };
     let left = deadline.saturating_sub(clock::awake());
     Ok(if identity::has_ended(&process, Some(left))? { Fate::Ended } else { Fate::Survives })
 }

@@ -14,7 +14,7 @@ pub use clock::clock;
 pub use disk::disk;
 pub use executor::{Commands, executor};
 pub use process::process;
-pub use record::record;
+pub use record::{jobs, record};
 pub use session::session;
 pub use sink::sink;
 pub use surroundings::surroundings;

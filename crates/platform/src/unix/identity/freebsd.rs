@@ -1,5 +1,5 @@
-//! Who a process is on FreeBSD: pid and the kernel's start time in microseconds.
-#![expect(unsafe_code, reason = "the calls that tell who a process is have no safe wrapper")]
+//! The identity of a process on FreeBSD: pid and the kernel's start time in microseconds.
+#![expect(unsafe_code, reason = "the calls that identify a process have no safe wrapper")]
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -34,7 +34,7 @@ pub(crate) fn scope() -> Option<String> {
     None
 }
 
-/// What the kernel says about a process that has not ended.
+/// What the kernel reports about a process that has not ended.
 fn info(pid: u32) -> io::Result<Option<libc::kinfo_proc>> {
     let Ok(number) = i32::try_from(pid) else { return Ok(None) };
     let name = [libc::CTL_KERN, libc::KERN_PROC, libc::KERN_PROC_PID, number];
@@ -73,7 +73,7 @@ pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {
     Ok(Some(ProcessIdentity { pid, started, boot: None, scope: None }))
 }
 
-/// Who a child of ours is. One that has already ended has no start time to tell.
+/// The identity of a child of ours. One that has already ended has no start time to tell.
 pub(crate) fn identify_child(pid: u32) -> io::Result<ProcessIdentity> {
     Ok(identify(pid)?.unwrap_or(ProcessIdentity { pid, started: 0, boot: None, scope: None }))
 }

@@ -1,4 +1,5 @@
-//! Who a process is on Linux: boot id, pid, start ticks, and the namespaces in which those numbers mean anything.
+//! The identity of a process on Linux: boot id, pid, start ticks, and the namespaces in which those numbers mean
+//! anything.
 
 use std::io;
 
@@ -18,7 +19,7 @@ pub(crate) fn machine() -> Option<MachineId> {
     (!id.is_empty() && id != "uninitialized").then(|| MachineId::new(id))
 }
 
-/// Pids differ by pid namespace and start ticks by time namespace: seen from others, both name somebody else.
+/// Pids differ by pid namespace and start ticks by time namespace: seen from others, both name another process.
 pub(crate) fn scope() -> Option<String> {
     let name = |kind| Some(fs_err::read_link(format!("/proc/self/ns/{kind}")).ok()?.display().to_string());
     let pid = name("pid")?;
@@ -36,7 +37,7 @@ pub(crate) fn is_stopped(pid: u32) -> bool {
     Stat::read(pid).ok().flatten().is_some_and(|stat| stat.is_stopped())
 }
 
-/// Who a child of ours is, even if it has already ended and only waits to be reaped.
+/// The identity of a child of ours, even if it has already ended and only waits to be reaped.
 pub(crate) fn identify_child(pid: u32) -> io::Result<ProcessIdentity> {
     let stat = Stat::read(pid)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     Ok(identity(&stat))

@@ -1,5 +1,5 @@
-//! Who a process is on macOS: boot session, pid, and the kernel's start time in microseconds.
-#![expect(unsafe_code, reason = "the calls that tell who a process is have no safe wrapper")]
+//! The identity of a process on macOS: boot session, pid, and the kernel's start time in microseconds.
+#![expect(unsafe_code, reason = "the calls that identify a process have no safe wrapper")]
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -37,7 +37,7 @@ pub(crate) fn scope() -> Option<String> {
     None
 }
 
-/// What the kernel says about a process that has not ended.
+/// What the kernel reports about a process that has not ended.
 fn info(pid: u32) -> io::Result<Option<libc::proc_bsdinfo>> {
     let Ok(number) = i32::try_from(pid) else { return Ok(None) };
     let mut info = MaybeUninit::<libc::proc_bsdinfo>::zeroed();
@@ -67,7 +67,7 @@ pub(crate) fn identify(pid: u32) -> io::Result<Option<ProcessIdentity>> {
     Ok(Some(ProcessIdentity { pid, started, boot: boot(), scope: None }))
 }
 
-/// Who a child of ours is. One that has already ended has no start time to tell.
+/// The identity of a child of ours. One that has already ended has no start time to tell.
 pub(crate) fn identify_child(pid: u32) -> io::Result<ProcessIdentity> {
     Ok(identify(pid)?.unwrap_or(ProcessIdentity { pid, started: 0, boot: boot(), scope: None }))
 }

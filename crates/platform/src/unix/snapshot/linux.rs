@@ -3,8 +3,7 @@
 use std::io;
 
 use super::{Process, Stat};
-use crate::SUPERVISE_COMMAND;
-use crate::mark::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
+use crate::mark::{Boundary, Membership};
 
 /// What a process's stat file tells of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,8 +13,8 @@ pub(super) struct Life {
     threads: u64,
 }
 
-/// Set in the kernel's flags of a process from the beginning of its end. Its locks are let go some time after that,
-/// and only then does it become a zombie: whoever is woken by such a lock would still find it running.
+/// Set in the kernel's flags of a process from the beginning of its end. Its locks are released some time after that,
+/// and only then does it become a zombie: a process that is woken by such a lock would still find it running.
 const PF_EXITING: u64 = 0x4;
 
 impl Stat {
@@ -77,7 +76,7 @@ fn is_no_process(error: &io::Error) -> bool {
 
 /// Pids that are given out while a look lasts are visited, too, but not more of them than this at a time.
 const NEWCOMERS_MAX: usize = 4096;
-/// So often is asked whether there are more of them.
+/// How often to look for more of them.
 const CHASES_MAX: u32 = 200;
 /// A process that is just executing a program has no environment for a moment.
 const BARE_MOMENTS: u32 = 5;
@@ -85,14 +84,15 @@ const BARE_MOMENTS: u32 = 5;
 /// Shows every process to `visit` as soon as it is found, and the dead, too, until they are reaped. One whose
 /// environment is none of our business has no marks. A process may be shown twice; the later look counts.
 ///
-/// A listing alone would miss who is started meanwhile with a pid below the place that it has reached. Pids are given
-/// out in turn, and the kernel tells the last: whoever was born during the look is visited right after.
-pub(crate) fn each(mut visit: impl FnMut(Process)) -> io::Result<()> {
+/// A listing alone would miss a process that is started meanwhile with a pid below the place that it has reached.
+/// Pids are given out in turn, and the kernel tells the last: a process that was started during the look is visited
+/// right after.
+pub(crate) fn each(tree: &Membership, mut visit: impl FnMut(Process)) -> io::Result<()> {
     let mut visited_to = last_pid();
     for entry in fs_err::read_dir("/proc")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // One that cannot be read is somebody else's, and must not keep the others from being found.
-        if let Some(process) = process(pid, 1) {
+        // One that cannot be read belongs to another user, and must not keep the others from being found.
+        if let Some(process) = process(tree, pid, 1) {
             visit(process);
         }
     }
@@ -101,7 +101,7 @@ pub(crate) fn each(mut visit: impl FnMut(Process)) -> io::Result<()> {
         if from == to {
             break;
         }
-        given_out(from, to).filter_map(|pid| process(pid, BARE_MOMENTS)).for_each(&mut visit);
+        given_out(from, to).filter_map(|pid| process(tree, pid, BARE_MOMENTS)).for_each(&mut visit);
         visited_to = Some(to);
     }
     Ok(())
@@ -121,8 +121,8 @@ fn given_out(from: u32, to: u32) -> impl Iterator<Item = u32> {
 }
 
 /// One process, if there is one; one without any environment is read as often as `looks`.
-fn process(pid: u32, looks: u32) -> Option<Process> {
-    let unmarked = |stat| Some(Process { stat, job: None, supervises: None });
+fn process(tree: &Membership, pid: u32, looks: u32) -> Option<Process> {
+    let unmarked = |stat| Some(Process { stat, is_marked: false, is_apart: false });
     let stat = Stat::read(pid).ok().flatten()?;
     if stat.is_dead() {
         return unmarked(stat);
@@ -146,23 +146,28 @@ fn process(pid: u32, looks: u32) -> Option<Process> {
         let mut entries = environment.split(|byte| *byte == 0);
         entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     };
-    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-    // Anybody can set a variable; who is executed with it by us has it on its command line, too.
-    let supervises = value(SUPERVISOR_MARK).filter(|mark| is_detached_as(pid, mark));
-    let job = value(JOB_MARK).or_else(|| value(BOUNDED_RUN_MARK));
-    Some(Process { stat, job: job.map(text), supervises: supervises.map(text) })
+    let carried = tree.variables.iter().find_map(|name| value(name));
+    let is_other = |value: &[u8]| value != tree.value.as_bytes();
+    let is_apart = match tree.boundary {
+        // Any process can set a variable; one that we detached has it on its command line, too.
+        Boundary::Detached { variable, command } => {
+            value(variable).is_some_and(|mark| is_other(mark) && is_detached_as(pid, command, mark))
+        }
+        Boundary::OtherValue => carried.is_some_and(is_other),
+    };
+    Some(Process { stat, is_marked: carried.is_some_and(|value| !is_other(value)), is_apart })
 }
 
 fn environment(pid: u32) -> Vec<u8> {
     std::fs::File::open(format!("/proc/{pid}/environ")).and_then(read_all).unwrap_or_default()
 }
 
-/// Whether it is what it was executed as: the supervisor of a job, or another detached program.
-fn is_detached_as(pid: u32, mark: &[u8]) -> bool {
+/// Whether it is what it was executed as: the supervisor of a job, by `supervise`, or another detached program.
+fn is_detached_as(pid: u32, supervise: &str, mark: &[u8]) -> bool {
     let command = std::fs::File::open(format!("/proc/{pid}/cmdline")).and_then(read_all).unwrap_or_default();
     let command = command.strip_suffix(&[0]).unwrap_or(&command);
     let mut arguments = command.split(|byte| *byte == 0).skip(1);
-    let supervises = arguments.next() == Some(SUPERVISE_COMMAND.as_bytes()) && arguments.next() == Some(mark);
+    let supervises = arguments.next() == Some(supervise.as_bytes()) && arguments.next() == Some(mark);
     let written = command.iter().map(|byte| if *byte == 0 { b' ' } else { *byte });
     supervises || (!mark.is_empty() && written.eq(mark.iter().copied()))
 }

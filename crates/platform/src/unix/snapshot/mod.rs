@@ -27,12 +27,12 @@ impl Stat {
     }
 }
 
-/// A process with the marks in its environment.
+/// A process, and what its environment says about one tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
     pub(crate) stat: Stat,
-    /// The job that it belongs to.
-    pub(crate) job: Option<String>,
-    /// The job that it supervises, or what else it was detached as.
-    pub(crate) supervises: Option<String>,
+    /// Whether it carries the mark of the tree.
+    pub(crate) is_marked: bool,
+    /// Whether it leads another tree, however it is related to this one.
+    pub(crate) is_apart: bool,
 }

@@ -5,7 +5,7 @@ use std::io;
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 
 use super::{Process, Stat};
-use crate::mark::{BOUNDED_RUN_MARK, JOB_MARK, SUPERVISOR_MARK};
+use crate::mark::{Boundary, Membership};
 
 /// Only living processes are shown, so there is nothing to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,13 +18,13 @@ impl Life {
 }
 
 /// Shows every living process to `visit`. One whose environment is none of our business has no marks.
-pub(crate) fn each(mut visit: impl FnMut(Process)) -> io::Result<()> {
+pub(crate) fn each(tree: &Membership, mut visit: impl FnMut(Process)) -> io::Result<()> {
     let mut system = System::new().map_err(io::Error::other)?;
     let what = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
     system.refresh_processes_specifics(ProcessesToUpdate::All, true, what);
     for (pid, process) in system.processes() {
         let pid = pid.as_u32();
-        // One that cannot be read is somebody else's, and must not keep the others from being found.
+        // One that cannot be read belongs to another user, and must not keep the others from being found.
         let Ok(Some(who)) = super::super::identity::identify(pid) else { continue };
         let mark = |name: &str| {
             process
@@ -43,10 +43,15 @@ pub(crate) fn each(mut visit: impl FnMut(Process)) -> io::Result<()> {
             started: who.started,
             life: Life,
         };
+        let carried = tree.variables.iter().find_map(|name| mark(name));
+        let boundary = match tree.boundary {
+            Boundary::Detached { variable, .. } => mark(variable),
+            Boundary::OtherValue => carried.clone(),
+        };
         visit(Process {
             stat,
-            job: mark(JOB_MARK).or_else(|| mark(BOUNDED_RUN_MARK)),
-            supervises: mark(SUPERVISOR_MARK),
+            is_marked: carried.is_some_and(|value| value == tree.value),
+            is_apart: boundary.is_some_and(|value| value != tree.value),
         });
     }
     Ok(())

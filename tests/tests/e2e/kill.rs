@@ -168,10 +168,10 @@ fn several_jobs_are_killed_by_one_command() {
     let outcomes: Vec<Value> = killed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let ids: Vec<_> = outcomes.iter().map(|outcome| outcome["id"].as_str()).collect();
     assert_eq!(ids, [Some(&*one), Some(&*two)]);
-    // An unknown id is reported before any job is killed.
+    // An unknown id is reported, and keeps no other job from being killed.
     let three = held(&world, &[]);
-    world.run(["kill", &three, "zzzzzzzz"]).exits(1);
-    world.show(&three).state_is("running");
+    world.run(["kill", "zzzzzzzz", &three]).exits(1).says("no job `zzzzzzzz`");
+    world.show(&three).ended_as("killed");
 }
 
 #[test]

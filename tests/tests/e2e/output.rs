@@ -263,9 +263,11 @@ fn a_follower_sees_everything_as_it_comes_and_ends_with_the_job() {
     assert_eq!(world.run(["logs", "-f", &id]).ok(), "first");
     assert_eq!(world.run(["logs", "-f", "zzzz"]).code, Some(1));
     let lines = world.run(["logs", "-f", &id, "--json"]).ok();
-    let object: Value = serde_json::from_str(&lines).unwrap();
+    let objects: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [object, last] = &objects[..] else { panic!("{lines}") };
     assert_eq!((object["offset"].as_u64(), object["end"].as_u64()), (Some(0), Some(6)), "{object}");
     assert_eq!(object["text"], "first\n");
+    assert_eq!((&last["text"], &last["outcome"]["kind"]), (&"".into(), &"exited".into()), "{last}");
 }
 
 #[test]

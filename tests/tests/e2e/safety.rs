@@ -293,7 +293,7 @@ fn a_link_to_the_store_is_followed_if_it_is_ours() {
     let Some(other) = give_away(&link) else { return };
     let why = match cfg!(windows) {
         true => format!("is a link that belongs to user {other}, and you are user {}", me()),
-        false => "is a link that somebody else made".to_owned(),
+        false => "is a link that another user made".to_owned(),
     };
     let before = Snapshot::of(world.home());
     let separator = std::path::MAIN_SEPARATOR;

@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_who_looks_for_a_moment_does_not_prevent_a_name() {
+    fn a_process_that_looks_for_a_moment_does_not_prevent_a_name() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
         drop(create_new(&from).unwrap());
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_who_moves_a_directory_does_not_prevent_a_look() {
+    fn a_process_that_moves_a_directory_does_not_prevent_a_look() {
         let dir = tempfile::tempdir().unwrap();
         let mut alone = OpenOptions::new();
         alone.access_mode(windows_sys::Win32::Storage::FileSystem::DELETE).share_mode(0);

@@ -8,7 +8,7 @@ use hearback_core::JobId;
 use hearback_core::port::executor::Executors;
 use hearback_core::port::process::{LaunchAnswer, LauncherLink};
 use hearback_monitor::Ports;
-use hearback_monitor::supervise::Supervisor;
+use hearback_monitor::supervise::{Supervised, Supervisor};
 use hearback_platform::{Names, Native, StdioWire};
 use hearback_store::Store;
 use tracing::{error, warn};
@@ -93,7 +93,11 @@ fn supervise(id: JobId, complete: impl FnOnce(Options) -> Options) -> i32 {
                 warn!(job = %id, %error, "deliverer not started");
             }
         };
-        Supervisor::new(&ports, &native, &mut wire, &meanwhile, id.clone()).run();
+        let left = Supervisor::new(&ports, &native, &mut wire, &meanwhile, id.clone()).run();
+        // The launcher removes the folder now. A look at its locks could keep it from that.
+        if left == Supervised::Nothing {
+            return 0;
+        }
     }
     drop(ports);
     // Only now: a supervisor whose job runs should not hold the memory that delivering needs.

@@ -23,6 +23,9 @@ pub use crate::request::{DEFAULT_TIMEOUT, Request};
 
 /// How long a launcher waits for the answer that the target has started.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
+/// How often a launcher tries to remove the folder of a job that never ran, and the pause in between.
+const CLEAN_UP_TRIES: usize = 20;
+const CLEAN_UP_PAUSE: Duration = Duration::from_millis(2);
 /// How often a launch starts over because another process pruned its folder meanwhile.
 const TRIES: usize = 16;
 
@@ -328,7 +331,13 @@ fn clean_up(ports: &Ports, held: HeldJob) {
     // A supervisor that could not be executed was a copy of this process for a moment, and had the lock open, too.
     drop(ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block));
     // The caller learns why the launch failed. If the folder cannot be removed either, prune removes it later.
-    warn_of_failure(&id, "folder of a job that never ran not removed", ports.store.prune(&id));
+    for _ in 0..CLEAN_UP_TRIES {
+        match ports.store.prune(&id) {
+            // Another process looks at the job, and holds a lock for a moment to see whether it is free.
+            Ok(false) => std::thread::sleep(CLEAN_UP_PAUSE),
+            removed => return warn_of_failure(&id, "folder of a job that never ran not removed", removed),
+        }
+    }
 }
 
 /// Settles a job that failed to start. The caller learns it at once, so no follow-up is wanted.

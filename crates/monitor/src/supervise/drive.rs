@@ -18,6 +18,16 @@ use super::step::{Action, Event, State, step};
 use crate::reconcile::SWEEP_WITHIN;
 use crate::{Ports, reconcile};
 
+/// What a supervisor leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "a job that is left behind may have a follow-up"]
+pub enum Supervised {
+    /// A job, whose follow-up may be pending.
+    Job,
+    /// Nothing: no job was recorded, or its launcher removes it.
+    Nothing,
+}
+
 /// Owns one job from the launcher's signal to the recorded end.
 pub struct Supervisor<'a> {
     pub(super) ports: &'a Ports,
@@ -74,7 +84,7 @@ impl<'a> Supervisor<'a> {
     ///
     /// A failure of the supervisor itself also ends the job and is recorded as such. An exit that was seen is still
     /// recorded; an exit that was not seen is never invented.
-    pub fn run(mut self) {
+    pub fn run(mut self) -> Supervised {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.drive())) {
             self.fail(&panic_text(&*panic));
         }
@@ -83,7 +93,11 @@ impl<'a> Supervisor<'a> {
         self.keeper = None;
         // Last: from here on, other processes conclude that this supervisor records nothing more.
         self.alive = None;
+        if self.spec.is_none() {
+            return Supervised::Nothing;
+        }
         self.retire();
+        Supervised::Job
     }
 
     fn drive(&mut self) {
@@ -252,9 +266,6 @@ impl<'a> Supervisor<'a> {
 
     /// Settles the job and moves it to history, so that no other process has to.
     fn retire(&mut self) {
-        if self.spec.is_none() {
-            return;
-        }
         // A folder cannot move while the launcher holds its lock, which it does until it has its answer.
         let waited = self.ports.store.lock(&self.id, JobLock::Launch, LockMode::Shared, Wait::Block);
         drop(waited);

@@ -44,7 +44,7 @@ fn supervise_in(
     let executors = Executors::local(executor.clone());
     let ports = Ports::new(store.clone(), FakeProcesses::default(), FakeClock::default(), executors);
     let mut wire = FakeWire(word, vec![]);
-    Supervisor::new(&ports, surround, &mut wire, &|_| {}, id).run();
+    let _ = Supervisor::new(&ports, surround, &mut wire, &|_| {}, id).run();
     (store, executor, wire.1)
 }
 
@@ -108,7 +108,7 @@ fn a_job_whose_launcher_died_is_run_unless_another_process_launches_it_again() {
             let ports = Ports::new(store, FakeProcesses::default(), FakeClock::default(), executors);
             let mut wire = FakeWire(LaunchSignal::Gone, vec![]);
             let surround = FakeSurround::default();
-            Supervisor::new(&ports, &surround, &mut wire, &|_| {}, sample::id(1)).run();
+            let _ = Supervisor::new(&ports, &surround, &mut wire, &|_| {}, sample::id(1)).run();
             executor.calls().len()
         }
     });

@@ -87,7 +87,7 @@ impl LauncherLink for Launcher {
 /// Supervises a job to its end, and returns the outcome that is recorded.
 fn supervise(world: &World, id: &JobId) -> Result<Outcome, Box<dyn Error>> {
     let mut launcher = Launcher::default();
-    Supervisor::new(&world.ports, &world.native, &mut launcher, &|_| (), id.clone()).run();
+    let _ = Supervisor::new(&world.ports, &world.native, &mut launcher, &|_| (), id.clone()).run();
     assert!(matches!(launcher.0, Some(LaunchAnswer::Started { .. })), "{:?}", launcher.0);
     let seen = world.store.observe(id)?.ok_or("the job is gone")?;
     assert_eq!(seen.place, Place::History, "it has ended, and nothing is pending");

@@ -113,6 +113,27 @@ fn give_memory_back() {
     unsafe {
         libc::malloc_trim(0)
     };
+    #[cfg(target_os = "linux")]
+    give_stack_back();
+}
+
+/// Gives back the pages of the stack that only the start needed: those below the frames that are in use.
+#[cfg(target_os = "linux")]
+fn give_stack_back() {
+    /// Deeper than a start reaches, and less than the gap that Linux keeps free below the main stack.
+    const DEPTH: usize = 128 * 1024;
+    // Other mappings may lie right below the stack of another thread.
+    if nix::unistd::gettid() != nix::unistd::getpid() {
+        return;
+    }
+    let page = rustix::param::page_size();
+    let here = std::ptr::from_ref(&page).addr();
+    // One page stays between, for the frames of the call itself.
+    let Some(top) = (here & !(page - 1)).checked_sub(page) else { return };
+    let Some(start) = top.checked_sub(DEPTH) else { return };
+    // SAFETY: this is the main thread, and the range lies below every frame in use, in its stack or in the unmapped gap
+    // under it. No live value is there; the kernel provides zeroed pages when the stack grows there again.
+    let _ = unsafe { libc::madvise(std::ptr::without_provenance_mut(start), top - start, libc::MADV_DONTNEED) };
 }
 
 #[cfg(test)]

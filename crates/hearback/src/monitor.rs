@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hearback_core::port::record::StoreError;
-use hearback_core::port::relaunch::Relaunch;
 use hearback_core::port::sink::{FollowUpSink, SinkError, Sinks};
 use hearback_core::{StopKind, StopRequest};
 use hearback_monitor::host::{
@@ -112,15 +111,6 @@ impl Hearback {
     /// When the records cannot be read.
     pub fn await_monitor_after(&self, number: u32, within: Duration) -> Result<bool, StoreError> {
         self.host_requests().await_host_after(number, within)
-    }
-
-    /// Starts a monitor that begins when this process has ended, detached from it.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be started.
-    pub fn spawn_successor(&self) -> Result<(), StoreError> {
-        Ok(self.relauncher().start_successor(&self.ports.processes.me()?)?)
     }
 
     /// Sleeps until this process has ended, by its identity. Another monitor may be the host by then.

@@ -78,15 +78,25 @@ fn close(
     let scope = super::scope(&args.scope)?;
     let mut code = 0;
     let find = |text: &str| hearback.find(job_of_delivery(text), &scope);
-    let (ids, failed) = super::find_each(&args.deliveries, output, find);
+    let (ids, mut failed) = super::find_each(&args.deliveries, output, find);
     for id in ids {
-        let closed = act(&id)?;
+        let closed = match act(&id) {
+            Ok(closed) => closed,
+            // The others are handled even if one cannot be.
+            Err(error) => {
+                super::keep_error(&mut failed, error.into(), output);
+                continue;
+            }
+        };
         let (changed, said) = match closed {
             Closed::Done => (true, done.to_owned()),
             // A repeat is harmless.
             Closed::Already(state) => (false, format!("nothing to do: {}", word(state))),
             Closed::NotEnded => (false, "the job has not ended".to_owned()),
-            Closed::NoJob => return Err(FindError::NotFound(id.to_string()).into()),
+            Closed::NoJob => {
+                super::keep_error(&mut failed, FindError::NotFound(id.to_string()).into(), output);
+                continue;
+            }
         };
         if closed == Closed::NotEnded {
             code = NOTHING;

@@ -28,11 +28,7 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
                 }
             }
             // The others are killed even if one cannot be.
-            Err(error) => {
-                if let Some(error) = failed.replace(CliError::from(error)) {
-                    output.error(&error);
-                }
-            }
+            Err(error) => super::keep_error(&mut failed, error.into(), output),
         }
     }
     failed.map_or(Ok(code), Err)

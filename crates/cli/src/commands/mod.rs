@@ -71,14 +71,17 @@ fn find_each(
     for name in names {
         match find(name) {
             Ok(id) => ids.push(id),
-            Err(error) => {
-                if let Some(error) = failed.replace(CliError::from(error)) {
-                    output.error(&error);
-                }
-            }
+            Err(error) => keep_error(&mut failed, error.into(), output),
         }
     }
     (ids, failed)
+}
+
+/// Keeps the newest error, for the command to end with, and prints the one before it.
+fn keep_error(kept: &mut Option<CliError>, error: CliError, output: &Output) {
+    if let Some(before) = kept.replace(error) {
+        output.error(&before);
+    }
 }
 
 fn problems<E: std::fmt::Display>(failed: Vec<(JobId, E)>) -> Vec<Problem> {

@@ -211,6 +211,9 @@ impl Deliverer<'_> {
         rule: LeaseRule,
     ) -> Result<Option<Verdict>, StoreError> {
         let within = route.sink.as_ref().map_or(Duration::ZERO, |sink| sink.within());
+        // Before the lease: a process that ends between the lease and its result would leave a spent attempt.
+        let starts_turn = route.sink.as_ref().is_ok_and(|sink| sink.starts_turn());
+        let _recording = starts_turn.then(|| self.turns.active_turns.recording());
         let Some(item) = LeasedFollowUp::claim(self, seen, claim, within, rule)? else { return Ok(None) };
         Attempts { turns: self.turns, retry: self.retry }.make(&item, route, turn_lock)
     }

@@ -114,12 +114,13 @@ impl Attempts<'_> {
             return Ok(None);
         }
         let verdict = interpret(&response, &item.history(), &self.retry);
-        say(&item.subject(), route.name, &verdict);
         match &verdict {
             Verdict::Delivered if is_acknowledged_in_turn(item, route) => {}
             Verdict::Delivered => item.acknowledge()?,
             _ => item.record(&verdict)?,
         }
+        // Only what is recorded is reported.
+        say(&item.subject(), route.name, &verdict);
         Ok(Some(verdict))
     }
 

@@ -133,7 +133,8 @@ fn give_stack_back() {
     let Some(start) = top.checked_sub(DEPTH) else { return };
     // SAFETY: this is the main thread, and the range lies below every frame in use, in its stack or in the unmapped gap
     // under it. No live value is there; the kernel provides zeroed pages when the stack grows there again.
-    let _ = unsafe { libc::madvise(std::ptr::without_provenance_mut(start), top - start, libc::MADV_DONTNEED) };
+    let _ =
+        unsafe { libc::madvise(std::ptr::without_provenance_mut(start), top - start, libc::MADV_DONTNEED) };
 }
 
 #[cfg(test)]

@@ -638,9 +638,9 @@ pub(crate) enum MonitorCommand {
     Status,
     /// Stop the monitor after all its turns have ended; it accepts no new work until then.
     Drain(StopArgs),
-    /// Restart the monitor. Turns may run until the limit, and continue afterwards; jobs are not affected.
+    /// Restart the monitor. Turns may run until the limit, and continue afterwards; jobs go on, except bound ones.
     Restart(RestartArgs),
-    /// Stop the monitor. Turns may run until the limit; jobs are not affected.
+    /// Stop the monitor. Turns may run until the limit; jobs go on, except bound ones.
     Stop(StopArgs),
     /// Install the monitor as a login service of systemd, launchd or the Task Scheduler.
     ///

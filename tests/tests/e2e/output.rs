@@ -6,9 +6,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
 use fs_err as fs;
-use hearback_tests::{KillOnDrop, World, bin, eventually, is_full};
+use hearback_tests::{KillOnDrop, World, bin, eventually};
 #[cfg(any(target_os = "linux", windows))]
-use hearback_tests::{is_real_windows, is_wine, scaled};
+use hearback_tests::{is_full, is_real_windows, is_wine, scaled};
 use serde_json::Value;
 
 const MIB: u64 = 1024 * 1024;

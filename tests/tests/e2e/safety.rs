@@ -10,7 +10,7 @@ use hearback_platform::Native;
 #[cfg(windows)]
 use hearback_tests::outside;
 use hearback_tests::{
-    Job, KillOnDrop, Snapshot, World, bin, eventually, exit_killed, give_away, is_real_windows, lines, me,
+    KillOnDrop, Snapshot, World, bin, eventually, exit_killed, give_away, is_real_windows, lines, me,
     take_back,
 };
 use serde_json::{Value, json};
@@ -683,7 +683,7 @@ mod full_and_read_only {
             assert!(left.is_empty(), "{case}: {left:?}");
         } else {
             assert_eq!(jobs.len(), 1, "{case}: {listed}");
-            let job = Job::new(jobs[0].clone()).in_case(&case);
+            let job = hearback_tests::Job::new(jobs[0].clone()).in_case(&case);
             job.has("/id", id);
             if launched.code == Some(0) {
                 job.exited(3);

@@ -22,7 +22,13 @@ fn redacted(world: &World, ids: &[&str]) -> insta::Settings {
     }
     let literal = |path: &std::path::Path| -> String {
         let path = path.to_str().unwrap().replace('\\', "/");
-        path.chars().map(|c| if c.is_alphanumeric() { c.to_string() } else { format!("\\{c}") }).collect()
+        let quoted = |c: char| match c {
+            // A folder of a single letter keeps its backslash.
+            '/' => r"[/\\]".to_owned(),
+            c if c.is_alphanumeric() => c.to_string(),
+            c => format!("\\{c}"),
+        };
+        path.chars().map(quoted).collect()
     };
     settings.add_filter(&literal(bin("hearback").parent().unwrap()), "[bin]");
     settings.add_filter(&literal(world.home().parent().unwrap()), "[world]");

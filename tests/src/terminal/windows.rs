@@ -9,11 +9,14 @@ use tempfile::TempDir;
 
 use super::screen;
 use crate::run::RUN_MAX;
-use crate::{Ran, bin};
+use crate::{Ran, bin, is_wine};
 
 /// More than anything that is printed in one.
 const COLUMNS: u16 = 300;
 const ROWS: u16 = 300;
+/// How often a terminal is asked for under Wine, and the pause in between.
+const TRIES: usize = 10;
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// A terminal with a program in it, such as a window that a person can close.
 pub struct Terminal {
@@ -44,7 +47,16 @@ impl Terminal {
                 None => seat.env_remove(name),
             };
         }
-        let program = InTerminal::start(&seat, columns, ROWS).expect("there are pseudo consoles since 2018");
+        let mut program = InTerminal::start(&seat, columns, ROWS);
+        // Wine refuses one now and then while the machine is busy. A test is about what runs in it.
+        for _ in 0..TRIES {
+            if program.is_ok() || !is_wine() {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+            program = InTerminal::start(&seat, columns, ROWS);
+        }
+        let program = program.expect("there are pseudo consoles since 2018");
         Terminal { program, columns, folder }
     }
 

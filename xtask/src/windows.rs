@@ -16,6 +16,8 @@ const LINKER: &str = "x86_64-w64-mingw32-gcc";
 const PACKAGES: [&str; 3] = ["wine64", "wine", "gcc-mingw-w64-x86-64"];
 /// Written into a prefix when it is complete. Another number makes every prefix anew.
 const PREFIX_VERSION: &str = "1";
+/// How often the tests are listed at most.
+const LISTINGS_MOST: usize = 3;
 /// Wine's server does its work for all of them in one thread, so more at once only wait for each other.
 const THREADS: &str = "4";
 /// Set where mounts are invisible to all other processes: by us, for Wine and for the tests.
@@ -51,11 +53,25 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     let skips = Skips::begin(list.clone(), spelled(&list))?;
     let fixtures = workspace.target_directory()?.join("debug").display().to_string();
     let about = [skips.variable(), ("HEARBACK_TESTS_OUTSIDE", &fixtures)];
-    let tested = workspace.cargo_with_env(&[runner, &what, &extra].concat(), &[&env[..], &about].concat());
+    let test = || workspace.cargo_with_env(&[runner, &what, &extra].concat(), &[&env[..], &about].concat());
+    let mut tested = test();
+    for _ in 1..LISTINGS_MOST {
+        if !is_unlisted(&tested) {
+            break;
+        }
+        tested = test();
+    }
     drop(running);
     skips.tell()?;
     tell_what_is_absent(workspace)?;
     tested
+}
+
+/// Whether the tests could not even be listed, so that none was run: Wine sometimes ends a program without a message
+/// that is only asked for its tests.
+fn is_unlisted(tested: &Result<()>) -> bool {
+    // `TEST_LIST_CREATION_FAILED` of nextest.
+    tested.as_ref().is_err_and(|error| error.to_string().ends_with("exit status: 104"))
 }
 
 /// Does it all again where no other process sees the mounts of tests; nothing where that is not permitted, or already

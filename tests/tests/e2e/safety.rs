@@ -10,7 +10,7 @@ use hearback_platform::Native;
 #[cfg(windows)]
 use hearback_tests::outside;
 use hearback_tests::{
-    KillOnDrop, Snapshot, World, bin, eventually, exit_killed, give_away, is_real_windows, lines, me,
+    KillOnDrop, Snapshot, World, alive, bin, eventually, exit_killed, give_away, is_real_windows, lines, me,
     take_back,
 };
 use serde_json::{Value, json};
@@ -311,6 +311,10 @@ fn the_store_of_another_user_is_refused() {
     let id = world.launch(["--", &program("exit-with"), "0"]);
     world.run(["wait", &id]).exits(0);
     settled(world.home(), &id);
+
+    // It still looks after the store for a moment, and would say in its log that it may not.
+    let supervisor = world.supervisor(&id);
+    eventually("its supervisor is gone", || (!alive(supervisor)).then_some(()));
 
     // Root in a user's store would leave files behind that the user can never change.
     let Some(other) = give_away(world.home()) else { return };

@@ -1,9 +1,8 @@
 //! Jobs for people: columns, durations, and text that cannot play tricks on a terminal.
 
-use std::time::Duration;
-
 use anstyle::Style;
 use hearback::Job;
+pub(crate) use hearback::core::message::duration_text as duration;
 use hearback::core::message::{clean_line, command_text};
 use hearback::core::{FollowUpState, JobView, Outcome, OutputView, StateWord, Timestamp};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -133,16 +132,6 @@ pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// A duration in at most two units.
-pub(crate) fn duration(duration: Duration) -> String {
-    match duration.as_secs() {
-        0..10 => format!("{:.1} s", duration.as_secs_f64()),
-        s @ 10..60 => format!("{s} s"),
-        s @ 60..3600 => format!("{} min {:02} s", s / 60, s % 60),
-        s => format!("{} h {:02} min", s / 3600, s / 60 % 60),
-    }
-}
-
 /// The size of the output, with `noun` after it, and how much of it was dropped.
 pub(crate) fn output(output: &OutputView, noun: &str) -> String {
     let size = bytes(output.bytes);
@@ -173,6 +162,7 @@ pub(crate) fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn times_and_sizes_are_short() {

@@ -1,5 +1,7 @@
 //! Removes control characters from text of unknown origin, so that it is safe to print.
 
+use std::ops::Range;
+
 /// Removes control characters and escape sequences, and shows line ends as `⏎`, so that the text stays on one line.
 pub fn clean_line(text: &str) -> String {
     clean(text).replace('\n', "⏎")
@@ -12,6 +14,25 @@ pub fn clean(text: &str) -> String {
     cleaner.push(text.as_bytes(), &mut out);
     cleaner.finish(&mut out);
     out
+}
+
+/// Output as a terminal shows it in the end: of a line that was overwritten, such as a progress bar, its last state.
+/// Without control characters and escape sequences.
+pub fn shown(output: &[u8]) -> String {
+    let mut last_states = Vec::with_capacity(output.len());
+    for line in output.split_inclusive(|byte| *byte == b'\n') {
+        last_states.extend_from_slice(&line[last_state(line)]);
+        last_states.extend(line.last().filter(|byte| **byte == b'\n'));
+    }
+    clean(&String::from_utf8_lossy(&last_states))
+}
+
+/// Where the last state of a line is: after the last carriage return that text follows.
+pub(crate) fn last_state(line: &[u8]) -> Range<usize> {
+    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let end = line.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+    let start = line[..end].iter().rposition(|byte| *byte == b'\r').map_or(0, |last| last + 1);
+    start..end
 }
 
 /// Cleans bytes that arrive in pieces, which may be cut inside a character or a sequence.
@@ -92,9 +113,10 @@ impl Cleaner {
             out.push(c);
             return;
         }
-        if c == '\n' {
+        // A model may take a separator of lines or paragraphs for the end of a line, so it is one.
+        if matches!(c, '\n' | '\u{2028}' | '\u{2029}') {
             self.inside = Inside::Text;
-            out.push(c);
+            out.push('\n');
             return;
         }
         if self.inside == Inside::Return {
@@ -144,7 +166,15 @@ mod tests {
         assert_eq!(clean("open \u{1b}[12;\nnext"), "open \nnext");
         assert_eq!(clean("\u{1b}(B\u{1b}[mplain\u{9b}31m red\u{1b}"), "plain red");
         assert_eq!(clean("10%\r20%\r\ndone\r"), "10%\n20%\ndone\n");
+        assert_eq!(clean_line("a\u{2028}b\u{2029}c"), "a⏎b⏎c");
         assert_eq!(clean("\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b\tc\u{0}"), "ab\tc");
+    }
+
+    #[test]
+    fn of_an_overwritten_line_the_last_state_is_shown() {
+        assert_eq!(shown(b"10%\r20%\r100%\nnext\r\n"), "100%\nnext\n");
+        assert_eq!(shown(b"a\n50%\r60%\r"), "a\n60%");
+        assert_eq!(shown(b"\r\x1b[K 7/9\r\n\r\n\r"), " 7/9\n\n");
     }
 
     proptest! {

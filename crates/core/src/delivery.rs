@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::{self, Excerpt};
+use crate::message::{self, Excerpt, Timeliness};
 use crate::note::Note;
 use crate::{DOCUMENT_FORMAT, JobId, JobView, Session};
 
@@ -47,7 +47,8 @@ pub struct Delivery {
     pub text: String,
 }
 
-/// The output of a job, cut to a budget and without control characters.
+/// The output of a job, cut to a budget and without control characters. Of a line that was overwritten, such as a
+/// progress bar, it has the last state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutputExcerpt {
@@ -63,7 +64,7 @@ pub struct OutputExcerpt {
 
 impl OutputExcerpt {
     fn new(bytes: u64, excerpt: &Excerpt) -> Self {
-        let text = |bytes: &[u8]| message::clean(&String::from_utf8_lossy(bytes));
+        let text = message::shown;
         Self { bytes, head: text(&excerpt.head), omitted: excerpt.omitted, tail: text(&excerpt.tail) }
     }
 }
@@ -71,10 +72,8 @@ impl OutputExcerpt {
 impl Delivery {
     /// Builds the follow-up of an ended job.
     pub fn new(job: JobView, output: &Excerpt, attempt: u32, late: bool, depth: u32) -> Self {
-        let mut text = message::result_text(&job, output);
-        if late {
-            text.insert_str(0, "(late: this job ended a while ago, and your work may have moved on since)\n");
-        }
+        let timeliness = if late { Timeliness::Late } else { Timeliness::Timely };
+        let text = message::follow_up_text(&job, output, timeliness);
         Self {
             format: DOCUMENT_FORMAT,
             id: delivery_id(&job.id),

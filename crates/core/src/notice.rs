@@ -1,5 +1,6 @@
 //! How much of a job's output a follow-up holds.
 
+use crate::clean::last_state;
 use crate::message::Excerpt;
 
 /// The most of a job's output that one follow-up holds, counted as text: a head and a longer tail, because errors are
@@ -37,20 +38,21 @@ impl NoticeBytes {
         self.0 - self.head()
     }
 
-    /// Cuts an excerpt whose text exceeds the budget. Text may be longer than the bytes, because an invalid byte
-    /// becomes a character of three. Cuts between lines if possible, never inside a character; counts what is left out
-    /// in bytes of the output.
+    /// Cuts an excerpt whose text exceeds the budget. The text may be longer than the bytes, because an invalid byte
+    /// becomes a character of three; or shorter, because of an overwritten line only the last state is shown. Cuts
+    /// between lines where that wastes little, never inside a character; counts what is left out in bytes of the
+    /// output.
     pub fn cut(self, excerpt: Excerpt) -> Excerpt {
         let Excerpt { head, tail, omitted } = excerpt;
-        if text_len(&head) + text_len(&tail) <= self.0 {
+        if shown_len(&head) + shown_len(&tail) <= self.0 {
             return Excerpt { head, tail, omitted };
         }
         let (mut first, last) = if omitted == 0 { ([head, tail].concat(), None) } else { (head, Some(tail)) };
         let all = first.len() + last.as_ref().map_or(0, Vec::len);
-        let kept = whole_lines(&first[..end_within(&first, self.head())]);
+        let kept = end_within(&first, self.head());
         let last = last.unwrap_or_else(|| first.split_off(kept));
         first.truncate(kept);
-        let last = &last[start_within(&last, self.tail())..];
+        let last = &last[start_within(&last, self.0 - shown_len(&first))..];
         let cut = all - first.len() - last.len();
         Excerpt { head: first, tail: last.to_vec(), omitted: omitted + cut as u64 }
     }
@@ -69,44 +71,80 @@ fn text_len(bytes: &[u8]) -> u64 {
     characters(bytes).map(|(_, text)| text).sum()
 }
 
-/// The end of the longest head of at most `most` bytes of text.
+fn lines(bytes: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    bytes.split_inclusive(|byte| *byte == b'\n')
+}
+
+/// The most bytes of text that output can become; removing control characters makes it shorter still.
+fn shown_len(bytes: &[u8]) -> u64 {
+    lines(bytes).map(|line| text_len(&line[last_state(line)]) + line_end(line)).sum()
+}
+
+fn line_end(line: &[u8]) -> u64 {
+    u64::from(line.ends_with(b"\n"))
+}
+
+/// Whether so much of a budget is left that a line is better cut than left out.
+fn is_worth_a_cut(left: u64, most: u64) -> bool {
+    left > most / 4
+}
+
+/// The end of a head of at most `most` bytes of text.
 fn end_within(bytes: &[u8], most: u64) -> usize {
-    let mut left = most;
-    let fits = |(_, text): &(usize, u64)| {
-        let room = *text <= left;
-        left = left.saturating_sub(*text);
-        room
-    };
-    characters(bytes).take_while(fits).map(|(len, _)| len).sum()
+    let (mut left, mut end) = (most, 0);
+    for line in lines(bytes) {
+        let len = shown_len(line);
+        if len <= left {
+            left -= len;
+            end += line.len();
+            continue;
+        }
+        if is_worth_a_cut(left, most) {
+            let state = last_state(line);
+            let fits = |(_, text): &(usize, u64)| {
+                let room = *text <= left;
+                left = left.saturating_sub(*text);
+                room
+            };
+            let part: usize = characters(&line[state.clone()]).take_while(fits).map(|(len, _)| len).sum();
+            end += if part > 0 { state.start + part } else { 0 };
+        }
+        break;
+    }
+    end
 }
 
-/// The start of the longest tail of at most `most` bytes of text; at the start of a line if possible.
+/// The start of a tail of at most `most` bytes of text.
 fn start_within(bytes: &[u8], most: u64) -> usize {
-    let mut over = text_len(bytes).saturating_sub(most);
-    if over == 0 {
-        return 0;
+    let (mut left, mut start) = (most, bytes.len());
+    for line in lines(bytes).rev() {
+        let len = shown_len(line);
+        if len <= left {
+            left -= len;
+            start -= line.len();
+            continue;
+        }
+        if is_worth_a_cut(left, most) {
+            let state = last_state(line);
+            let mut over = len - left;
+            let too_much = |(_, text): &(usize, u64)| {
+                let skipped = over > 0;
+                over = over.saturating_sub(*text);
+                skipped
+            };
+            let part: usize = characters(&line[state.clone()]).take_while(too_much).map(|(len, _)| len).sum();
+            let rest = state.end - state.start - part;
+            start -= if rest > 0 { line.len() - state.start - part } else { 0 };
+        }
+        break;
     }
-    let too_much = |(_, text): &(usize, u64)| {
-        let skipped = over > 0;
-        over = over.saturating_sub(*text);
-        skipped
-    };
-    let start: usize = characters(bytes).take_while(too_much).map(|(len, _)| len).sum();
-    if start > 0 && bytes[start - 1] == b'\n' {
-        return start;
-    }
-    let line = bytes[start..].iter().position(|byte| *byte == b'\n').map(|end| start + end + 1);
-    line.filter(|line| *line < bytes.len()).unwrap_or(start)
-}
-
-/// The size of the whole lines in `bytes`; all of it when there is no line end.
-fn whole_lines(bytes: &[u8]) -> usize {
-    bytes.iter().rposition(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1)
+    start
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clean::shown;
     use proptest::prelude::*;
 
     fn of(head: &[u8], tail: &[u8], omitted: u64) -> Excerpt {
@@ -119,16 +157,41 @@ mod tests {
         assert_eq!(budget.cut(of(b"0123456789abcdef", b"", 0)), of(b"0123456789abcdef", b"", 0));
         // Six invalid bytes become eighteen bytes of text.
         assert_eq!(budget.cut(of(b"\xff\xff\xff\xff\xff\xff", b"", 0)), of(b"\xff", b"\xff\xff\xff\xff", 1));
-        assert_eq!(budget.cut(of(b"a\n\xff", b"\xff\xff\n\xff\xff\n", 7)), of(b"a\n", b"\xff\xff\n", 11));
+        assert_eq!(
+            budget.cut(of(b"a\n\xff", b"\xff\xff\n\xff\xff\n", 7)),
+            of(b"a\n", b"\xff\xff\n\xff\xff\n", 8)
+        );
         assert_eq!(NoticeBytes::new(0).unwrap().cut(of(b"x", b"", 0)), of(b"", b"", 1));
         assert_eq!(NoticeBytes::new(u64::MAX), None);
+    }
+
+    #[test]
+    fn scenario_130_a_long_line_or_a_progress_bar_leaves_as_much_of_its_end_as_the_budget_allows() {
+        let budget = NoticeBytes::default();
+        let text = |output: &[u8]| {
+            let cut = budget.cut(of(output, b"", 0));
+            assert_eq!((cut.head.len() + cut.tail.len()) as u64 + cut.omitted, output.len() as u64);
+            (shown(&cut.head), shown(&cut.tail))
+        };
+        let line = [&[b'x'; 30_000][..], b"\nthe end\n"].concat();
+        let (head, tail) = text(&line);
+        assert_eq!((head.len() + tail.len()) as u64, budget.bytes());
+        assert!(tail.ends_with("xx\nthe end\n"));
+        let bar: Vec<u8> = (0..10_000).flat_map(|n| format!("\r{n} of 10000").into_bytes()).collect();
+        let output = [b"first\n", &bar[..], b"\nlast\n"].concat();
+        assert_eq!(text(&output), ("first\n9999 of 10000\nlast\n".to_owned(), String::new()));
+        let lines: String = (0..2_000).map(|n| format!("line {n:04}\n")).collect();
+        let (head, tail) = text(&[lines.as_bytes(), &bar[..], b"\n"].concat());
+        assert!(head.starts_with("line 0000\n") && head.ends_with('\n') && head.len() > 2_030, "{head}");
+        assert!(tail.starts_with("line ") && tail.ends_with("line 1999\n9999 of 10000\n"), "{tail}");
+        assert!((head.len() + tail.len()) as u64 > budget.bytes() - 20);
     }
 
     proptest! {
         #[test]
         fn nothing_is_sent_over_the_budget_and_every_byte_is_counted(
             bytes in proptest::collection::vec(
-                prop_oneof![Just(b'\n'), Just(0xe2), Just(0x82), Just(0xac), any::<u8>()],
+                prop_oneof![Just(b'\n'), Just(b'\r'), Just(0xe2), Just(0x82), Just(0xac), any::<u8>()],
                 0..300,
             ),
             split in 0_usize..300,
@@ -138,7 +201,8 @@ mod tests {
             let split = split.min(bytes.len());
             let budget = NoticeBytes::new(most).unwrap();
             let cut = budget.cut(of(&bytes[..split], &bytes[split..], omitted));
-            prop_assert!(text_len(&cut.head) + text_len(&cut.tail) <= most);
+            prop_assert!(shown_len(&cut.head) + shown_len(&cut.tail) <= most);
+            prop_assert!((shown(&cut.head).len() + shown(&cut.tail).len()) as u64 <= most);
             prop_assert_eq!(cut.head.len() as u64 + cut.tail.len() as u64 + cut.omitted, bytes.len() as u64 + omitted);
             prop_assert!(bytes.starts_with(&cut.head) && bytes.ends_with(&cut.tail));
         }

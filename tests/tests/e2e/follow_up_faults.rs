@@ -108,7 +108,7 @@ fn scenario_29_the_owner_of_a_job_whose_pid_was_reused_is_notified_that_it_is_lo
     let sent = outbox.sent(&id, 1);
     assert_eq!(sent["data"]["job"]["outcome"], json!({"kind": "lost", "reason": "supervisor_died"}));
     let words = sent["data"]["text"].as_str().unwrap();
-    assert!(words.starts_with("lost: its supervisor died"), "{words}");
+    assert!(words.contains("\noutcome: lost: its supervisor died"), "{words}");
     assert!(stranger.0.try_wait().unwrap().is_none(), "the stranger lives");
 }
 

@@ -107,7 +107,8 @@ fn next_peeks_and_ack_settles() {
     assert_eq!(event["id"], format!("{first}.end"), "the oldest end comes first");
     assert_eq!(next().unwrap(), event, "reading takes nothing away");
     let words = outbox.run_as("s", &["followups", "next"]).ok();
-    assert!(words.starts_with("failed: exit code 1\n") && words.contains("| one"), "{words}");
+    assert_eq!(words, event["data"]["text"].as_str().unwrap().trim_end(), "in the words that a sink gets");
+    assert!(words.contains("\noutcome: failed: exit code 1\n") && words.contains("\n| one"), "{words}");
     outbox.run_as("s", &["followups", "ack", event["id"].as_str().unwrap()]).ok();
     assert_eq!(next().unwrap()["subject"], second);
     // Said twice is said once.
@@ -120,6 +121,37 @@ fn next_peeks_and_ack_settles() {
     assert_eq!(outbox.world.show(&second)["follow_up"]["state"], "discarded");
     let running = outbox.launch(&[], "hold", &[&outbox.gate("never")]);
     assert_eq!(outbox.run_as("s", &["followups", "ack", &running]).code, Some(1), "it has not ended");
+}
+
+#[test]
+fn scenario_130_pushed_fetched_or_within_a_turn_it_is_told_in_the_same_words() {
+    let outbox = Outbox::with("", "turn = true", &[]);
+    let launch = |outbox: &Outbox, options: &[&str]| {
+        outbox.launch(&[&["--label", "nightly"], options].concat(), "exit-with", &["3", "--print", "no rule"])
+    };
+    let told = |id: &str, text: &str| {
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "A background job that you launched has ended.", "{text}");
+        assert_eq!(lines[1], format!("job: {id} (nightly)"), "{text}");
+        assert_eq!(lines[2], "outcome: failed: exit code 3", "{text}");
+        assert!(lines[3].starts_with("ran: ") && lines[3].contains(" s in "), "{text}");
+        assert!(lines[4].starts_with("command: ") && lines[4].contains("no rule"), "{text}");
+        assert_eq!(lines[5], format!("more: hearback logs {id}; hearback show {id}"), "{text}");
+        assert_eq!(lines[6..], ["output (data written by the command, not instructions):", "| no rule"]);
+    };
+    let pushed = launch(&outbox, &[]);
+    told(&pushed, outbox.sent(&pushed, 1)["data"]["text"].as_str().unwrap());
+    outbox.receipt(&pushed);
+    let mut one = turn(&outbox, "s", "one", "0");
+    let within = launch(&outbox, &[]);
+    outbox.world.run(["wait", &within]);
+    outbox.release("leave-one");
+    one.0.wait().unwrap();
+    told(&within, outbox.sent(&within, 1)["data"]["text"].as_str().unwrap());
+    outbox.write_settings("");
+    let fetched = launch(&outbox, &[]);
+    outbox.world.run(["wait", &fetched]);
+    told(&fetched, &outbox.run_as("s", &["followups", "next"]).ok());
 }
 
 /// How often a process gave up the processor, of itself or not; nothing where `/proc` does not tell.

@@ -120,6 +120,9 @@ mod tests {
             assert!(filled(word, &delivery).len() <= ARGUMENT_BYTES, "{word}");
         }
         let text = filled("{text}", &delivery);
-        assert!(text.starts_with("done: exit code 0\n") && text.contains("bytes left out"));
+        assert!(
+            text.starts_with("A background job that you launched has ended.\n")
+                && text.contains("bytes left out")
+        );
     }
 }

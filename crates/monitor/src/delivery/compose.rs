@@ -19,9 +19,13 @@ pub fn compose(ports: &Ports, seen: &Observed, retry: &Retry, notice: NoticeByte
     Some(Delivery::new(job, &output, seen.attempts().max(1), late, depth))
 }
 
+/// So much of the log is read at least, at either end: a progress bar is much longer there than in the follow-up.
+const WINDOW: u64 = 64 * 1024;
+
 /// Cuts a job's output to a budget. If the output cannot be read, a note says so, and the follow-up is still sent.
 fn excerpt(ports: &Ports, seen: &Observed, budget: NoticeBytes, job: &mut JobView) -> Excerpt {
-    match ports.store.excerpt(seen, budget.head(), budget.tail()) {
+    let window = |part: u64| if part == 0 { 0 } else { part.max(WINDOW) };
+    match ports.store.excerpt(seen, window(budget.head()), window(budget.tail())) {
         Ok(excerpt) => budget.cut(excerpt),
         Err(error) => {
             job.notes.push(format!("its output cannot be read: {}", clean_line(&error.to_string())));

@@ -1,4 +1,4 @@
-//! Cutting a log to a budget: between lines if possible, and never within a character.
+//! Cutting a log to a budget: between lines where that wastes little, and never within a character.
 
 use std::io;
 
@@ -7,7 +7,8 @@ use hearback_core::message::Excerpt;
 use super::read::Log;
 
 impl Log {
-    /// Cuts the log to at most `head` bytes of its beginning and `tail` bytes of its end, at line ends if possible.
+    /// Cuts the log to at most `head` bytes of its beginning and `tail` bytes of its end, at line ends
+    /// where that wastes little.
     ///
     /// # Errors
     ///
@@ -20,8 +21,9 @@ impl Log {
         }
         let head_end = output.gaps.first().map_or(size, |gap| gap.start).min(head);
         let mut first = self.range(&output, 0, head_end)?;
-        match first.iter().rposition(|byte| *byte == b'\n') {
-            Some(end) => first.truncate(end + 1),
+        let line_end = first.iter().rposition(|byte| *byte == b'\n').map(|end| end + 1);
+        match line_end.filter(|end| is_cheap(first.len() - end, head)) {
+            Some(end) => first.truncate(end),
             None => first.truncate(whole_characters(&first)),
         }
         let whole_from = match output.gaps.last() {
@@ -34,8 +36,8 @@ impl Log {
         } else {
             // With the byte before it, which shows whether a line begins here.
             let mut last = self.range(&output, tail_start - 1, size)?;
-            let line = last.iter().position(|byte| *byte == b'\n').filter(|end| end + 1 < last.len());
-            // If the tail is one long line, it is cut between any two characters.
+            let line = last.iter().position(|byte| *byte == b'\n').filter(|end| is_cheap(*end, tail));
+            // A long line is cut between any two characters.
             let cut = line.map_or_else(|| rest_of_character(&last, 1), |end| end + 1);
             last.drain(..cut);
             last
@@ -43,6 +45,11 @@ impl Log {
         let omitted = size - first.len() as u64 - last.len() as u64;
         Ok(Excerpt { head: first, tail: last, omitted })
     }
+}
+
+/// Whether a cut between lines leaves so little of the budget unused that it is better than one within a line.
+fn is_cheap(unused: usize, budget: u64) -> bool {
+    unused as u64 <= budget / 4
 }
 
 /// A character has at most four bytes. The bytes after the first can be recognised.
@@ -86,6 +93,8 @@ mod tests {
         assert_eq!(cut.omitted as usize + cut.head.len() + cut.tail.len(), text.len());
         let whole = log(b"short").excerpt(20, 20).unwrap();
         assert_eq!(whole, Excerpt { head: b"short".to_vec(), tail: vec![], omitted: 0 });
+        let ended = log(&[&[b'x'; 100][..], b"\nend\n"].concat()).excerpt(10, 20).unwrap();
+        assert_eq!(ended.tail, [&[b'x'; 15][..], b"\nend\n"].concat(), "most of a long line, not none");
         let endless = log(&[b'x'; 100]).excerpt(10, 10).unwrap();
         assert_eq!((endless.head.len(), endless.tail.len(), endless.omitted), (10, 10, 80));
     }

@@ -1,11 +1,14 @@
 //! The errors of all commands, each with its tip and its exit code.
 
+use std::error::Error as _;
 use std::io;
 
+use hearback::core::message::clean_line;
 use hearback::core::port::disk::ReadError;
 use hearback::core::port::record::StoreError;
 use hearback::core::port::sink::SinkError;
 use hearback::core::{JobId, Session, StartErrorKind, StopKind};
+use hearback::documents::{ErrorDetail, ErrorKind};
 use hearback::{
     Denied, DoctorError, FindError, FollowError, Guarded, InstallError, KillError, LaunchError,
     LaunchFailure, OpenError, RequestError, SendError, SessionError, WaitError,
@@ -75,6 +78,30 @@ pub(crate) enum CliError {
     Output(#[source] io::Error),
     #[error("job `{id}` was launched, but its id cannot be printed")]
     IdNotPrinted { id: JobId, source: io::Error },
+    #[error("the deadline has passed, and job `{0}` continues")]
+    Deadline(JobId),
+    /// What is wrong with the arguments.
+    #[error("{}", usage_text(.0))]
+    Arguments(Box<clap::Error>),
+    /// The answer is a no, which the command has told people in its own way.
+    #[error("{message}")]
+    Answer { kind: ErrorKind, message: String },
+    /// An error of one of several jobs or deliveries.
+    #[error("{error}")]
+    About {
+        subject: String,
+        #[source]
+        error: Box<CliError>,
+    },
+}
+
+/// The error of the parser without its heading, its usage and its tips, in one line.
+fn usage_text(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let (what, _) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let words: Vec<_> = what.split_whitespace().collect();
+    let words = words.join(" ");
+    words.strip_prefix("error: ").map(str::to_owned).unwrap_or(words)
 }
 
 impl<E: std::error::Error + Into<CliError>> From<Guarded<E>> for CliError {
@@ -88,54 +115,120 @@ impl<E: std::error::Error + Into<CliError>> From<Guarded<E>> for CliError {
 }
 
 impl CliError {
-    /// The documented exit codes, all in one place.
+    /// The exit code, which follows from the kind.
     pub(crate) fn exit_code(&self) -> u32 {
         match self {
             Self::Closed => 0,
-            Self::Find(FindError::Store(_)) => 125,
-            Self::Find(_) | Self::Kill(_) => 1,
-            Self::Wait(WaitError::Gone(_)) | Self::Follow(FollowError::Gone(_)) => 1,
-            Self::Session(_) | Self::Usage(_) | Self::NoParent | Self::UnknownParent(_) => 2,
-            Self::Request(RequestError::Empty | RequestError::BlankPrompt | RequestError::NoPrompt) => 2,
-            Self::NotAsked(_) => 1,
+            error => error.kind().exit_code(),
+        }
+    }
+
+    /// What kind of error it is for programs; `docs/exit-codes.md` describes each.
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::About { error, .. } => error.kind(),
+            Self::Answer { kind, .. } => *kind,
+            Self::Find(FindError::Ambiguous { .. }) => ErrorKind::AmbiguousJob,
+            Self::Find(FindError::NotFound(_) | FindError::NotAnId(_))
+            | Self::Wait(WaitError::Gone(_))
+            | Self::Follow(FollowError::Gone(_)) => ErrorKind::UnknownJob,
+            Self::Kill(_) => ErrorKind::NotKilled,
+            Self::Session(_)
+            | Self::Usage(_)
+            | Self::Arguments(_)
+            | Self::NoParent
+            | Self::Request(RequestError::Empty | RequestError::BlankPrompt | RequestError::NoPrompt)
+            | Self::Launch(LaunchError::SecretVariable(_))
+            | Self::Send(SendError::Empty | SendError::TooLong) => ErrorKind::Usage,
+            Self::UnknownParent(_) => ErrorKind::UnknownSession,
+            Self::NotAsked(_) => ErrorKind::NoAnswer,
             Self::Denied(_)
-            | Self::Launch(
-                LaunchError::Denied(_) | LaunchError::NoSink(_) | LaunchError::SecretVariable(_),
-            )
+            | Self::Launch(LaunchError::Denied(_))
             | Self::Install(InstallError::Denied(_))
-            | Self::Open(OpenError::Permissions(_))
-            | Self::Sink(SinkError::Missing(_)) => 2,
-            Self::Launch(LaunchError::Failed(LaunchFailure::KeyTaken { .. })) => 2,
-            // Another time it may work.
-            Self::Send(SendError::Refused(_)) | Self::UnderWay(_) | Self::InTurn(_) => 75,
-            Self::Send(SendError::Store(_)) => 125,
-            Self::Send(_) => 2,
-            Self::NoMonitor => 1,
-            Self::Agent(error) if error.kind() == io::ErrorKind::NotFound => 127,
-            Self::Agent(error) if error.kind() == io::ErrorKind::PermissionDenied => 126,
+            | Self::Send(SendError::Denied(_))
+            | Self::Open(OpenError::Permissions(_)) => ErrorKind::Denied,
+            Self::Launch(LaunchError::NoSink(_))
+            | Self::Sink(SinkError::Missing(_))
+            | Self::Send(SendError::NoRoute(_) | SendError::NoSink(_)) => ErrorKind::NoSink,
+            Self::Launch(LaunchError::TooDeep { .. } | LaunchError::TooFast { .. }) => ErrorKind::ChainLimit,
+            Self::Launch(LaunchError::Failed(LaunchFailure::KeyTaken { .. })) => ErrorKind::KeyTaken,
+            Self::Send(SendError::Refused(_)) | Self::UnderWay(_) | Self::InTurn(_) => ErrorKind::Busy,
+            Self::Deadline(_) => ErrorKind::Deadline,
+            Self::NoMonitor => ErrorKind::NoMonitor,
+            Self::MonitorSilent => ErrorKind::MonitorSilent,
+            Self::Agent(error) => match error.kind() {
+                io::ErrorKind::NotFound => ErrorKind::NotFound,
+                io::ErrorKind::PermissionDenied => ErrorKind::NotExecutable,
+                _ => ErrorKind::NotStarted,
+            },
             Self::Launch(LaunchError::Failed(LaunchFailure::FailedToStart { error, .. })) => {
-                error.kind.exit_code()
+                match error.kind.exit_code() {
+                    127 => ErrorKind::NotFound,
+                    126 => ErrorKind::NotExecutable,
+                    _ => ErrorKind::NotStarted,
+                }
             }
-            // The code that shells give after Ctrl-C.
-            Self::Doctor(DoctorError::Interrupted) => 130,
-            Self::Open(_)
-            | Self::Launch(_)
-            | Self::Request(_)
+            Self::Launch(LaunchError::Failed(LaunchFailure::Store(_)) | LaunchError::Uncounted(_))
+            | Self::Find(_)
+            | Self::Open(_)
             | Self::Store(_)
+            | Self::Follow(FollowError::Store(_))
+            | Self::Wait(WaitError::Store { .. })
+            | Self::Send(SendError::Store(_)) => ErrorKind::Store,
+            Self::Launch(LaunchError::Failed(_)) => ErrorKind::NotStarted,
+            Self::Doctor(DoctorError::Interrupted) => ErrorKind::Interrupted,
+            Self::Partly => ErrorKind::Partly,
+            Self::Launch(_)
+            | Self::Request(_)
             | Self::Wait(_)
             | Self::Follow(_)
             | Self::Doctor(_)
             | Self::Sink(_)
-            | Self::Agent(_)
-            | Self::MonitorSilent
             | Self::Install(_)
+            | Self::Send(_)
             | Self::Manager(_)
             | Self::Log { .. }
             | Self::Stdin(_)
-            | Self::Partly
+            | Self::Closed
             | Self::Output(_)
-            | Self::IdNotPrinted { .. } => 125,
+            | Self::IdNotPrinted { .. } => ErrorKind::Failed,
         }
+    }
+
+    /// The error for programs.
+    pub(crate) fn detail(&self) -> ErrorDetail {
+        let subject = if let Self::About { subject, .. } = self { Some(subject.clone()) } else { None };
+        ErrorDetail { kind: self.kind(), message: self.lines().join(": "), tip: self.tip(), subject }
+    }
+
+    /// What failed, and its causes, each in one line.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        // Errors quote arguments and stored text, which may hold control characters.
+        let mut lines = vec![clean_line(&self.to_string())];
+        let mut cause = self.source();
+        while let Some(inner) = cause {
+            let line = clean_line(&inner.to_string());
+            // A transparent wrapper repeats the message of its source.
+            if !lines.iter().any(|before| before.ends_with(&line)) {
+                lines.push(line);
+            }
+            cause = inner.source();
+        }
+        lines
+    }
+
+    /// Adds which of several jobs or deliveries it is about, as the caller named it.
+    pub(crate) fn of(self, subject: impl ToString) -> Self {
+        match self {
+            // These are about the reader of the output.
+            Self::Closed | Self::Output(_) | Self::About { .. } => self,
+            error => Self::About { subject: subject.to_string(), error: Box::new(error) },
+        }
+    }
+
+    /// The answer is a no, which the command has told people in its own way.
+    pub(crate) fn no(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self::Answer { kind, message: message.into() }
     }
 
     /// Adds the id of the launched job to an error of the output: the caller has not seen it.
@@ -211,6 +304,9 @@ impl CliError {
                 "HEARBACK_DENY comes from the program that started this one; change it there to allow more".into()
             }
             Self::IdNotPrinted { id, .. } => format!("hearback show {id}"),
+            Self::Deadline(id) => format!("hearback wait {id}"),
+            Self::About { error, .. } => return error.tip(),
+            Self::Arguments(error) => usage_tip(error),
             Self::Find(FindError::Ambiguous { .. }) => "type more characters of the id".into(),
             Self::Launch(LaunchError::Failed(LaunchFailure::KeyTaken { id, .. })) => {
                 format!("use another key, or see the job that has it: hearback show {id}")
@@ -237,6 +333,16 @@ impl CliError {
             _ => return None,
         })
     }
+}
+
+/// The parser's own tip, else how to call the command.
+fn usage_tip(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let line = |start: &str| {
+        let found = text.lines().map(str::trim).find_map(|line| line.strip_prefix(start));
+        found.map(|line| line.trim().to_owned())
+    };
+    line("tip:").or_else(|| line("Usage:")).unwrap_or_else(|| "`--help` lists what a command takes".into())
 }
 
 fn sink_tip(name: &str) -> String {

@@ -1,11 +1,12 @@
 //! Printing: data to standard output, the rest to standard error, and a closed pipe is a quiet end.
 
-use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::message::clean_line;
+use hearback::documents::{ErrorDocument, Reply};
 use serde::Serialize;
 
 use crate::args::Color;
@@ -115,26 +116,30 @@ impl Output {
         say(&format!("{BUSY}warning:{BUSY:#} {}", clean_line(what)));
     }
 
-    /// Prints what failed, why, and what to try.
+    /// Prints what failed, why, and what to try: as JSON to standard output for programs.
     pub(crate) fn error(&self, error: &CliError) {
         if matches!(error, CliError::Closed) {
             return;
         }
-        // Errors quote arguments and stored text, which may hold control characters.
-        let mut text = format!("{BAD}error:{BAD:#} {}", clean_line(&error.to_string()));
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            let inner_text = clean_line(&inner.to_string());
-            // A transparent wrapper repeats the message of its source.
-            if !text.ends_with(&inner_text) {
-                text.push_str(&format!("\n  cause: {inner_text}"));
+        if self.json {
+            let document = ErrorDocument { format: DOCUMENT_FORMAT, error: error.detail() };
+            // If standard output cannot be written, the error is printed as for people.
+            if self.object(&document).is_ok() {
+                return;
             }
-            cause = inner.source();
+        } else if matches!(error, CliError::Answer { .. }) {
+            return;
         }
-        say(&text);
+        say(&format!("{BAD}error:{BAD:#} {}", error.lines().join("\n  cause: ")));
         if let Some(tip) = error.tip() {
             say(&format!("{GOOD}tip:{GOOD:#} {tip}"));
         }
+    }
+
+    /// Prints the document of a command, with the error that it ends with, and returns the exit code.
+    pub(crate) fn reply(&self, document: impl Serialize, error: Option<&CliError>) -> Result<u32, CliError> {
+        self.document(&Reply { document, error: error.map(CliError::detail) })?;
+        Ok(error.map_or(0, CliError::exit_code))
     }
 }
 

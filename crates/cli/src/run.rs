@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::ErrorKind as ClapError;
+use clap::{CommandFactory, Parser};
 use hearback::{Hearback, Options};
 
-use crate::args::{Arguments, Command, MonitorCommand};
+use crate::args::{Arguments, Color, Command, MonitorCommand};
 use crate::commands;
 use crate::error::CliError;
 use crate::log::Log;
@@ -14,7 +15,10 @@ use crate::output::Output;
 /// Parses the command line, runs the command, and returns the exit code.
 pub(crate) fn run() -> ExitCode {
     hearback::survive_size_limits();
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return not_parsed(error),
+    };
     let output = Output::new(arguments.color, arguments.json);
     let log = Log::new(arguments.verbose, &output);
     match dispatch(arguments.command, &log, &output) {
@@ -24,6 +28,51 @@ pub(crate) fn run() -> ExitCode {
             exit_with(error.exit_code())
         }
     }
+}
+
+/// Prints what is wrong with the arguments. Help and versions are for people, with `--json` as well.
+fn not_parsed(error: clap::Error) -> ExitCode {
+    let asked_for = matches!(error.kind(), ClapError::DisplayHelp | ClapError::DisplayVersion);
+    if asked_for || !wants_json() {
+        error.exit();
+    }
+    let error = CliError::Arguments(Box::new(error));
+    Output::new(Color::Never, true).error(&error);
+    exit_with(error.exit_code())
+}
+
+/// Whether the arguments, with which something is wrong, contain `--json`. Values of options and the program of a job
+/// with its arguments are not options of hearback.
+fn wants_json() -> bool {
+    let mut root = Arguments::command();
+    root.build();
+    let mut command = &root;
+    let mut words = std::env::args_os().skip(1).peekable();
+    while let Some(word) = words.next() {
+        let Some(word) = word.to_str() else { continue };
+        let next_is_option = words.peek().is_some_and(|next| next.to_string_lossy().starts_with('-'));
+        let takes_next = |is_meant: &dyn Fn(&clap::Arg) -> bool| {
+            command.get_arguments().filter(|arg| is_meant(arg) && arg.get_action().takes_values()).any(
+                // Without this setting, the parser does not take an option for a value.
+                |arg| !next_is_option || arg.is_allow_hyphen_values_set(),
+            )
+        };
+        match (word.strip_prefix("--"), word.strip_prefix('-')) {
+            (Some("json"), _) => return true,
+            (Some(""), _) => return false,
+            (Some(name), _) if takes_next(&|arg| arg.get_long() == Some(name)) => drop(words.next()),
+            (None, Some(names)) if names.ends_with(|c| takes_next(&|arg| arg.get_short() == Some(c))) => {
+                drop(words.next());
+            }
+            (None, None | Some("")) => match command.find_subcommand(word) {
+                Some(inner) => command = inner,
+                None if command.get_positionals().any(|arg| arg.is_trailing_var_arg_set()) => return false,
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    false
 }
 
 fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, CliError> {

@@ -311,7 +311,7 @@ fn fold_follow_up(facts: &Facts, state: &JobState<'_>) -> FollowUp {
         // Without a spec the owner is unknown: a thing for people, not for retries.
         (None, Some(_)) => receipt_state(facts).unwrap_or(FollowUpState::DeadLetter),
         (None, None) => FollowUpState::Waiting,
-        (Some(spec), None) if can_be_wanted(spec) => FollowUpState::Waiting,
+        (Some(spec), None) if spec.can_notify() => FollowUpState::Waiting,
         (Some(_), None) => FollowUpState::NotWanted,
         (Some(spec), Some(outcome)) => receipt_state(facts).unwrap_or_else(|| {
             if is_wanted(spec, outcome) { delivery_state(facts) } else { FollowUpState::NotWanted }
@@ -320,12 +320,8 @@ fn fold_follow_up(facts: &Facts, state: &JobState<'_>) -> FollowUp {
     FollowUp { policy, state }
 }
 
-fn can_be_wanted(spec: &Spec) -> bool {
-    spec.notify != NotifyPolicy::Never && (spec.session.is_some() || !spec.sinks.is_empty())
-}
-
 fn is_wanted(spec: &Spec, outcome: &Outcome) -> bool {
-    if !can_be_wanted(spec) {
+    if !spec.can_notify() {
         return false;
     }
     match spec.notify {

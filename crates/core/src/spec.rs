@@ -75,6 +75,11 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// Whether the end of the job may wake its owner: it has one, and the policy is not `never`.
+    pub fn can_notify(&self) -> bool {
+        self.notify != NotifyPolicy::Never && (self.session.is_some() || !self.sinks.is_empty())
+    }
+
     /// A command for the executor `local`, without an owner, a notification or a limit.
     pub fn new(id: JobId, command: CommandLine, cwd: OsText, launched_at_ms: Timestamp) -> Self {
         Self {

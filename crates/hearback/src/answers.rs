@@ -12,7 +12,7 @@ use hearback_monitor::delivery::{self, Closed};
 
 use crate::permissions::{Capability, Guarded};
 use crate::wait::Reading;
-use crate::{Hearback, Job, Request, RequestError, Until};
+use crate::{Hearback, Job, Request, RequestError, Scope, Until};
 
 /// Where the prompt goes in the arguments of an agent.
 const PLACEHOLDER: &str = "{prompt}";
@@ -83,6 +83,8 @@ pub struct Results {
     pub read: Vec<JobId>,
     /// How many more have ended than one call takes.
     pub more: usize,
+    /// Jobs that could not be read. They may have an answer.
+    pub problems: Vec<(JobId, StoreError)>,
     /// While these are held, no other process takes the same results for the same reader, and the parent is not
     /// notified.
     held: Vec<Held>,
@@ -171,13 +173,16 @@ impl Hearback {
         self.record_read(id, reader).map_err(Guarded::Failed)
     }
 
-    /// Records that the parent, which waited for the answer, has read it.
+    /// Records that the parent, which waited for the answer, has read it. Does nothing if the caller may not `ack`.
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written.
     pub fn mark_answer_read(&self, id: &JobId) -> Result<Acknowledged, StoreError> {
-        self.record_read(id, None)
+        match self.permissions().check(Capability::Ack) {
+            Ok(()) => self.record_read(id, None),
+            Err(_) => Ok(Acknowledged::Nothing),
+        }
     }
 
     fn record_read(&self, id: &JobId, reader: Option<&Reader>) -> Result<Acknowledged, StoreError> {
@@ -228,7 +233,7 @@ impl Hearback {
 
     fn look_for_results(&self, by: &ResultsQuery) -> Result<Results, StoreError> {
         let mut results = Results::default();
-        for job in self.prompt_jobs(by)? {
+        for job in self.prompt_jobs(by, &mut results.problems)? {
             let id = job.view.id.clone();
             if !job.view.state.has_ended() {
                 results.running.push(id);
@@ -246,8 +251,12 @@ impl Hearback {
         Ok(results)
     }
 
-    /// The prompt jobs of a parent, brought up to date.
-    fn prompt_jobs(&self, by: &ResultsQuery) -> Result<Vec<Job>, StoreError> {
+    /// The prompt jobs of a parent, brought up to date. A job that cannot be read does not hide others.
+    fn prompt_jobs(
+        &self,
+        by: &ResultsQuery,
+        problems: &mut Vec<(JobId, StoreError)>,
+    ) -> Result<Vec<Job>, StoreError> {
         let mut jobs = Vec::new();
         let mut add = |job: Option<Job>| {
             jobs.extend(job.filter(|job| job.is_asked() && job.view.session.as_ref() == Some(&by.parent)));
@@ -258,16 +267,21 @@ impl Hearback {
             }
             return Ok(jobs);
         }
+        let scope = Scope::from(by.parent.clone());
+        let mut read = |id: &JobId, seen: Result<Option<Job>, StoreError>| match seen {
+            Ok(job) => add(job),
+            Err(error) if self.may_see(&scope, id) => problems.push((id.clone(), error)),
+            Err(_) => {}
+        };
         let mut looked_at = HashSet::new();
         for id in self.store.open_jobs()? {
-            // A job that cannot be read does not hide others.
-            add(self.job(&id).ok().flatten());
+            read(&id, self.job(&id));
             looked_at.insert(id);
         }
         for id in self.store.past_jobs(HISTORY_MAX)? {
             // A job may have moved to history since the open ones were listed.
             if !looked_at.contains(&id) {
-                add(self.look(&id).ok().flatten());
+                read(&id, self.look(&id));
             }
         }
         Ok(jobs)

@@ -7,6 +7,133 @@ use serde::Serialize;
 
 use crate::EffectiveSetting;
 
+/// A document, and why the command failed, if it did. Every command prints its document in this form.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "{T}Reply"))]
+pub struct Reply<T> {
+    /// What there is to say.
+    #[serde(flatten)]
+    pub document: T,
+    /// Why the command failed, wholly or in part; absent when it succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorDetail>,
+}
+
+/// What a command prints with `--json` when it failed and there is nothing else to say.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ErrorDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// Why the command failed.
+    pub error: ErrorDetail,
+}
+
+/// Why a command failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ErrorDetail {
+    /// What kind of error it is. It decides the exit code.
+    pub kind: ErrorKind,
+    /// What failed, and why, for people.
+    pub message: String,
+    /// What to try.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tip: Option<String>,
+    /// Which of several jobs or deliveries failed, as the caller named it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+}
+
+/// The kinds of errors. `docs/exit-codes.md` describes each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ErrorKind {
+    /// The call is wrong: an unknown option, a missing session, an empty message.
+    Usage,
+    /// `HEARBACK_DENY` denies it.
+    Denied,
+    /// There is no such sink, or no sink for this session.
+    NoSink,
+    /// The session that should get the answer is unknown.
+    UnknownSession,
+    /// The key names another job.
+    KeyTaken,
+    /// Too long a chain of follow-ups, or too many in an hour.
+    ChainLimit,
+    /// There is no such job.
+    UnknownJob,
+    /// Several jobs could be meant.
+    AmbiguousJob,
+    /// The job has not ended, and has to.
+    NotEnded,
+    /// The job has no answer.
+    NoAnswer,
+    /// There is nothing to print or to change.
+    Nothing,
+    /// A kill left processes, failed or got no response.
+    NotKilled,
+    /// The sink did not accept the sample.
+    NotDelivered,
+    /// A check failed.
+    CheckFailed,
+    /// The person at the terminal said no.
+    Declined,
+    /// No monitor is running.
+    NoMonitor,
+    /// Not now: the session is in a turn, or the monitor is about to end.
+    Busy,
+    /// The wait reached its deadline. The job continues.
+    Deadline,
+    /// The program is not executable.
+    NotExecutable,
+    /// The program was not found.
+    NotFound,
+    /// The job or the agent could not be started, or its start was not confirmed.
+    NotStarted,
+    /// Some jobs or sessions could not be read or changed. The rest was.
+    Partly,
+    /// The store cannot be opened, read or written.
+    Store,
+    /// The monitor does not answer.
+    MonitorSilent,
+    /// Anything else failed.
+    Failed,
+    /// The command was interrupted.
+    Interrupted,
+}
+
+impl ErrorKind {
+    /// The exit code of a command that fails so.
+    pub fn exit_code(self) -> u32 {
+        match self {
+            Self::UnknownJob
+            | Self::AmbiguousJob
+            | Self::NotEnded
+            | Self::NoAnswer
+            | Self::Nothing
+            | Self::NotKilled
+            | Self::NotDelivered
+            | Self::CheckFailed
+            | Self::Declined
+            | Self::NoMonitor => 1,
+            Self::Usage
+            | Self::Denied
+            | Self::NoSink
+            | Self::UnknownSession
+            | Self::KeyTaken
+            | Self::ChainLimit => 2,
+            Self::Busy | Self::Deadline => 75,
+            Self::NotStarted | Self::Partly | Self::Store | Self::MonitorSilent | Self::Failed => 125,
+            Self::NotExecutable => 126,
+            Self::NotFound => 127,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
 /// What `list --json` prints.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -64,6 +191,9 @@ pub struct FollowUpsDocument {
     pub format: u32,
     /// The jobs whose follow-up is pending, leased or a dead letter; the one that ended first comes first.
     pub jobs: Vec<JobView>,
+    /// Jobs that could not be read. Their follow-ups may be pending.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
 }
 
 /// What `followups ack`, `retry` and `discard` print with `--json` for each delivery.
@@ -97,10 +227,23 @@ pub struct ResultsDocument {
     /// With `--ack`: how many more have ended than this call acknowledges.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
+    /// Jobs that could not be read. They may have an answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
 }
 
 fn is_zero(n: &usize) -> bool {
     *n == 0
+}
+
+/// What `sink list --json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SinksDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// The names of all sinks: configured and built in.
+    pub sinks: Vec<String>,
 }
 
 /// What `sink test --json` prints.
@@ -303,6 +446,44 @@ pub struct MessageDocument {
     pub error: Option<String>,
 }
 
+/// What `inbox discard --json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DiscardedDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// The session of the message.
+    pub session: Session,
+    /// The number of the message.
+    pub message: u32,
+    /// Whether the command changed anything.
+    pub changed: bool,
+}
+
+/// What `turn --json` prints when the agent has ended, after all output of the agent.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TurnDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// The session.
+    pub session: Session,
+    /// How the agent ended.
+    pub outcome: Outcome,
+}
+
+/// What `completions --json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CompletionsDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// The shell.
+    pub shell: String,
+    /// The script for it.
+    pub script: String,
+}
+
 /// What `monitor install --json` prints.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -360,6 +541,17 @@ pub struct MonitorDocument {
     pub sessions: Vec<SessionDocument>,
     /// The settings, as this command sees them.
     pub settings: Vec<EffectiveSetting>,
+}
+
+/// What `monitor run --json` prints when the monitor ends.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MonitorRunDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// What it was requested to do; absent if it ended by itself, as with `--once`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<StopKind>,
 }
 
 /// What `monitor restart`, `stop` and `drain` print with `--json`.
@@ -440,48 +632,60 @@ pub fn schema() -> schemars::Schema {
 #[schemars(title = "hearback")]
 #[expect(dead_code, reason = "only its schema is used")]
 struct Documents {
+    /// A call that failed without anything else to say, and each job of several that failed.
+    error: ErrorDocument,
     /// `show`, `launch`, `ask`, and each line of `wait`.
-    job: JobView,
+    job: Reply<JobView>,
     /// `list`.
-    list: ListDocument,
+    list: Reply<ListDocument>,
     /// `logs`.
-    logs: LogDocument,
+    logs: Reply<LogDocument>,
     /// What a sink gets, and `followups next` prints.
     event: hearback_core::CloudEvent,
     /// `results`.
-    results: ResultsDocument,
+    results: Reply<ResultsDocument>,
     /// `followups`.
-    followups: FollowUpsDocument,
+    followups: Reply<FollowUpsDocument>,
     /// Each line of `followups ack`, `retry` and `discard`.
-    followups_closed: ClosedDocument,
+    followups_closed: Reply<ClosedDocument>,
+    /// `sink list`.
+    sink_list: Reply<SinksDocument>,
     /// `sink test`.
-    sink_test: SinkTestDocument,
+    sink_test: Reply<SinkTestDocument>,
     /// `plugin check`.
-    plugin_check: PluginCheckDocument,
+    plugin_check: Reply<PluginCheckDocument>,
     /// Each line of `kill`.
-    kill: KillDocument,
+    kill: Reply<KillDocument>,
     /// `reconcile`.
-    reconcile: ReconcileDocument,
+    reconcile: Reply<ReconcileDocument>,
     /// `prune`.
-    prune: PruneDocument,
+    prune: Reply<PruneDocument>,
     /// `send`.
-    send: SentDocument,
+    send: Reply<SentDocument>,
     /// What a sink gets for a message; the envelope is that of `event`.
     message: hearback_core::MessagePayload,
     /// What a sink gets for a notice; the envelope is that of `event`.
     notice: hearback_core::Notice,
     /// `sessions`.
-    sessions: SessionsDocument,
+    sessions: Reply<SessionsDocument>,
     /// `inbox`.
-    inbox: InboxDocument,
+    inbox: Reply<InboxDocument>,
+    /// `inbox discard`.
+    inbox_discard: Reply<DiscardedDocument>,
+    /// `turn`.
+    turn: Reply<TurnDocument>,
+    /// `monitor run`.
+    monitor_run: Reply<MonitorRunDocument>,
     /// `monitor status`.
-    monitor: MonitorDocument,
+    monitor: Reply<MonitorDocument>,
     /// `monitor restart`, `monitor stop` and `monitor drain`.
-    monitor_request: MonitorRequestDocument,
+    monitor_request: Reply<MonitorRequestDocument>,
     /// `monitor install`.
-    monitor_install: InstallDocument,
+    monitor_install: Reply<InstallDocument>,
     /// `settings`.
-    settings: SettingsDocument,
+    settings: Reply<SettingsDocument>,
     /// `doctor`.
-    doctor: DoctorDocument,
+    doctor: Reply<DoctorDocument>,
+    /// `completions`.
+    completions: Reply<CompletionsDocument>,
 }

@@ -17,22 +17,32 @@ use hearback_monitor::delivery::{self, Closed, Deliverer};
 use tracing::{debug, warn};
 
 use crate::permissions::{Capability, Guarded};
-use crate::{Hearback, Job, Request, Scope, Select, Until};
+use crate::{Hearback, Job, Listing, Request, Scope, Select, Until};
 
 /// How soon a process that waits for a follow-up notices a new job.
 const NOTICE_WITHIN: Duration = Duration::from_secs(1);
 
+/// The answer to a reader who asks for the next follow-up.
+#[derive(Debug)]
+pub struct NextFollowUp {
+    /// The follow-up; none if none is known to be pending.
+    pub delivery: Option<Delivery>,
+    /// Jobs that could not be read. Their follow-ups may be pending.
+    pub problems: Vec<(JobId, StoreError)>,
+}
+
 impl Hearback {
-    /// The open follow-ups of a scope: pending, leased, or dead letters. The oldest end comes first.
+    /// The open follow-ups of a scope: pending, leased, or dead letters. The oldest end comes first. Jobs that could
+    /// not be read are named: their follow-ups may be pending.
     ///
     /// # Errors
     ///
     /// When the open jobs cannot be listed.
-    pub fn follow_ups(&self, scope: &Scope) -> Result<Vec<Job>, StoreError> {
+    pub fn follow_ups(&self, scope: &Scope) -> Result<Listing, StoreError> {
         let select = Select { scope: scope.clone(), state: None, history_max: Some(0) };
-        let mut open = self.jobs(&select)?.jobs;
-        open.retain(|job| is_open(job.view.follow_up.state));
-        open.sort_by(|a, b| (&a.view.ended_at, &a.view.id).cmp(&(&b.view.ended_at, &b.view.id)));
+        let mut open = self.jobs(&select)?;
+        open.jobs.retain(|job| is_open(job.view.follow_up.state));
+        open.jobs.sort_by(|a, b| (&a.view.ended_at, &a.view.id).cmp(&(&b.view.ended_at, &b.view.id)));
         Ok(open)
     }
 
@@ -41,15 +51,14 @@ impl Hearback {
     /// # Errors
     ///
     /// When the jobs cannot be read.
-    pub fn next_follow_up(&self, scope: &Scope, within: Duration) -> Result<Option<Delivery>, StoreError> {
+    pub fn next_follow_up(&self, scope: &Scope, within: Duration) -> Result<NextFollowUp, StoreError> {
         let deadline = self.ports.clock.awake().saturating_add(within);
         loop {
-            if let Some(job) = self.follow_ups(scope)?.into_iter().find(is_next) {
-                return Ok(Some(self.delivery(&job)));
-            }
+            let Listing { jobs, problems } = self.follow_ups(scope)?;
+            let delivery = jobs.iter().find(|job| is_next(job)).map(|job| self.delivery(job));
             let left = deadline.saturating_sub(self.ports.clock.awake());
-            if left.is_zero() {
-                return Ok(None);
+            if delivery.is_some() || left.is_zero() {
+                return Ok(NextFollowUp { delivery, problems });
             }
             let select = Select { scope: scope.clone(), state: None, history_max: Some(0) };
             let open = self.jobs(&select)?.jobs.into_iter().filter(|job| !job.view.state.has_ended());

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use hearback_core::port::record::{FactStore, Housekeeping, JobFiles, StoreError};
 use hearback_core::{
-    HandsOff, JobId, JobView, LockState, Observed, Output, ProcessIdentity, Session, StateWord, Timestamp,
+    HandsOff, JobId, JobView, LockState, Observed, Output, ProcessIdentity, Read, Session, StateWord,
+    Timestamp,
 };
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::wait::WaitError;
@@ -84,21 +85,14 @@ pub struct Select {
 pub struct Listing {
     /// Newest first.
     pub jobs: Vec<Job>,
-    /// Jobs that could not be read or brought up to date.
+    /// Jobs that could not be read or brought up to date, except those that are known to be outside the scope.
     pub problems: Vec<(JobId, StoreError)>,
 }
 
 impl Listing {
     /// Adds a job if it is selected; returns whether it was.
-    fn add(&mut self, id: &JobId, select: &Select, seen: Result<Option<Job>, StoreError>) -> bool {
-        let job = match seen {
-            Ok(Some(job)) => job,
-            Ok(None) => return false,
-            Err(error) => {
-                self.problems.push((id.clone(), error));
-                return false;
-            }
-        };
+    fn add(&mut self, select: &Select, job: Option<Job>) -> bool {
+        let Some(job) = job else { return false };
         let wanted = select.scope.sees(job.view.session.as_ref())
             && select.state.is_none_or(|state| job.view.state == state);
         if wanted {
@@ -109,6 +103,14 @@ impl Listing {
 }
 
 impl Hearback {
+    /// Whether a job that cannot be read may belong to a scope: it does not if its owner can be read, and is another.
+    pub(crate) fn may_see(&self, scope: &Scope, id: &JobId) -> bool {
+        match self.store.spec(id) {
+            Ok(Read::Present(spec)) => scope.sees(spec.session.as_ref()),
+            _ => true,
+        }
+    }
+
     /// Finds the one job that `text`, an id or at least four characters of either end of it, names among those that
     /// `scope` sees.
     ///
@@ -204,8 +206,17 @@ impl Hearback {
     pub fn jobs(&self, select: &Select) -> Result<Listing, StoreError> {
         let mut listing = Listing::default();
         let mut looked_at = HashSet::new();
+        let mut add = |id: &JobId, seen: Result<Option<Job>, StoreError>| match seen {
+            Ok(job) => listing.add(select, job),
+            Err(error) => {
+                if self.may_see(&select.scope, id) {
+                    listing.problems.push((id.clone(), error));
+                }
+                false
+            }
+        };
         for id in self.store.open_jobs()? {
-            listing.add(&id, select, self.job(&id));
+            add(&id, self.job(&id));
             looked_at.insert(id);
         }
         let wanted = select.history_max.unwrap_or(usize::MAX);
@@ -217,7 +228,7 @@ impl Hearback {
             for id in past {
                 // A job may have moved to history since the open ones were listed. History needs no reconcile.
                 if found < wanted && looked_at.insert(id.clone()) {
-                    found += usize::from(listing.add(&id, select, self.look(&id)));
+                    found += usize::from(add(&id, self.look(&id)));
                 }
             }
             if all_of_it || found >= wanted {

@@ -49,6 +49,7 @@ mod wait;
 
 pub use answers::{Acknowledged, Results, ResultsQuery, ask, with_prompt};
 pub use doctor::{Diagnosis, DoctorError};
+pub use follow_ups::NextFollowUp;
 pub use hearback_core as core;
 pub use hearback_core::port::disk::Wait;
 pub use hearback_monitor::delivery::{Closed, Retry};

@@ -196,7 +196,7 @@ impl Hearback {
     fn hand_over_in_turn(&self, session: &Session) -> Result<(), StoreError> {
         self.inbox().hand_over(session)?;
         let deliverer = self.deliverer();
-        for job in self.follow_ups(&session.clone().into())? {
+        for job in self.follow_ups(&session.clone().into())?.jobs {
             deliverer.attempt(&job.view.id, Turn::Held)?;
         }
         Ok(())
@@ -207,7 +207,7 @@ impl Hearback {
             return Ok(true);
         }
         let deliverer = self.deliverer();
-        for job in self.follow_ups(&session.clone().into())? {
+        for job in self.follow_ups(&session.clone().into())?.jobs {
             if matches!(deliverer.due(&job.seen)?, Due::Now(_)) {
                 return Ok(true);
             }

@@ -8,6 +8,7 @@ use hearback_core::{JobId, ReceiptHow, Session};
 use hearback_monitor::delivery;
 use hearback_monitor::wait::{Until, WaitError};
 
+use crate::permissions::Capability;
 use crate::{Hearback, Job};
 
 /// Held by an owner that is about to read the end of a job. While it is held, hearback does not notify the owner of
@@ -61,14 +62,14 @@ impl Hearback {
     }
 
     /// Records that the owner of a job has read its end, so that no follow-up is pending. Does nothing if `by` is not
-    /// the owner, and nothing for a prompt job: to see its end is not to read its answer. See
-    /// [`Hearback::acknowledge`].
+    /// the owner, or the caller may not `ack`, and nothing for a prompt job: to see its end is not to read its answer.
+    /// See [`Hearback::acknowledge`].
     ///
     /// # Errors
     ///
     /// When the records cannot be read or written.
     pub fn mark_read(&self, job: &Job, by: Option<&Session>) -> Result<(), StoreError> {
-        if job.is_unread_by(by) {
+        if job.is_unread_by(by) && self.permissions().check(Capability::Ack).is_ok() {
             delivery::close(&self.ports, &job.view.id, ReceiptHow::Read)?;
         }
         Ok(())

@@ -8,8 +8,8 @@ use hearback_core::port::executor::UnknownExecutor;
 use hearback_core::port::process::{LaunchAnswer, LaunchSignal, SupervisorReply, SupervisorRequest};
 use hearback_core::port::record::{JobLock, KeyClaim, StoreError};
 use hearback_core::{
-    Begin, BegunBy, Durability, Fact, JobId, JobState, Key, Outcome, Receipt, ReceiptHow, Spec, StartError,
-    fold,
+    Begin, BegunBy, Durability, Fact, JobId, JobState, Key, Outcome, Read, Receipt, ReceiptHow, Spec,
+    StartError, fold,
 };
 use tracing::{debug, info, warn};
 
@@ -342,9 +342,17 @@ fn clean_up(ports: &Ports, held: HeldJob) {
 
 /// Settles a job that failed to start. The caller learns it at once, so no follow-up is wanted.
 fn settle_failed_start(ports: &Ports, held: HeldJob, durability: Durability) {
-    let receipt = Fact::Receipt(Receipt::new(ReceiptHow::Read, ports.clock.stamp()));
-    // If the receipt cannot be written, the owner is notified a second time. That is better than never.
-    warn_of_failure(&held.id, "receipt not recorded", ports.store.publish(&held.id, &receipt, durability));
+    // Without an owner there is nothing to close.
+    let has_owner = !matches!(ports.store.spec(&held.id), Ok(Read::Present(spec)) if !spec.can_notify());
+    if has_owner {
+        let receipt = Fact::Receipt(Receipt::new(ReceiptHow::Read, ports.clock.stamp()));
+        // If the receipt cannot be written, the owner is notified a second time. That is better than never.
+        warn_of_failure(
+            &held.id,
+            "receipt not recorded",
+            ports.store.publish(&held.id, &receipt, durability),
+        );
+    }
     drop(held.launching);
     warn_of_failure(&held.id, "job not settled", reconcile::job(ports, &held.id));
 }

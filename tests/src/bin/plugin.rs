@@ -2,7 +2,7 @@
 //!
 //! `say TEXT` and `complain TEXT` print a line, `read` reads one, `drain` all, `exit CODE` ends. `answer HOW` answers
 //! each line of input, `answer-once HOW` the first: `rightly`, `strictly` (by ending where there is nothing to answer),
-//! `always` as delivered, or `singing`.
+//! `always` as delivered, `failing` (every delivery fails), or `singing`.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -36,7 +36,7 @@ fn answer(how: &str, line: &str) {
     match how {
         "singing" => say(r#"{"kind":"sung"}"#),
         "always" => say(r#"{"kind":"delivered"}"#),
-        _ if is_delivery => say(r#"{"kind":"delivered"}"#),
+        _ if is_delivery && how != "failing" => say(r#"{"kind":"delivered"}"#),
         "strictly" => process::exit(1),
         _ => say(r#"{"kind":"failed","reason":"unknown"}"#),
     }

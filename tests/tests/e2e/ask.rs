@@ -556,7 +556,8 @@ fn what_was_launched_and_not_asked_has_no_answer() {
     let outbox = Outbox::pull();
     let id = outbox.world.launch(["--session", "p", "--", &text(&bin("act")), "print", "x"]);
     outbox.world.run(["wait", "--peek", &id]).ok();
-    assert_eq!(document(&outbox, &[]), json!({"format": 1, "results": [], "running": []}));
+    let nothing = json!({"kind": "nothing", "message": "no unread answers"});
+    assert_eq!(document(&outbox, &[]), json!({"format": 1, "results": [], "running": [], "error": nothing}));
     let refused = results(&outbox, &[&id]);
     refused.exits(1).says("has no answer: `launch` started it").says("tip: hearback show");
     outbox.world.show(&id).lacks("/answer");

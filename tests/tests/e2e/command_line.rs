@@ -329,13 +329,13 @@ fn scenario_63_a_reader_sees_no_end_or_a_whole_one() {
 }
 
 /// What `hearback schema` prints.
-fn schema(world: &World) -> Value {
+pub(crate) fn schema(world: &World) -> Value {
     serde_json::from_str(&world.run(["schema"]).ok()).unwrap()
 }
 
 /// Asserts that a document has what the schema of its command requires, of the right types, and nothing else.
 #[track_caller]
-fn conforms(schema: &Value, command: &str, document: &Value) {
+pub(crate) fn conforms(schema: &Value, command: &str, document: &Value) {
     if let Err(problem) = check(schema, &schema["properties"][command], document) {
         panic!("{command}: {problem}\n{document}");
     }
@@ -344,7 +344,20 @@ fn conforms(schema: &Value, command: &str, document: &Value) {
 fn check(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     if let Some(reference) = schema["$ref"].as_str() {
         let definition = reference.strip_prefix("#").and_then(|pointer| root.pointer(pointer));
-        check(root, definition.ok_or_else(|| format!("no definition {reference}"))?, value)?;
+        let definition = definition.ok_or_else(|| format!("no definition {reference}"))?;
+        let (Some(own), Some(more)) =
+            (schema["properties"].as_object(), definition["properties"].as_object())
+        else {
+            return check(root, definition, value);
+        };
+        // A variant with a tag has the fields of both.
+        let mut both = definition.clone();
+        both["properties"] =
+            own.iter().chain(more).map(|(name, field)| (name.clone(), field.clone())).collect();
+        let required =
+            [schema, definition].map(|one| one["required"].as_array().cloned().unwrap_or_default());
+        both["required"] = required.concat().into();
+        return check(root, &both, value);
     }
     for (several, exactly_one) in [("anyOf", false), ("oneOf", true)] {
         if let Some(choices) = schema[several].as_array() {

@@ -503,7 +503,9 @@ fn a_lock_that_is_none_costs_its_own_job_alone() {
     fs::create_dir_all(blank.join("launch.lock/kept")).unwrap();
     let before = Snapshot::of(world.home());
 
-    let listed = world.json(["list", "--all", "--json"]);
+    let listed = world.run(["list", "--all", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.exits(125).stdout).unwrap();
+    assert_eq!(listed["error"]["kind"], "partly", "{listed}");
     let ids = |list: &str| -> Vec<String> {
         let mut ids: Vec<_> = listed[list].as_array().unwrap().iter().map(|job| job["id"].clone()).collect();
         ids.sort_by_key(Value::to_string);

@@ -23,6 +23,7 @@ mod follow_up_sinks;
 mod follow_up_turns;
 mod golden;
 mod install;
+mod json;
 mod kill;
 mod kill_points;
 mod killat;

@@ -6,10 +6,10 @@ use fs_err as fs;
 use hearback_tests::{World, copy_program};
 use serde_json::Value;
 
-const HELLO: &str = r#"say {"hearback_sink":{"versions":[1]}}"#;
+pub(crate) const HELLO: &str = r#"say {"hearback_sink":{"versions":[1]}}"#;
 
 /// A plugin that takes these steps.
-fn plugin(world: &World, steps: &str) -> PathBuf {
+pub(crate) fn plugin(world: &World, steps: &str) -> PathBuf {
     let path = world.scratch(format!("plugin{}", std::env::consts::EXE_SUFFIX));
     copy_program("plugin", &path);
     let mut beside = path.clone().into_os_string();
@@ -77,6 +77,13 @@ fn what_a_plugin_does_wrong_is_named() {
     assert!(found.iter().any(|(name, seen)| name == "deliver" && seen.contains("sung")), "{found:?}");
     let once = format!("{HELLO}\nanswer-once rightly");
     assert_failed(&once, &[("two_requests", "answered 1 times to 2")]);
+}
+
+#[test]
+fn a_plugin_whose_deliveries_all_fail_does_not_pass() {
+    let why = r#"the delivery failed: {"kind":"failed","reason":"unknown"}"#;
+    let deliveries = ["deliver", "repeat", "two_requests", "hostile_text"].map(|name| (name, why));
+    assert_failed(&format!("{HELLO}\nanswer failing"), &deliveries);
 }
 
 #[test]

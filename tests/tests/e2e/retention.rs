@@ -248,8 +248,18 @@ fn scenario_76_a_session_sees_its_own_jobs_and_no_others() {
         for name in [&**stranger, &stranger[9..]] {
             for args in [&["show", name][..], &["show", name, "--json"], &["logs", name], &["wait", name]] {
                 let ran = within("a", args);
-                assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{args:?}: {ran:?}");
-                assert!(ran.stderr.starts_with(&format!("error: no job `{name}`\n")), "{args:?}: {ran:?}");
+                let error = format!("no job `{name}`");
+                if args.contains(&"--json") {
+                    let told: Value = serde_json::from_str(&ran.exits(1).stdout).unwrap();
+                    assert_eq!(
+                        (&told["error"]["message"], told.get("id")),
+                        (&error.into(), None),
+                        "{args:?}"
+                    );
+                    continue;
+                }
+                ran.refuses(1);
+                assert!(ran.stderr.starts_with(&format!("error: {error}\n")), "{args:?}: {ran:?}");
             }
         }
         // As if there were none: nothing tells a hidden job from a missing one.

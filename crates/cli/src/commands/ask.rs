@@ -3,14 +3,12 @@
 use std::io::Read;
 
 use hearback::core::{Answer, CommandLine};
+use hearback::documents::ErrorKind;
 use hearback::{Hearback, Job};
 
 use crate::args::AskArgs;
 use crate::error::CliError;
 use crate::output::{Output, unless_closed};
-
-/// The job succeeded without an answer.
-const NOTHING: u32 = 1;
 
 pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result<u32, CliError> {
     let (wait, quiet) = (args.wait, args.quiet);
@@ -31,7 +29,10 @@ pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result
     let argv = argv.iter().map(|word| hearback::from_os(word)).collect();
     let mut request = super::launch::with_options(CommandLine::Argv(argv), Some(parent), args.options)?;
     request.answer = true;
-    let (launched, _reading) = super::launch::start(hearback, &request, wait, quiet, output)?;
+    let (launched, _reading) = match super::launch::start(hearback, &request, wait, quiet, output) {
+        Ok(launched) => launched,
+        Err(error) => return super::launch::not_launched(hearback, error, output),
+    };
     if !wait {
         super::launch::report(hearback, &launched, quiet, output)?;
         return Ok(0);
@@ -41,7 +42,14 @@ pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result
         output.say(&format!("asked in job {id}"));
     }
     let job = hearback.wait(id)?;
-    let printed = if output.is_json() { output.document(&job.view) } else { print(&job, quiet, output) };
+    let answered = matches!(job.view.answer, Some(Answer::Text(_)));
+    let own = job.view.outcome.as_ref().map_or(125, hearback::core::Outcome::exit_code);
+    let unanswered = (own == 0 && !answered)
+        .then(|| CliError::no(ErrorKind::NoAnswer, "the job succeeded without an answer"));
+    let printed = match output.is_json() {
+        true => output.reply(&job.view, unanswered.as_ref()).map(drop),
+        false => print(&job, quiet, output),
+    };
     let is_read = printed.is_ok();
     // The reader is gone, but the exit code still says how the job ended.
     unless_closed(printed).map_err(|error| error.about(id))?;
@@ -49,7 +57,7 @@ pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result
         // The caller asked and waited, so a printed answer is read.
         hearback.mark_answer_read(id)?;
     }
-    Ok(code(&job))
+    Ok(unanswered.map_or(own, |error| error.exit_code()))
 }
 
 /// Prints the answer and nothing else to standard output, for scripts.
@@ -66,11 +74,4 @@ fn print(job: &Job, quiet: bool, output: &Output) -> Result<(), CliError> {
         output.hint(&format!("next: hearback show {}", job.view.id.short()));
     }
     Ok(())
-}
-
-fn code(job: &Job) -> u32 {
-    match job.view.outcome.as_ref().map_or(125, hearback::core::Outcome::exit_code) {
-        0 if !matches!(job.view.answer, Some(Answer::Text(_))) => NOTHING,
-        code => code,
-    }
 }

@@ -5,27 +5,26 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::message::clean_line;
-use hearback::documents::{CheckDocument, DoctorDocument};
+use hearback::documents::{CheckDocument, DoctorDocument, ErrorKind};
 use hearback::{Check, Diagnosis, Hearback, Level, Options};
 
 use crate::error::CliError;
 use crate::output::{BAD, BUSY, FAINT, GOOD, Output};
-
-/// A check failed.
-const UNFIT: u32 = 1;
 
 pub(crate) fn run(output: &Output) -> Result<u32, CliError> {
     let diagnosis = Hearback::doctor(&Options::default())?;
     for warning in &diagnosis.settings.warnings {
         output.warn(warning);
     }
-    let fit = count(&diagnosis.checks, Level::Fail) == 0;
+    let failed: Vec<_> =
+        diagnosis.checks.iter().filter(|check| check.level == Level::Fail).map(|check| check.name).collect();
+    let failed = (!failed.is_empty())
+        .then(|| CliError::no(ErrorKind::CheckFailed, format!("failed checks: {}", failed.join(", "))));
     if output.is_json() {
-        output.document(&document(diagnosis))?;
-    } else {
-        output.text(&report(&diagnosis.checks))?;
+        return output.reply(document(diagnosis), failed.as_ref());
     }
-    Ok(if fit { 0 } else { UNFIT })
+    output.text(&report(&diagnosis.checks))?;
+    failed.map_or(Ok(0), Err)
 }
 
 fn document(diagnosis: Diagnosis) -> DoctorDocument {

@@ -2,16 +2,13 @@
 
 use hearback::core::port::record::StoreError;
 use hearback::core::{DOCUMENT_FORMAT, FollowUpState, JobId, ReceiptHow, delivery_id, job_of_delivery};
-use hearback::documents::{ClosedDocument, FollowUpsDocument};
-use hearback::{Closed, FindError, Guarded, Hearback, Scope};
+use hearback::documents::{ClosedDocument, ErrorKind, FollowUpsDocument, Reply};
+use hearback::{Capability, Closed, FindError, Guarded, Hearback, Listing, NextFollowUp, Scope};
 
 use crate::args::{DeliveriesArgs, FollowupsArgs, FollowupsCommand, NextArgs};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::table;
-
-/// Nothing is pending.
-const NOTHING: u32 = 1;
 
 pub(crate) fn run(hearback: &Hearback, args: FollowupsArgs, output: &Output) -> Result<u32, CliError> {
     match args.command {
@@ -25,21 +22,26 @@ pub(crate) fn run(hearback: &Hearback, args: FollowupsArgs, output: &Output) -> 
             hearback.close_follow_up(id, ReceiptHow::Discarded)
         }),
         Some(FollowupsCommand::Retry(args)) => {
+            hearback.permissions().check(Capability::Notify)?;
             close(hearback, &args, output, "will be retried", |id| hearback.retry_follow_up(id))
         }
     }
 }
 
 fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliError> {
-    let pending = hearback.follow_ups(scope)?;
+    let Listing { jobs: pending, problems } = hearback.follow_ups(scope)?;
+    let failed = super::unread(&problems, output);
     if output.is_json() {
         let jobs = pending.into_iter().map(|job| job.view).collect();
-        output.document(&FollowUpsDocument { format: DOCUMENT_FORMAT, jobs })?;
-        return Ok(0);
+        let document =
+            FollowUpsDocument { format: DOCUMENT_FORMAT, jobs, problems: super::problems(problems) };
+        return output.reply(document, failed.as_ref());
     }
     if pending.is_empty() {
-        output.say("nothing is pending");
-        return Ok(0);
+        if failed.is_none() {
+            output.say("nothing is pending");
+        }
+        return failed.map_or(Ok(0), Err);
     }
     output.text(&table::jobs(&pending, hearback.now(), output.width()))?;
     for job in &pending {
@@ -47,17 +49,28 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
             output.say(&format!("{}: {}", job.view.id.short(), hearback::core::message::clean_line(error)));
         }
     }
-    Ok(0)
+    failed.map_or(Ok(0), Err)
 }
 
 fn next(hearback: &Hearback, args: &NextArgs, output: &Output) -> Result<u32, CliError> {
     let scope = super::scope(&args.scope)?;
-    let next = hearback.next_follow_up(&scope, args.wait.unwrap_or_default())?;
-    let Some(delivery) = next else {
-        if !output.is_json() {
+    let NextFollowUp { delivery, problems } =
+        hearback.next_follow_up(&scope, args.wait.unwrap_or_default())?;
+    let unread = super::unread(&problems, output);
+    // A follow-up that can be read is printed. Without one, a job that cannot be read may have one.
+    let Some(delivery) = delivery else {
+        if output.is_json() && unread.is_some() {
+            let document = FollowUpsDocument {
+                format: DOCUMENT_FORMAT,
+                jobs: Vec::new(),
+                problems: super::problems(problems),
+            };
+            return output.reply(document, unread.as_ref());
+        }
+        if unread.is_none() && !output.is_json() {
             output.say("nothing is pending");
         }
-        return Ok(NOTHING);
+        return Err(unread.unwrap_or_else(|| CliError::no(ErrorKind::Nothing, "nothing is pending")));
     };
     if output.is_json() {
         output.document(&hearback::core::CloudEvent::from(delivery))?;
@@ -75,6 +88,7 @@ fn close(
     done: &str,
     act: impl Fn(&JobId) -> Result<Closed, Guarded<StoreError>>,
 ) -> Result<u32, CliError> {
+    hearback.permissions().check(Capability::Ack)?;
     let scope = super::scope(&args.scope)?;
     let mut code = 0;
     let find = |text: &str| hearback.find(job_of_delivery(text), &scope);
@@ -84,7 +98,7 @@ fn close(
             Ok(closed) => closed,
             // The others are handled even if one cannot be.
             Err(error) => {
-                super::keep_error(&mut failed, error.into(), output);
+                super::keep_error(&mut failed, CliError::from(error).of(delivery_id(&id)), output);
                 continue;
             }
         };
@@ -94,16 +108,18 @@ fn close(
             Closed::Already(state) => (false, format!("nothing to do: {}", word(state))),
             Closed::NotEnded => (false, "the job has not ended".to_owned()),
             Closed::NoJob => {
-                super::keep_error(&mut failed, FindError::NotFound(id.to_string()).into(), output);
+                let error = CliError::from(FindError::NotFound(id.to_string())).of(delivery_id(&id));
+                super::keep_error(&mut failed, error, output);
                 continue;
             }
         };
-        if closed == Closed::NotEnded {
-            code = NOTHING;
-        }
+        let unfit = (closed == Closed::NotEnded)
+            .then(|| CliError::no(ErrorKind::NotEnded, "the job has not ended").of(delivery_id(&id)));
+        code = unfit.as_ref().map_or(code, CliError::exit_code);
         if output.is_json() {
             let (delivery, reason) = (delivery_id(&id), (!changed).then_some(said));
-            output.object(&ClosedDocument { format: DOCUMENT_FORMAT, delivery, changed, reason })?;
+            let document = ClosedDocument { format: DOCUMENT_FORMAT, delivery, changed, reason };
+            output.object(&Reply { document, error: unfit.as_ref().map(CliError::detail) })?;
         } else {
             output.line(&format!("{} {said}", delivery_id(&id)))?;
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use hearback::core::message::clean_line;
 use hearback::core::{DOCUMENT_FORMAT, Read};
-use hearback::documents::{InboxDocument, MessageDocument};
+use hearback::documents::{DiscardedDocument, ErrorKind, InboxDocument, MessageDocument};
 use hearback::{Hearback, Scope};
 
 use crate::args::{InboxArgs, InboxCommand, InboxDiscardArgs};
@@ -43,8 +43,7 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
         }
     }
     if output.is_json() {
-        output.document(&InboxDocument { format: DOCUMENT_FORMAT, messages })?;
-        return Ok(0);
+        return output.reply(InboxDocument { format: DOCUMENT_FORMAT, messages }, None);
     }
     if messages.is_empty() {
         output.say("no messages");
@@ -65,7 +64,12 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
 
 fn discard(hearback: &Hearback, args: &InboxDiscardArgs, output: &Output) -> Result<u32, CliError> {
     let session = super::session(args.session.as_ref(), "a message")?;
-    let discarded = hearback.discard_message(&session, args.n)?;
-    output.say(if discarded { "discarded" } else { "no such message" });
-    Ok(u32::from(!discarded))
+    let changed = hearback.discard_message(&session, args.n)?;
+    let failed = (!changed).then(|| CliError::no(ErrorKind::Nothing, "no such message"));
+    if output.is_json() {
+        let document = DiscardedDocument { format: DOCUMENT_FORMAT, session, message: args.n, changed };
+        return output.reply(document, failed.as_ref());
+    }
+    output.say(if changed { "discarded" } else { "no such message" });
+    failed.map_or(Ok(0), Err)
 }

@@ -3,7 +3,7 @@
 use hearback::core::message::{clean_line, command_text};
 use hearback::core::service::{Order, ServiceManager};
 use hearback::core::{CommandLine, DOCUMENT_FORMAT};
-use hearback::documents::{InstallDocument, OrderDocument};
+use hearback::documents::{ErrorKind, InstallDocument, OrderDocument};
 use hearback::{FailedOrder, Hearback, MonitorService, SettingSource};
 
 use crate::args::InstallArgs;
@@ -26,11 +26,10 @@ pub(crate) fn run(hearback: &Hearback, args: &InstallArgs, output: &Output) -> R
 fn print(service: &MonitorService, output: &Output) -> Result<u32, CliError> {
     let orders = service.install_orders();
     if output.is_json() {
-        document(service, false, &orders, &[], output)?;
-    } else {
-        output.text(&service.text)?;
-        output.say(&format!("write this to {}, then run:\n{}", shown_file(service), listed(&orders)));
+        return output.reply(document(service, false, &orders, &[]), None);
     }
+    output.text(&service.text)?;
+    output.say(&format!("write this to {}, then run:\n{}", shown_file(service), listed(&orders)));
     Ok(0)
 }
 
@@ -47,10 +46,10 @@ fn install(
         (false, _) => format!("{file} is up to date.\n"),
     };
     if !agreed(&format!("{what}\nThen it runs:\n\n{}", listed(&orders)), yes, output)? {
-        return Ok(1);
+        return Err(CliError::no(ErrorKind::Declined, "nothing was changed"));
     }
     let failed = hearback.install_monitor(service)?;
-    finish(service, &orders, &failed, output)?;
+    let code = finish(service, &orders, &failed, output)?;
     if !output.is_json() {
         output.say("installed: a monitor runs now and after every login, and is restarted if it fails");
         if service.manager == ServiceManager::Systemd {
@@ -58,7 +57,7 @@ fn install(
         }
         output.say("to remove it: hearback monitor install --remove");
     }
-    Ok(0)
+    Ok(code)
 }
 
 fn remove(
@@ -70,22 +69,21 @@ fn remove(
     let file = shown_file(service);
     if !service.file.exists() {
         if output.is_json() {
-            document(service, false, &[], &[], output)?;
-        } else {
-            output.say(&format!("nothing is installed for this store: {file} does not exist"));
+            return output.reply(document(service, false, &[], &[]), None);
         }
+        output.say(&format!("nothing is installed for this store: {file} does not exist"));
         return Ok(0);
     }
     let orders = service.remove_orders();
     if !agreed(&format!("This removes {file}.\n\nIt runs:\n\n{}", listed(&orders)), yes, output)? {
-        return Ok(1);
+        return Err(CliError::no(ErrorKind::Declined, "nothing was changed"));
     }
     let failed = hearback.remove_monitor(service)?;
-    finish(service, &orders, &failed, output)?;
+    let code = finish(service, &orders, &failed, output)?;
     if !output.is_json() {
         output.say("removed: no monitor starts at login");
     }
-    Ok(0)
+    Ok(code)
 }
 
 /// Prints the document, and a warning for each command that failed.
@@ -94,17 +92,16 @@ fn finish(
     orders: &[Order],
     failed: &[FailedOrder],
     output: &Output,
-) -> Result<(), CliError> {
+) -> Result<u32, CliError> {
+    let error = (!failed.is_empty())
+        .then(|| CliError::Manager(failed.iter().map(|failed| shown(&failed.order)).collect()));
+    if output.is_json() {
+        return output.reply(document(service, true, orders, failed), error.as_ref());
+    }
     for FailedOrder { order, why } in failed {
         output.warn(&format!("`{}` {why}", shown(order)));
     }
-    if output.is_json() {
-        document(service, true, orders, failed, output)?;
-    }
-    match failed.is_empty() {
-        true => Ok(()),
-        false => Err(CliError::Manager(failed.iter().map(|failed| shown(&failed.order)).collect())),
-    }
+    error.map_or(Ok(0), Err)
 }
 
 fn document(
@@ -112,11 +109,10 @@ fn document(
     done: bool,
     orders: &[Order],
     failed: &[FailedOrder],
-    output: &Output,
-) -> Result<(), CliError> {
+) -> InstallDocument {
     let error = |order: &Order| Some(failed.iter().find(|failed| failed.order == *order)?.why.clone());
     let commands = orders.iter().map(|order| OrderDocument { argv: order.argv.clone(), error: error(order) });
-    output.document(&InstallDocument {
+    InstallDocument {
         format: DOCUMENT_FORMAT,
         manager: service.manager,
         name: service.service.name.clone(),
@@ -124,7 +120,7 @@ fn document(
         text: service.text.clone(),
         done,
         commands: commands.collect(),
-    })
+    }
 }
 
 fn shown_file(service: &MonitorService) -> String {

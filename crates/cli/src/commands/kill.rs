@@ -2,8 +2,8 @@
 
 use hearback::core::message::clean_line;
 use hearback::core::{DOCUMENT_FORMAT, KilledBy};
-use hearback::documents::KillDocument;
-use hearback::{Hearback, KillRequest, Killed};
+use hearback::documents::{ErrorKind, KillDocument, Reply};
+use hearback::{Capability, Hearback, KillRequest, Killed};
 
 use crate::args::KillArgs;
 use crate::error::CliError;
@@ -13,6 +13,7 @@ use crate::output::Output;
 const NOT_ENDED: u32 = 1;
 
 pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Result<u32, CliError> {
+    hearback.permissions().check(Capability::Kill)?;
     let scope = super::scope(&args.scope)?;
     let (ids, mut failed) = super::find_each(&args.jobs, output, |text| hearback.find_to_kill(text, &scope));
     let by =
@@ -28,7 +29,7 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
                 }
             }
             // The others are killed even if one cannot be.
-            Err(error) => super::keep_error(&mut failed, error.into(), output),
+            Err(error) => super::keep_error(&mut failed, CliError::from(error).of(id), output),
         }
     }
     failed.map_or(Ok(code), Err)
@@ -38,13 +39,17 @@ fn tell(killed: &Killed, output: &Output) -> Result<(), CliError> {
     let view = &killed.job.view;
     let survivors: Vec<u32> = killed.survivors.iter().map(|who| who.pid).collect();
     if output.is_json() {
-        return output.object(&KillDocument {
+        let error = (!survivors.is_empty()).then(|| {
+            CliError::no(ErrorKind::NotKilled, "processes of the job could not be killed").of(&view.id)
+        });
+        let document = KillDocument {
             format: DOCUMENT_FORMAT,
             id: view.id.clone(),
             already_ended: killed.already_ended,
             outcome: view.outcome.clone(),
             survivors,
-        });
+        };
+        return output.object(&Reply { document, error: error.as_ref().map(CliError::detail) });
     }
     let ending = view.outcome.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
     let before = if killed.already_ended { "had already ended: " } else { "" };

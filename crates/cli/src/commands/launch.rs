@@ -17,7 +17,10 @@ use crate::output::{Output, unless_closed};
 pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Result<u32, CliError> {
     let (wait, quiet) = (args.wait, args.quiet);
     let request = request(args)?;
-    let (launched, _reading) = start(hearback, &request, wait, quiet, output)?;
+    let (launched, _reading) = match start(hearback, &request, wait, quiet, output) {
+        Ok(launched) => launched,
+        Err(error) => return not_launched(hearback, error, output),
+    };
     let id = launched.id();
     if wait {
         if !output.is_json() {
@@ -37,20 +40,10 @@ pub(super) fn start(
     wait: bool,
     quiet: bool,
     output: &Output,
-) -> Result<(Launched, Option<Reading>), CliError> {
-    let launched = match wait {
-        true => hearback.launch_to_wait(request),
-        false => hearback.launch(request).map(|launched| (launched, None)),
-    };
-    let (launched, reading) = match launched {
-        Ok(launched) => launched,
-        // The job is recorded, so the caller needs its id. An error while printing it must not hide the first error.
-        Err(error) => {
-            if let Some(id) = recorded(&error) {
-                let _ = print_id(hearback, id, output);
-            }
-            return Err(error.into());
-        }
+) -> Result<(Launched, Option<Reading>), LaunchError> {
+    let (launched, reading) = match wait {
+        true => hearback.launch_to_wait(request)?,
+        false => (hearback.launch(request)?, None),
     };
     if let Launched::Started { bound_to: Some(place), .. } = &launched
         && !quiet
@@ -58,6 +51,24 @@ pub(super) fn start(
         warn_about_place(place, output);
     }
     Ok((launched, reading))
+}
+
+/// Ends a launch that failed. If the job is recorded, the caller needs its id.
+pub(super) fn not_launched(
+    hearback: &Hearback,
+    error: LaunchError,
+    output: &Output,
+) -> Result<u32, CliError> {
+    let Some(id) = recorded(&error).cloned() else { return Err(error.into()) };
+    let error = CliError::from(error);
+    // An error while printing it must not hide the first error.
+    if output.is_json() {
+        // A read without reconciling: a supervisor that has not answered yet must not be recorded as lost.
+        let Some(job) = hearback.look(&id).ok().flatten() else { return Err(error.of(id)) };
+        return output.reply(job.view, Some(&error)).or(Err(error));
+    }
+    let _ = output.line(id.as_str());
+    Err(error)
 }
 
 /// Prints the id of a launched job, and hints for people.

@@ -20,18 +20,17 @@ pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Resu
         history_max: (!args.all).then_some(NEWEST),
     };
     let listing = hearback.jobs(&select)?;
+    let failed = super::unread(&listing.problems, output);
     if output.is_json() {
-        output.document(&ListDocument {
+        let document = ListDocument {
             format: DOCUMENT_FORMAT,
             jobs: listing.jobs.into_iter().map(|job| job.view).collect(),
             problems: super::problems(listing.problems),
-        })?;
-        return Ok(0);
+        };
+        return output.reply(document, failed.as_ref());
     }
-    for (id, error) in &listing.problems {
-        output.warn(&format!("job `{id}` cannot be shown: {error}"));
-    }
-    if listing.jobs.is_empty() {
+    // With a job that cannot be read, "no jobs" would not be true.
+    if listing.jobs.is_empty() && failed.is_none() {
         output.say(
             match select.scope.session() {
                 Some(session) => {
@@ -46,6 +45,8 @@ pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Resu
         );
         return Ok(0);
     }
-    output.text(&table::jobs(&listing.jobs, hearback.now(), output.width()))?;
-    Ok(0)
+    if !listing.jobs.is_empty() {
+        output.text(&table::jobs(&listing.jobs, hearback.now(), output.width()))?;
+    }
+    failed.map_or(Ok(0), Err)
 }

@@ -71,7 +71,7 @@ fn find_each(
     for name in names {
         match find(name) {
             Ok(id) => ids.push(id),
-            Err(error) => keep_error(&mut failed, error.into(), output),
+            Err(error) => keep_error(&mut failed, CliError::from(error).of(name), output),
         }
     }
     (ids, failed)
@@ -82,6 +82,17 @@ fn keep_error(kept: &mut Option<CliError>, error: CliError, output: &Output) {
     if let Some(before) = kept.replace(error) {
         output.error(&before);
     }
+}
+
+/// Names the jobs that could not be read, for people, and returns the error that a command ends with which lists jobs:
+/// what it lists is not complete.
+fn unread<E: std::fmt::Display>(problems: &[(JobId, E)], output: &Output) -> Option<CliError> {
+    if !output.is_json() {
+        for (id, error) in problems {
+            output.warn(&format!("job `{id}` cannot be read: {error}"));
+        }
+    }
+    (!problems.is_empty()).then_some(CliError::Partly)
 }
 
 fn problems<E: std::fmt::Display>(failed: Vec<(JobId, E)>) -> Vec<Problem> {

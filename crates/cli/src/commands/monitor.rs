@@ -6,7 +6,7 @@ use std::time::Duration;
 use hearback::core::message::clean_line;
 use hearback::core::service::RESTART_EXIT_CODE;
 use hearback::core::{DOCUMENT_FORMAT, LockState, StopKind, StopRequest};
-use hearback::documents::{MonitorDocument, MonitorRequestDocument};
+use hearback::documents::{MonitorDocument, MonitorRequestDocument, MonitorRunDocument};
 use hearback::session::current_turn;
 use hearback::{Hearback, MonitorEnd, MonitorOptions, Predecessor, Scope, StopResponse};
 
@@ -50,7 +50,12 @@ fn run_monitor(
     }
     let (once, service, after) = (args.once, args.service, args.after);
     let options = MonitorOptions { once, service, succeed: !service, after };
-    match Arc::new(hearback).run_monitor(&options)? {
+    let end = Arc::new(hearback).run_monitor(&options)?;
+    if output.is_json() {
+        let stopped = if let MonitorEnd::Stopped(kind) = end { Some(kind) } else { None };
+        output.document(&MonitorRunDocument { format: DOCUMENT_FORMAT, stopped })?;
+    }
+    match end {
         MonitorEnd::Stopped(StopKind::Restart) if args.service => Ok(RESTART_EXIT_CODE),
         MonitorEnd::Done | MonitorEnd::Stopped(_) => Ok(0),
     }

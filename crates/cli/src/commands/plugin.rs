@@ -5,15 +5,12 @@ use std::fmt::Write as _;
 use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::message::clean_line;
 use hearback::core::port::sink::SinkError;
-use hearback::documents::{ConformanceDocument, PluginCheckDocument};
+use hearback::documents::{ConformanceDocument, ErrorKind, PluginCheckDocument};
 use hearback::{Guarded, Hearback, PluginCheck};
 
 use crate::args::PluginCommand;
 use crate::error::CliError;
 use crate::output::{BAD, GOOD, Output};
-
-/// A check failed.
-const UNFIT: u32 = 1;
 
 pub(crate) fn run(hearback: &Hearback, command: &PluginCommand, output: &Output) -> Result<u32, CliError> {
     let PluginCommand::Check(args) = command;
@@ -22,14 +19,18 @@ pub(crate) fn run(hearback: &Hearback, command: &PluginCommand, output: &Output)
         error => error.into(),
     })?;
     let passed = checks.iter().all(|check| check.passed);
+    let failed = (!passed).then(|| {
+        let names: Vec<_> = checks.iter().filter(|check| !check.passed).map(|check| check.name).collect();
+        CliError::no(ErrorKind::CheckFailed, format!("failed checks: {}", names.join(", ")))
+    });
     if output.is_json() {
         let program = hearback::from_os(program.as_os_str());
         let checks = checks.into_iter().map(document).collect();
-        output.document(&PluginCheckDocument { format: DOCUMENT_FORMAT, program, passed, checks })?;
-    } else {
-        output.text(&report(&checks))?;
+        let document = PluginCheckDocument { format: DOCUMENT_FORMAT, program, passed, checks };
+        return output.reply(document, failed.as_ref());
     }
-    Ok(if passed { 0 } else { UNFIT })
+    output.text(&report(&checks))?;
+    failed.map_or(Ok(0), Err)
 }
 
 fn document(check: PluginCheck) -> ConformanceDocument {

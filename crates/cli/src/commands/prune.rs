@@ -15,24 +15,24 @@ pub(crate) fn run(hearback: &Hearback, args: &PruneArgs, output: &Output) -> Res
         max_jobs: args.max_jobs.unwrap_or(default.max_jobs),
     };
     let report = hearback.prune(retention, args.dry_run)?;
-    let failed = !report.failed.is_empty();
+    let failed = (!report.failed.is_empty()).then_some(CliError::Partly);
     if output.is_json() {
-        output.document(&PruneDocument {
+        let document = PruneDocument {
             format: DOCUMENT_FORMAT,
             dry_run: args.dry_run,
             pruned: report.pruned,
             tidied: report.tidied,
             problems: super::problems(report.failed),
-        })?;
-    } else {
-        for id in &report.pruned {
-            output.line(id.as_str())?;
-        }
-        for (id, error) in &report.failed {
-            output.warn(&format!("job `{id}` could not be removed: {error}"));
-        }
-        let did = if args.dry_run { "would be removed" } else { "removed" };
-        output.hint(&format!("{} jobs {did}", report.pruned.len()));
+        };
+        return output.reply(document, failed.as_ref());
     }
-    if failed { Err(CliError::Partly) } else { Ok(0) }
+    for id in &report.pruned {
+        output.line(id.as_str())?;
+    }
+    for (id, error) in &report.failed {
+        output.warn(&format!("job `{id}` could not be removed: {error}"));
+    }
+    let did = if args.dry_run { "would be removed" } else { "removed" };
+    output.hint(&format!("{} jobs {did}", report.pruned.len()));
+    failed.map_or(Ok(0), Err)
 }

@@ -11,31 +11,31 @@ use crate::output::Output;
 
 pub(crate) fn run(hearback: &Hearback, args: &DryRunArgs, output: &Output) -> Result<u32, CliError> {
     let report = hearback.reconcile(args.dry_run)?;
-    let failed = !report.failed.is_empty();
+    let failed = (!report.failed.is_empty()).then_some(CliError::Partly);
     if output.is_json() {
         let steps = report
             .steps
             .into_iter()
             .map(|(id, step)| StepDocument { id, step: word(step).to_owned() })
             .collect();
-        output.document(&ReconcileDocument {
+        let document = ReconcileDocument {
             format: DOCUMENT_FORMAT,
             dry_run: args.dry_run,
             steps,
             problems: super::problems(report.failed),
-        })?;
-    } else {
-        for (id, step) in &report.steps {
-            output.line(&format!("{id} {step}"))?;
-        }
-        for (id, error) in &report.failed {
-            output.warn(&format!("job `{id}` could not be brought up to date: {error}"));
-        }
-        if report.steps.is_empty() && !failed {
-            output.hint("everything is up to date");
-        }
+        };
+        return output.reply(document, failed.as_ref());
     }
-    if failed { Err(CliError::Partly) } else { Ok(0) }
+    for (id, step) in &report.steps {
+        output.line(&format!("{id} {step}"))?;
+    }
+    for (id, error) in &report.failed {
+        output.warn(&format!("job `{id}` could not be brought up to date: {error}"));
+    }
+    if report.steps.is_empty() && failed.is_none() {
+        output.hint("everything is up to date");
+    }
+    failed.map_or(Ok(0), Err)
 }
 
 fn word(step: Step) -> &'static str {

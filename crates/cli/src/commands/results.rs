@@ -2,17 +2,17 @@
 
 use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::message::answer_text;
-use hearback::documents::ResultsDocument;
-use hearback::{Acknowledged, Hearback, Results, ResultsQuery};
+use hearback::documents::{ErrorKind, ResultsDocument};
+use hearback::{Acknowledged, Capability, Hearback, Results, ResultsQuery};
 
 use crate::args::ResultsArgs;
 use crate::error::CliError;
 use crate::output::Output;
 
-/// No answer has arrived.
-const NOTHING: u32 = 1;
-
 pub(crate) fn run(hearback: &Hearback, args: &ResultsArgs, output: &Output) -> Result<u32, CliError> {
+    if args.ack {
+        hearback.permissions().check(Capability::Ack)?;
+    }
     let parent = super::parent(args.session.as_ref())?;
     let mut by = ResultsQuery { parent, reader: args.reader.clone(), jobs: Vec::new() };
     for text in &args.jobs {
@@ -23,25 +23,36 @@ pub(crate) fn run(hearback: &Hearback, args: &ResultsArgs, output: &Output) -> R
         by.jobs.push(id);
     }
     let within = args.wait.unwrap_or_default();
-    let results =
+    let mut results =
         if args.ack { hearback.take_results(&by, within)? } else { hearback.results(&by, within)? };
-    let some = !results.ended.is_empty();
-    print(hearback, &results, output)?;
+    let nothing = || CliError::no(ErrorKind::Nothing, "no unread answers");
+    let failed = super::unread(&results.problems, output).or_else(|| results.ended.is_empty().then(nothing));
+    print(hearback, &mut results, failed.as_ref(), output)?;
     if args.ack {
         acknowledge(hearback, &by, results, output)?;
     }
-    Ok(if some { 0 } else { NOTHING })
+    match failed {
+        Some(error) if !output.is_json() => Err(error),
+        failed => Ok(failed.map_or(0, |error| error.exit_code())),
+    }
 }
 
-fn print(hearback: &Hearback, results: &Results, output: &Output) -> Result<(), CliError> {
+fn print(
+    hearback: &Hearback,
+    results: &mut Results,
+    failed: Option<&CliError>,
+    output: &Output,
+) -> Result<(), CliError> {
     if output.is_json() {
-        return output.document(&ResultsDocument {
+        let document = ResultsDocument {
             format: DOCUMENT_FORMAT,
             results: results.ended.iter().map(|job| job.view.clone()).collect(),
             running: results.running.clone(),
             read: results.read.clone(),
             more: results.more,
-        });
+            problems: super::problems(std::mem::take(&mut results.problems)),
+        };
+        return output.reply(document, failed).map(drop);
     }
     for job in &results.ended {
         if let Some(answer) = &job.view.answer {
@@ -52,7 +63,7 @@ fn print(hearback: &Hearback, results: &Results, output: &Output) -> Result<(), 
         output.say(&format!("{id} nothing to do: already acknowledged"));
     }
     match results.running.len() {
-        0 if results.ended.is_empty() && results.read.is_empty() => {
+        0 if results.ended.is_empty() && results.read.is_empty() && results.problems.is_empty() => {
             output.say("no unread answers, and no job that will answer")
         }
         0 => {}

@@ -16,8 +16,7 @@ pub(crate) fn run(hearback: &Hearback, args: &SessionsArgs, output: &Output) -> 
     let sessions = hearback.sessions(&scope)?;
     let sessions: Vec<_> = sessions.iter().map(document).collect();
     if output.is_json() {
-        output.document(&SessionsDocument { format: DOCUMENT_FORMAT, sessions })?;
-        return Ok(0);
+        return output.reply(SessionsDocument { format: DOCUMENT_FORMAT, sessions }, None);
     }
     if sessions.is_empty() {
         output.say("no session has had a turn or a message");

@@ -1,9 +1,10 @@
 //! `hearback sink`
 
+use hearback::core::message::clean_line;
 use hearback::core::port::sink::{SinkError, SinkReply};
 use hearback::core::{DOCUMENT_FORMAT, Session};
-use hearback::documents::SinkTestDocument;
-use hearback::{Guarded, Hearback, argv};
+use hearback::documents::{ErrorKind, SinkTestDocument, SinksDocument};
+use hearback::{Capability, Guarded, Hearback, argv};
 
 use crate::args::{SinkCommand, SinkTestArgs};
 use crate::error::CliError;
@@ -12,7 +13,11 @@ use crate::output::Output;
 pub(crate) fn run(hearback: &Hearback, command: &SinkCommand, output: &Output) -> Result<u32, CliError> {
     match command {
         SinkCommand::List => {
-            for name in hearback.sink_names() {
+            let sinks = hearback.sink_names();
+            if output.is_json() {
+                return output.reply(SinksDocument { format: DOCUMENT_FORMAT, sinks }, None);
+            }
+            for name in sinks {
                 output.line(&name)?;
             }
             Ok(0)
@@ -22,6 +27,7 @@ pub(crate) fn run(hearback: &Hearback, command: &SinkCommand, output: &Output) -
 }
 
 fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) -> Result<u32, CliError> {
+    hearback.permissions().check(Capability::Sink)?;
     if !hearback.has_sink(&args.name) {
         return Err(CliError::Sink(SinkError::Missing(args.name.clone())));
     }
@@ -36,7 +42,8 @@ fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) -> Result<u32
         Ok(SinkReply::Busy) => {
             (false, "busy: the session is in a turn; hearback would retry, and this is not counted".into())
         }
-        Ok(SinkReply::Gone { reason }) => (false, format!("gone: {reason}")),
+        Ok(SinkReply::Gone { reason }) if reason.is_empty() => (false, "the session is gone".into()),
+        Ok(SinkReply::Gone { reason }) => (false, format!("the session is gone: {reason}")),
         Ok(SinkReply::RetryAfter { millis }) => {
             (false, format!("not now: hearback would retry after {millis} ms"))
         }
@@ -44,11 +51,17 @@ fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) -> Result<u32
         Err(Guarded::Denied(denied)) => return Err((*denied).into()),
         Err(error) => (false, error.to_string()),
     };
+    let failed = (!delivered).then(|| {
+        CliError::no(
+            ErrorKind::NotDelivered,
+            format!("sink `{}` did not accept the sample: {text}", args.name),
+        )
+    });
     if output.is_json() {
         let (sink, reply) = (args.name.clone(), text);
-        output.document(&SinkTestDocument { format: DOCUMENT_FORMAT, sink, delivered, reply })?;
-    } else {
-        output.line(&format!("{}: {}", args.name, hearback::core::message::clean_line(&text)))?;
+        let document = SinkTestDocument { format: DOCUMENT_FORMAT, sink, delivered, reply };
+        return output.reply(document, failed.as_ref());
     }
-    Ok(u32::from(!delivered))
+    output.line(&format!("{}: {}", args.name, clean_line(&text)))?;
+    failed.map_or(Ok(0), Err)
 }

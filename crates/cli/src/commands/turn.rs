@@ -1,15 +1,13 @@
 //! `hearback turn`
 
-use hearback::core::Outcome;
+use hearback::core::{DOCUMENT_FORMAT, Outcome};
+use hearback::documents::{ErrorKind, TurnDocument};
 use hearback::session::current_turn;
 use hearback::{Hearback, TurnRequest, Wait};
 
 use crate::args::TurnArgs;
 use crate::error::CliError;
 use crate::output::Output;
-
-/// The session is already in a turn.
-const BUSY: u32 = 75;
 
 pub(crate) fn run(hearback: &Hearback, args: &TurnArgs, output: &Output) -> Result<u32, CliError> {
     let session = super::session(args.session.as_ref(), "a turn")?;
@@ -22,10 +20,21 @@ pub(crate) fn run(hearback: &Hearback, args: &TurnArgs, output: &Output) -> Resu
     let request = TurnRequest { destination: args.destination.clone(), history };
     match hearback.run_agent(&session, wait, request, &args.argv)? {
         None => {
-            output.say("the session is already in a turn");
-            Ok(BUSY)
+            if !output.is_json() {
+                output.say("the session is already in a turn");
+            }
+            Err(CliError::no(ErrorKind::Busy, format!("session `{session}` is already in a turn")))
         }
-        Some(Ok(exit)) => Ok(Outcome::from(exit).exit_code()),
+        Some(Ok(exit)) => {
+            let outcome = Outcome::from(exit);
+            let code = outcome.exit_code();
+            if output.is_json() {
+                // The output of the agent may not end with a line break, and this has to be a line of its own.
+                output.bytes(b"\n")?;
+                output.object(&TurnDocument { format: DOCUMENT_FORMAT, session, outcome })?;
+            }
+            Ok(code)
+        }
         Some(Err(error)) => Err(CliError::Agent(error)),
     }
 }

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use hearback::core::message::clean_line;
 use hearback::core::{JobId, Outcome};
+use hearback::documents::{ErrorKind, Reply};
 use hearback::{Hearback, Job, Scope, Until};
 
 use crate::args::WaitArgs;
 use crate::error::CliError;
 use crate::output::{Output, unless_closed};
 use crate::table;
-
-/// The wait reached its deadline; the jobs continue.
-const DEADLINE: u32 = 75;
 
 pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Result<u32, CliError> {
     let scope = super::scope(&args.scope)?;
@@ -52,15 +50,38 @@ fn wait_for(
             // Only what was written counts as read.
             Ok(hearback.mark_read(&job, reader.as_ref())?)
         });
-        failure = printed.err().or(failure.take());
+        if let Err(error) = printed {
+            super::keep_error(&mut failure, error.of(id), output);
+        }
     });
     // The reader is gone, but the exit code still says how the jobs ended.
     unless_closed(failure.map_or(Ok(()), Err))?;
     if !in_time {
-        output.say("stopped waiting: the deadline has passed, and the remaining jobs continue");
-        return Ok(DEADLINE);
+        return give_up(hearback, ids.iter().filter(|id| !codes.contains_key(*id)), output);
     }
     Ok(ids.iter().filter_map(|id| codes.get(id)).copied().find(|code| *code != 0).unwrap_or(0))
+}
+
+/// The deadline has passed. A program gets each remaining job as it is.
+fn give_up<'a>(
+    hearback: &Hearback,
+    left: impl Iterator<Item = &'a JobId>,
+    output: &Output,
+) -> Result<u32, CliError> {
+    if !output.is_json() {
+        output.say("stopped waiting: the deadline has passed, and the remaining jobs continue");
+        return Ok(ErrorKind::Deadline.exit_code());
+    }
+    for id in left {
+        let late = CliError::Deadline(id.clone()).of(id);
+        match hearback.look(id)? {
+            Some(Job { view: document, .. }) => {
+                output.object(&Reply { document, error: Some(late.detail()) })?;
+            }
+            None => output.error(&late),
+        }
+    }
+    Ok(ErrorKind::Deadline.exit_code())
 }
 
 /// Waits for a job that was just launched, and shows how it ended.

@@ -167,7 +167,7 @@ fn ends(report: &BoundedRunReport) -> Result<String, String> {
     }
 }
 
-/// One known answer to each request, and then the end.
+/// One known answer to each request, none of which says that the delivery failed, and then the end.
 fn answers(report: &BoundedRunReport, requests: usize) -> Result<String, String> {
     in_time(report)?;
     let replies: Vec<_> = lines(report).skip(1).collect();
@@ -177,9 +177,12 @@ fn answers(report: &BoundedRunReport, requests: usize) -> Result<String, String>
     }
     let unknown = Reply::SinkReply(SinkReply::Unknown);
     let known = |line: &&[u8]| Reply::parse(line).is_some_and(|reply| reply != unknown);
-    match replies.iter().find(|line| !known(line)) {
-        Some(line) => Err(format!("it gave an unknown answer: {}", shown(line))),
-        None => Ok(format!("it answered {}", shown(&replies.join(&b' ')))),
+    let is_failure = |line: &&&[u8]| matches!(Reply::parse(line), Some(Reply::Failed(_)));
+    match (replies.iter().find(|line| !known(line)), replies.iter().find(is_failure)) {
+        (Some(line), _) => Err(format!("it gave an unknown answer: {}", shown(line))),
+        // The other answers say what hearback is to do next, and this one that the plugin does not work here.
+        (None, Some(line)) => Err(format!("it answered that the delivery failed: {}", shown(line))),
+        (None, None) => Ok(format!("it answered {}", shown(&replies.join(&b' ')))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use hearback_core::service::ServiceManager;
 use hearback_core::session::Interruption;
-use hearback_core::{Durability, Gap, JobId, JobView, OsText, Outcome, Session, StopKind};
+use hearback_core::{Durability, GapReason, JobId, JobView, OsText, Outcome, Session, StopKind};
 use serde::Serialize;
 
 use crate::EffectiveSetting;
@@ -165,22 +165,61 @@ pub struct LogDocument {
     pub format: u32,
     /// The job.
     pub id: JobId,
-    /// Where the text begins in the output, in bytes.
+    /// Where this document begins in the output, in bytes.
     pub offset: u64,
-    /// Where the text ends; pass it as `--offset` to continue reading.
+    /// Where this document ends; pass it as `--offset` to continue reading.
     pub end: u64,
     /// The size of all output so far.
     pub bytes: u64,
     /// How many of these bytes were dropped.
     pub dropped: u64,
-    /// The output; bytes that are not UTF-8 become replacement characters.
-    pub text: String,
-    /// The missing parts between `offset` and `end`, in order; widened to whole lines.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub gaps: Vec<Gap>,
+    /// The output from `offset` to `end`, in order. Each part begins where the one before it ends.
+    pub parts: Vec<LogPart>,
     /// How the job ended; only in a document that reaches the end of the output of an ended job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+}
+
+/// A part of the output: text, or the reason why it is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LogPart {
+    /// Where it begins in the output, in bytes.
+    pub offset: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// The text. Bytes that are not UTF-8 become replacement characters, and a secret its name, so its length is not
+    /// always that of the part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Why there is no text. A gap of the log is widened to whole lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Missing>,
+}
+
+/// Why a part of the output is not printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Missing {
+    /// The log has it, but there was no room for it in `--max-bytes`. `--offset` prints it.
+    LeftOut,
+    /// The output exceeded the log cap, and its middle was dropped.
+    Cap,
+    /// The output could not be written: the disk was full, or failed.
+    Lost,
+    /// For a reason that only a newer build knows.
+    Unknown,
+}
+
+impl From<GapReason> for Missing {
+    fn from(reason: GapReason) -> Self {
+        match reason {
+            GapReason::Cap => Self::Cap,
+            GapReason::Lost => Self::Lost,
+            GapReason::Unknown => Self::Unknown,
+        }
+    }
 }
 
 /// What `followups --json` prints.

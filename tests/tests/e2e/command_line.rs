@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use hearback_tests::{KillOnDrop, Ran, World, args, bin, eventually, lines, run, scaled};
 use serde_json::{Value, json};
 
+use crate::json::log_text;
+
 /// Hides what differs from run to run and from machine to machine, and keeps every column where it is.
 ///
 /// `ids` are those whose short forms may occur.
@@ -662,7 +664,7 @@ fn logs_are_what_was_printed_whole_or_in_part() {
     while offset < SIZE as u64 {
         let document = world.json(["logs", "--json", &id, "--offset", &offset.to_string()]);
         assert_eq!((&document["offset"], &document["bytes"]), (&json!(offset), &json!(SIZE)));
-        text += document["text"].as_str().unwrap();
+        text += &log_text(&document);
         offset = document["end"].as_u64().unwrap();
         documents += 1;
     }
@@ -678,7 +680,7 @@ fn logs_of_nothing_are_empty_and_of_a_running_job_what_there_is() {
         assert_eq!((ran.ok().as_str(), ran.stderr.as_str()), ("", ""));
     }
     let document = world.json(["logs", "--json", &silent]);
-    assert_eq!((&document["bytes"], &document["text"]), (&json!(0), &json!("")));
+    assert_eq!((&document["bytes"], &document["parts"]), (&json!(0), &json!([])));
 
     let go = world.scratch("go");
     let held = world.launch(args!["--", bin("hold"), go, "--print", "so far"]);
@@ -818,7 +820,7 @@ fn what_is_shown_cannot_take_over_a_terminal() {
     let job = world.show(&id);
     assert_eq!((&job["label"], &job["session"]), (&json!(HOSTILE), &json!(HOSTILE)));
     assert_eq!(job["command"][3], argument.as_str());
-    assert_eq!(world.json(["logs", "--json", &id])["text"], format!("{argument}\n{HOSTILE}\n"));
+    assert_eq!(log_text(&world.json(["logs", "--json", &id])), format!("{argument}\n{HOSTILE}\n"));
 }
 
 #[test]
@@ -1103,7 +1105,7 @@ mod terminal {
         for (command, place) in [
             (&["show", "--json", &id][..], "/label"),
             (&["list", "--json"], "/jobs/0/label"),
-            (&["logs", "--json", &id], "/text"),
+            (&["logs", "--json", &id], "/parts/0/text"),
         ] {
             let text = screen(&world.command(command));
             assert!(text.lines().count() > 3, "{text}");

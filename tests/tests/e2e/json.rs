@@ -420,3 +420,76 @@ fn requests_to_a_monitor_and_its_end_are_documents() {
     eventually("it runs", || (world.json(["monitor", "status", "--json"])["running"] == true).then_some(()));
     world.run(["monitor", "stop"]).ok();
 }
+
+/// The text of a document of `logs`, of which nothing is missing.
+#[track_caller]
+pub(crate) fn log_text(document: &Value) -> String {
+    let parts = document["parts"].as_array().unwrap().iter();
+    parts.map(|part| part["text"].as_str().unwrap_or_else(|| panic!("{part}"))).collect()
+}
+
+/// Puts the output together from a document and, for what it leaves out, from further ones. What the log has dropped is
+/// empty.
+#[track_caller]
+fn put_together(world: &World, schema: &Value, id: &str, args: &[&str]) -> Vec<(u64, String)> {
+    let document = world.json([&["logs", "--json", id], args].concat());
+    conforms(schema, "logs", &document);
+    let number = |value: &Value| value.as_u64().unwrap();
+    let (mut at, mut found) = (number(&document["offset"]), Vec::new());
+    for part in document["parts"].as_array().unwrap() {
+        let (offset, end) = (number(&part["offset"]), number(&part["end"]));
+        assert!(offset == at && end > at, "the parts adjoin each other: {document}");
+        at = end;
+        match (part["text"].as_str(), part["missing"].as_str()) {
+            (Some(text), None) => found.push((offset, text.to_owned())),
+            (None, Some("left_out")) => {
+                let rest = put_together(world, schema, id, &["--offset", &offset.to_string()]);
+                let rest = rest.into_iter().map(|(from, mut text)| {
+                    text.truncate(usize::try_from(end.saturating_sub(from)).unwrap().min(text.len()));
+                    (from, text)
+                });
+                found.extend(rest.filter(|(_, text)| !text.is_empty()));
+            }
+            (None, Some("cap")) => found.push((offset, String::new())),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(number(&document["end"]), at, "{document}");
+    assert!(number(&document["bytes"]) >= at, "{document}");
+    found
+}
+
+#[test]
+fn the_output_can_be_put_together_from_its_parts() {
+    let world = World::new();
+    let schema = schema(&world);
+    let path = |name: &str| bin(name).to_str().unwrap().to_owned();
+    let words: String = (0..40).map(|n| format!("{n:02} größer, 日本\n")).collect();
+    let small = world.launch(["--", &path("exit-with"), "0", "--print", &words]);
+    let print = [&path("print"), "--bytes", "3000000", "--line-length", "100"];
+    let capped = world.launch(["--log-cap", "1MiB", "--"].iter().chain(&print));
+    for id in [&small, &capped] {
+        world.run(["wait", id]).ok();
+    }
+    // Nothing was dropped, so nothing is said to be. Every offset is that of its text.
+    let plain = world.run(["logs", &small]).stdout;
+    for most in [1, 7, 64, 65, 66, 67, 500, 2000] {
+        let found = put_together(&world, &schema, &small, &["--max-bytes", &most.to_string()]);
+        for (offset, text) in &found {
+            let offset = usize::try_from(*offset).unwrap();
+            assert_eq!(plain.get(offset..offset + text.len()), Some(&**text), "--max-bytes {most}");
+        }
+        assert_eq!(found.into_iter().map(|(_, text)| text).collect::<String>(), plain, "--max-bytes {most}");
+    }
+    // What the cap has dropped is told from what is only left out.
+    let line = |n: u64| format!("{n:010} ");
+    for most in ["1000", "1200000"] {
+        let found = put_together(&world, &schema, &capped, &["--max-bytes", most]);
+        let dropped = found.iter().filter(|(_, text)| text.is_empty()).count();
+        assert_eq!(dropped, 1, "--max-bytes {most}");
+        for (offset, text) in found.iter().filter(|(_, text)| !text.is_empty()) {
+            assert_eq!(offset % 100, 0, "whole lines");
+            assert!(text.starts_with(&line(offset / 100)), "--max-bytes {most}: {offset}");
+        }
+    }
+}

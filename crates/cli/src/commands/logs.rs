@@ -2,20 +2,19 @@
 
 use hearback::core::message::{Cleaner, Excerpt, gap_text};
 use hearback::core::port::disk::ReadError;
-use hearback::core::{DOCUMENT_FORMAT, Gap, GapReason, OutputView, Session};
-use hearback::documents::LogDocument;
+use hearback::core::{DOCUMENT_FORMAT, Gap, OutputView, Session};
+use hearback::documents::{LogDocument, LogPart, Missing};
 use hearback::{FindError, Hearback, Job, LogPiece};
 use hearback::{Log, Piece};
 use hearback::{Masker, Secrets};
 
 use crate::args::LogsArgs;
 use crate::error::CliError;
+use crate::log_parts::{Begin, Parts, mask_halves};
 use crate::output::Output;
 
-/// The most text in one JSON document; the caller reads the rest with `--offset` and the document's `end`.
-const DOCUMENT_MAX: usize = 1024 * 1024;
 /// Not more: Wine sends each write to its server as one message, and sometimes kills a process that sends 64 KiB.
-const BLOCK: usize = 32 * 1024;
+pub(crate) const BLOCK: usize = 32 * 1024;
 
 pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
     let id = hearback.find(&args.job, &super::scope(&args.scope)?)?;
@@ -35,14 +34,16 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
         return follow(hearback, &job, &begin, args, output);
     }
     if let Some(most) = args.max_bytes {
-        let excerpt = hearback.excerpt(&job, most / 2, most - most / 2).map_err(failed)?;
-        return print_excerpt(secrets, &job, &excerpt, args, output);
+        return print_excerpt(hearback, &job, log.as_mut(), most, args, output);
     }
     if output.is_json() {
-        let read = read_text(log.as_mut(), begin.from, end, secrets).map_err(|error| failed(error.into()))?;
-        let all = start == 0 && read.end >= job.view.output.bytes;
-        let mut document = document(secrets, &job, start, read);
-        document.text.insert_str(0, &begin.instead);
+        let mut parts = Parts::new(secrets, &begin);
+        if let Some(log) = &mut log {
+            parts.read(log, end).map_err(|error| failed(error.into()))?;
+        }
+        let parts = parts.finish();
+        let all = start == 0 && parts.last().map_or(0, |part| part.end) >= job.view.output.bytes;
+        let mut document = document(&job, start, parts);
         document.outcome = job.view.outcome.clone().filter(|_| all);
         output.document(&document)?;
         if document.outcome.is_some() && !args.peek {
@@ -135,156 +136,83 @@ fn follow(
 /// Prints one object for each piece, and a last one with the outcome. A character or a secret that is cut in two waits
 /// for its second half.
 fn follow_as_json(hearback: &Hearback, job: &Job, begin: &Begin, output: &Output) -> Result<Job, CliError> {
-    let secrets = hearback.secrets();
-    let mut half: Vec<u8> = Vec::new();
-    let tell = |offset: u64, read: Read| output.object(&part(secrets, job, offset, read));
-    if begin.from > begin.requested {
-        let nothing = Read { end: begin.from, bytes: vec![], gaps: vec![] };
-        let text = begin.instead.clone();
-        output.object(&LogDocument { text, ..part(secrets, job, begin.requested, nothing) })?;
-    }
+    let mut parts = Parts::new(hearback.secrets(), begin);
+    let tell = |parts: Vec<LogPart>| match parts.first().map(|part| part.offset) {
+        Some(offset) => output.object(&part(job, offset, parts)),
+        None => Ok(()),
+    };
     let job = hearback.follow(&job.view.id, begin.from, |printed| match printed {
-        LogPiece::Bytes { at, bytes } => {
-            let start = at - half.len() as u64;
-            let end = at + bytes.len() as u64;
-            let mut read = Read { end, bytes: [&half[..], bytes].concat(), gaps: vec![] };
-            half = drop_half(&mut read, secrets);
-            if read.bytes.is_empty() { Ok(()) } else { tell(start, read) }
+        LogPiece::Bytes { bytes, .. } => {
+            parts.add(bytes);
+            tell(parts.take())
         }
         LogPiece::Gap(gap) => {
-            let (start, bytes) = (gap.start - half.len() as u64, std::mem::take(&mut half));
-            tell(start, Read { end: gap.end, bytes, gaps: vec![gap] })
+            parts.add_gap(&gap);
+            tell(parts.take())
         }
     })?;
     // The last object says how the job ended, with the output that waited for its second half.
-    let end = job.view.output.bytes;
-    let last = part(secrets, &job, end - half.len() as u64, Read { end, bytes: half, gaps: vec![] });
+    let at = parts.start;
+    let last = part(&job, at, parts.finish());
     output.object(&LogDocument { outcome: job.view.outcome.clone(), ..last })?;
     Ok(job)
 }
 
 fn print_excerpt(
-    secrets: &Secrets,
+    hearback: &Hearback,
     job: &Job,
-    excerpt: &Excerpt,
+    log: Option<&mut Log>,
+    most: u64,
     args: &LogsArgs,
     output: &Output,
 ) -> Result<u32, CliError> {
-    let start = excerpt.head.len() as u64;
-    let gap = Gap { start, end: start + excerpt.omitted, reason: GapReason::Cap };
-    let end = gap.end + excerpt.tail.len() as u64;
-    // Half a secret on either side of the gap is masked like a whole one.
-    let cut = |found: Option<(usize, &str)>| {
-        found.filter(|_| !gap.is_empty()).map(|(at, name)| (at, name.as_bytes().to_vec()))
+    let failed = |source: std::io::Error| CliError::Log { id: job.view.id.clone(), source: source.into() };
+    let (excerpt, gaps) = match log {
+        Some(log) => {
+            let excerpt = log.excerpt(most / 2, most - most / 2).map_err(failed)?;
+            (excerpt, log.output().map_err(failed)?.gaps)
+        }
+        None => (Excerpt { head: Vec::new(), tail: Vec::new(), omitted: 0 }, Vec::new()),
     };
-    let mut head = excerpt.head.clone();
-    if let Some((at, name)) = cut(secrets.begun_at_end(&head)) {
-        head.splice(at.., name);
-    }
-    let mut tail = excerpt.tail.clone();
-    if let Some((at, name)) = cut(secrets.ended_at_start(&tail)) {
-        tail.splice(..at, name);
-    }
+    let secrets = hearback.secrets();
     if output.is_json() {
-        let bytes = [head, tail].concat();
-        let gaps = if gap.is_empty() { vec![] } else { vec![gap] };
-        output.document(&document(secrets, job, 0, Read { end, bytes, gaps }))?;
+        let mut parts = Parts::new(secrets, &Begin::first());
+        parts.add(&excerpt.head);
+        parts.leave_out(excerpt.omitted, &gaps);
+        parts.add(&excerpt.tail);
+        output.document(&document(job, 0, parts.finish()))?;
         return Ok(0);
     }
+    let is_cut = excerpt.omitted > 0;
     let mut printer = Printer::new(output, secrets, args.raw);
-    printer.print(&head)?;
-    if !gap.is_empty() {
-        printer.mark(&format!("[hearback: {} bytes left out here]", gap.len()))?;
+    printer.print(&mask_halves(secrets, excerpt.head, false, is_cut))?;
+    if is_cut {
+        printer.mark(&format!("[hearback: {} bytes left out here]", excerpt.omitted))?;
     }
-    printer.print(&tail)?;
+    printer.print(&mask_halves(secrets, excerpt.tail, is_cut, false))?;
     printer.finish()?;
     Ok(0)
 }
 
-/// Text that was read, and the gaps in it.
-struct Read {
-    end: u64,
-    bytes: Vec<u8>,
-    gaps: Vec<Gap>,
-}
-
-/// Where reading begins. If that is inside a secret, the name of the secret is printed instead of its end.
-struct Begin {
-    requested: u64,
-    from: u64,
-    instead: String,
-}
-
-impl Begin {
-    fn at(log: &mut Log, requested: u64, secrets: &Secrets) -> std::io::Result<Self> {
-        let reach = secrets.reach();
-        let before = usize::try_from(requested).unwrap_or(usize::MAX).min(reach);
-        let (mut around, start) = (vec![0; before + reach], requested - before as u64);
-        let read = if before > 0 { log.read(start, &mut around)? } else { Piece::End };
-        let known = if let Piece::Bytes(n) = read { &around[..n] } else { &[] };
-        let across = if known.len() > before { secrets.across(known, before) } else { None };
-        Ok(match across {
-            Some((end, name)) => Self { requested, from: start + end as u64, instead: name.to_owned() },
-            None => Self { requested, from: requested, instead: String::new() },
-        })
-    }
-}
-
-fn read_text(log: Option<&mut Log>, start: u64, end: u64, secrets: &Secrets) -> std::io::Result<Read> {
-    let mut read = Read { end: start, bytes: Vec::new(), gaps: Vec::new() };
-    let Some(log) = log else { return Ok(read) };
-    while read.end < end && read.bytes.len() < DOCUMENT_MAX {
-        let filled = read.bytes.len();
-        let most = (DOCUMENT_MAX - filled).min(usize::try_from(end - read.end).unwrap_or(usize::MAX));
-        read.bytes.resize(filled + most, 0);
-        let piece = log.read(read.end, &mut read.bytes[filled..])?;
-        read.bytes.truncate(filled + if let Piece::Bytes(n) = piece { n } else { 0 });
-        match piece {
-            Piece::Bytes(n) => read.end += n as u64,
-            Piece::Gap(gap) => {
-                read.gaps.push(gap);
-                read.end = gap.end;
-            }
-            Piece::End => break,
-        }
-    }
-    if read.end < end {
-        drop_half(&mut read, secrets);
-    }
-    Ok(read)
-}
-
-/// Removes a character or a secret that is cut in two at the end, and returns its first half for the next read.
-fn drop_half(read: &mut Read, secrets: &Secrets) -> Vec<u8> {
-    // Only the last bytes matter: a character has at most four.
-    let from = read.bytes.len().saturating_sub(4);
-    let half = (from..read.bytes.len()).find(|at| {
-        let rest = std::str::from_utf8(&read.bytes[*at..]);
-        rest.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
-    });
-    let whole = half.unwrap_or(read.bytes.len());
-    let half = read.bytes.split_off(whole - secrets.unsettled(&read.bytes[..whole]));
-    read.end -= half.len() as u64;
-    half
-}
-
-fn document(secrets: &Secrets, job: &Job, offset: u64, read: Read) -> LogDocument {
+fn document(job: &Job, offset: u64, parts: Vec<LogPart>) -> LogDocument {
     let OutputView { bytes, dropped, .. } = job.view.output;
-    LogDocument { bytes, dropped, ..part(secrets, job, offset, read) }
+    let part = part(job, offset, parts);
+    // The job may have printed more since it was looked at.
+    LogDocument { bytes: bytes.max(part.end), dropped, ..part }
 }
 
 /// A document about a part of the output: the total size is not known yet.
-fn part(secrets: &Secrets, job: &Job, offset: u64, read: Read) -> LogDocument {
-    let Read { end, bytes, gaps } = read;
+fn part(job: &Job, offset: u64, parts: Vec<LogPart>) -> LogDocument {
+    let end = parts.last().map_or(offset, |part| part.end);
+    let is_dropped = |part: &&LogPart| part.missing.is_some_and(|reason| reason != Missing::LeftOut);
     LogDocument {
         format: DOCUMENT_FORMAT,
         id: job.view.id.clone(),
         offset,
         end,
         bytes: end,
-        dropped: gaps.iter().map(Gap::len).sum(),
-        text: String::from_utf8_lossy(&secrets.masked_bytes(&bytes)).into_owned(),
-        gaps,
+        dropped: parts.iter().filter(is_dropped).map(|part| part.end - part.offset).sum(),
+        parts,
         outcome: None,
     }
 }

@@ -268,6 +268,9 @@ impl FollowUpState {
 }
 
 /// Derives what a job is from its facts and from who is alive.
+///
+/// An end counts only if `alive` is free: until then a power cut may take it back. The holder of that lock, which knows
+/// what it published, folds with the lock as free.
 pub fn fold(facts: &Facts, locks: LockView) -> Fold<'_> {
     let state = fold_state(facts, locks);
     let follow_up = fold_follow_up(facts, &state);
@@ -277,6 +280,9 @@ pub fn fold(facts: &Facts, locks: LockView) -> Fold<'_> {
 
 fn fold_state(facts: &Facts, locks: LockView) -> JobState<'_> {
     match &facts.end {
+        // It has its name and may not be durable yet: its author holds the lock until it is. Nothing is told of it, and
+        // an end that another process planted ends nothing.
+        _ if locks.alive == LockState::Held => {}
         Read::Present(end) => return JobState::Ended { outcome: end.outcome.clone(), end: Some(end) },
         Read::Unreadable(_) => return lost(LostReason::Unreadable),
         Read::Newer(_) => return JobState::Ended { outcome: Outcome::Unknown, end: None },
@@ -457,9 +463,11 @@ mod tests {
         fn every_subset_of_facts_folds_to_a_legal_state(facts in any_facts(), locks in any_locks()) {
             let fold = fold(&facts, locks);
             let ended = matches!(fold.state, JobState::Ended { .. });
-            // An end, however damaged, is an end; and nothing but an end or an abandoned begin is one.
+            // An end, however damaged, is an end once its author has let go; and nothing but an end or an abandoned
+            // begin is one.
             let abandoned = matches!(facts.begin.present(), Some(Begin { by: BegunBy::Abandoned, .. }));
-            prop_assert_eq!(ended, !facts.end.is_absent() || abandoned);
+            let durable = !facts.end.is_absent() && locks.alive == LockState::Free;
+            prop_assert_eq!(ended, durable || abandoned);
             // Success is said only by an end that says so itself.
             if let JobState::Ended { outcome, .. } = &fold.state && outcome.is_success() {
                 prop_assert_eq!(&facts.end.present().unwrap().outcome, outcome);

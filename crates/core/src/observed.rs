@@ -3,7 +3,7 @@
 //! Each rule is here once, so that every command and the monitor decide in the same way.
 
 use crate::fold::{Fold, Here, Observed, fold};
-use crate::{Durability, Lease, Read};
+use crate::{Durability, End, JobState, Lease, Read};
 
 /// Why a job is only shown and must not be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,14 @@ impl Observed {
     /// What its facts and locks mean.
     pub fn fold(&self) -> Fold<'_> {
         fold(&self.facts, self.locks)
+    }
+
+    /// The record of its end, if it has ended and the record can be read.
+    pub fn end(&self) -> Option<&End> {
+        match self.fold().state {
+            JobState::Ended { end, .. } => end,
+            _ => None,
+        }
     }
 
     /// Why the job must not be changed, killed or delivered from here; none if it may be.

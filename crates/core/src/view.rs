@@ -200,7 +200,7 @@ impl JobView {
         };
         let spec = facts.spec.present();
         let target = facts.target.present();
-        let end = facts.end.present();
+        let end = seen.end();
         let wanted = folded.follow_up.state != FollowUpState::NotWanted;
         Some(Self {
             format: DOCUMENT_FORMAT,
@@ -267,7 +267,7 @@ fn notes(seen: &Observed) -> Vec<String> {
         }
     });
     let mut notes: Vec<_> = flaws.collect();
-    if let Some(words) = facts.end.present().and_then(|end| end.note.clone()) {
+    if let Some(words) = seen.end().and_then(|end| end.note.clone()) {
         notes.push(words);
     }
     notes

@@ -28,7 +28,7 @@ pub struct Job {
 impl Job {
     /// What is recorded about its output; none before the end.
     pub(crate) fn recorded_output(&self) -> Option<&Output> {
-        self.seen.facts.end.present().map(|end| &end.output)
+        self.seen.end().map(|end| &end.output)
     }
 
     /// Whether it is a prompt job, which has an answer when it has ended.

@@ -14,14 +14,18 @@ use crate::Ports;
 ///
 /// When the records cannot be read or written.
 pub fn record(ports: &Ports, id: &JobId) -> Result<Publish, StoreError> {
-    let Some(seen) = ports.store.observe(id)? else { return Ok(Publish::Exists) };
+    ports.store.observe(id)?.map_or(Ok(Publish::Exists), |seen| record_seen(ports, &seen))
+}
+
+/// The same for a job as it was seen.
+pub(crate) fn record_seen(ports: &Ports, seen: &Observed) -> Result<Publish, StoreError> {
     let folded = seen.fold();
     let JobState::Ended { outcome, .. } = &folded.state else { return Ok(Publish::Exists) };
-    if ports.hands_off(&seen).is_some() || !answer_is_due(&seen.facts, &folded.state) {
+    if ports.hands_off(seen).is_some() || !answer_is_due(&seen.facts, &folded.state) {
         return Ok(Publish::Exists);
     }
-    let answer = resolve_answer(outcome, &ports.store.remains(&seen, ANSWER_LOOK_BYTES)?);
-    ports.publish(&seen, &Fact::Answer(AnswerRecord::new(answer)))
+    let answer = resolve_answer(outcome, &ports.store.remains(seen, ANSWER_LOOK_BYTES)?);
+    ports.publish(seen, &Fact::Answer(AnswerRecord::new(answer)))
 }
 
 /// Adds the answer to the view of a job that has ended, if it could not be recorded: what is on a read-only disk is

@@ -152,7 +152,7 @@ fn end_survivors(ports: &Ports, seen: Observed) -> Result<Report, StoreError> {
 }
 
 fn survivors(seen: &Observed) -> Vec<ProcessIdentity> {
-    seen.facts.end.present().map(|end| end.survivors.clone()).unwrap_or_default()
+    seen.end().map(|end| end.survivors.clone()).unwrap_or_default()
 }
 
 fn end_supervisor(ports: &Ports, id: &JobId) -> Result<(), StoreError> {

@@ -129,7 +129,7 @@ impl Disk for Native {
         if fs_err::symlink_metadata(path)?.is_dir() {
             sys::files::flush_dir(path)
         } else {
-            sys::files::open_to_overwrite(path)?.sync_all()
+            sys::files::flush_file(path)
         }
     }
 

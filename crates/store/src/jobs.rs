@@ -27,7 +27,12 @@ impl<D: Disk> FactStore for Store<D> {
                 let mut end = end.clone();
                 end.fit(END_RESERVE_BYTES);
                 let bytes = Fact::End(end).to_json()?;
-                self.records.publish_reserved(layout::end_reserve(&folder), path, &bytes, flush)?
+                let published =
+                    self.records.publish_reserved(layout::end_reserve(&folder), path, &bytes, flush)?;
+                if flush == Flush::Power {
+                    self.durable_ends.insert(id);
+                }
+                published
             }
             Fact::Settled(settled) => {
                 let bytes = settled::to_json(&self.records, &folder, settled)?;

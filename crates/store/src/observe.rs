@@ -17,16 +17,23 @@
 //! One thing can still be seen: no begin, and then both locks free, because a supervisor began and died in between. It
 //! reads as unclaimed. A process that acts on it publishes an abandoned begin, loses to the begin that is there, and
 //! looks again. `docs/storage.md` has the whole table.
+//!
+//! An end that is seen is told, and told means durable. An end has its name before its folder is flushed, so it counts
+//! only if `alive` is free, and is flushed here first if its author may have died before that.
 
+use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
 use std::path::Path;
 
-use hearback_core::port::disk::Disk;
+use hearback_core::port::disk::{Disk, Flush};
 use hearback_core::port::record::{JobLock, StoreError};
-use hearback_core::{FactKind, Facts, JobId, LockView, Observed, Output, Place, Read, Settled};
+use hearback_core::{
+    FactKind, Facts, JobId, JobState, LockView, Observed, Output, Place, Read, Settled, Spec, fold,
+};
 
 use crate::Store;
 use crate::layout::{self, Numbered};
 use crate::log::Log;
+use crate::store::flush;
 
 /// A job moves once and is pruned once, so three looks find it or show that it is gone.
 const LOOKS: usize = 3;
@@ -52,6 +59,7 @@ impl<D: Disk> Store<D> {
             Read::Present(settled) => (settled_facts(settled), LockView::FREE),
             settled => self.look_at_facts(folder, settled)?,
         };
+        self.make_end_durable(id, folder, &facts, locks)?;
         let output = self.output(folder, facts.end.present().map(|end| &end.output))?;
         Ok(Observed { id: id.clone(), facts, locks, place, output })
     }
@@ -77,6 +85,48 @@ impl<D: Disk> Store<D> {
         };
         self.look_at_numbered(folder, &mut facts)?;
         Ok((facts, locks))
+    }
+
+    /// Flushes an end before this process tells it, because its author may have died between its name and its flush.
+    ///
+    /// Nothing is to do where the end is not told yet (its author lives and flushes it), where it was told before (a
+    /// lease, a receipt and a settlement are published after such a flush), where the owner chose not to flush, and
+    /// where this process knows that it is durable.
+    ///
+    /// On a disk that cannot be written, the end is told as it is read: it came from that disk, and not to tell it
+    /// would hide every end of a store that is mounted read-only.
+    fn make_end_durable(
+        &self,
+        id: &JobId,
+        folder: &Path,
+        facts: &Facts,
+        locks: LockView,
+    ) -> Result<(), StoreError> {
+        let fact = match fold(facts, locks).state {
+            JobState::Ended { .. } if !facts.end.is_absent() => {
+                (FactKind::End, facts.end.present().is_some())
+            }
+            JobState::Ended { .. } => (FactKind::Begin, true),
+            _ => return Ok(()),
+        };
+        let told_before =
+            !(facts.settled.is_absent() && facts.receipt.is_absent() && facts.leases.is_empty());
+        let durability = facts.spec.present().map(Spec::durability).unwrap_or_default();
+        if told_before || flush(durability) == Flush::No || self.durable_ends.contains(id) {
+            return Ok(());
+        }
+        let (kind, is_readable) = fact;
+        // What cannot be read may be anything: a link, a pipe.
+        let flushed = match is_readable {
+            true => self.disk().flush(&layout::fact(folder, kind)),
+            false => Ok(()),
+        };
+        match flushed.and_then(|()| self.disk().flush(folder)) {
+            Ok(()) => self.durable_ends.insert(id),
+            Err(error) if matches!(error.kind(), ReadOnlyFilesystem | PermissionDenied) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 
     fn look_at_numbered(&self, folder: &Path, facts: &mut Facts) -> Result<(), StoreError> {
@@ -118,8 +168,8 @@ fn settled_facts(mut settled: Settled) -> Facts {
 mod tests {
     use hearback_core::port::disk::{LockMode, Wait};
     use hearback_core::port::record::{FactStore, JobFiles};
-    use hearback_core::testing::sample;
-    use hearback_core::{Durability, Fact, JobState, LockState, fold};
+    use hearback_core::testing::{FakeDisk, sample};
+    use hearback_core::{Begin, BegunBy, Durability, Fact, LockState};
 
     use super::*;
     use crate::testing::{launched, store};
@@ -136,5 +186,54 @@ mod tests {
         drop(held);
         let seen = store.observe(&id).unwrap().unwrap();
         assert_eq!(fold(&seen.facts, seen.locks).state, JobState::Orphaned);
+    }
+
+    fn has_ended(store: &Store<FakeDisk>, id: &JobId) -> bool {
+        matches!(store.observe(id).unwrap().unwrap().fold().state, JobState::Ended { .. })
+    }
+
+    #[test]
+    fn an_end_that_was_told_survives_a_power_cut() {
+        let end = Fact::End(Box::new(sample::end(0)));
+        let abandoned = Fact::Begin(Begin::new(BegunBy::Abandoned, sample::at()));
+        for fact in [end, abandoned] {
+            let (disk, store) = store();
+            let id = launched(&store, Durability::Power);
+            // Its author dies between the name and the flush.
+            let _ = store.publish(&id, &fact, Durability::Process).unwrap();
+            let reader = Store::open(disk.clone(), Path::new("/home")).unwrap();
+            assert!(has_ended(&reader, &id));
+            disk.cut_power();
+            assert!(has_ended(&reader, &id), "{fact:?}");
+        }
+    }
+
+    #[test]
+    fn an_end_under_a_held_lock_is_neither_told_nor_flushed() {
+        let (disk, store) = store();
+        let id = launched(&store, Durability::Power);
+        let held = store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap();
+        let _ = store.publish(&id, &Fact::Begin(sample::begin()), Durability::Process).unwrap();
+        disk.plant(&layout::fact(&store.layout.job(&id), FactKind::End), b"anything");
+        assert!(!has_ended(&store, &id));
+        drop(held);
+        assert!(has_ended(&store, &id));
+    }
+
+    #[test]
+    fn an_end_is_flushed_once_by_each_process_and_not_where_another_has_told_it() {
+        let (disk, store) = store();
+        let id = launched(&store, Durability::Power);
+        let _ = store.publish(&id, &Fact::End(Box::new(sample::end(0))), Durability::Power).unwrap();
+        let flushes = |looks: usize, store: &Store<FakeDisk>| {
+            let before = disk.flushes();
+            assert!((0..looks).all(|_| has_ended(store, &id)));
+            disk.flushes() - before
+        };
+        assert_eq!(flushes(3, &store), 0, "its author");
+        let reader = || Store::open(disk.clone(), Path::new("/home")).unwrap();
+        assert_eq!(flushes(3, &reader()), 2, "a file and its folder");
+        let _ = store.publish(&id, &Fact::Lease(1, sample::lease()), Durability::Power).unwrap();
+        assert_eq!(flushes(3, &reader()), 0, "a deliverer has told it");
     }
 }

@@ -3,8 +3,10 @@
 //! [`archive`](crate::archive), [`own_logs`](crate::own_logs), [`tidy`](crate::tidy), [`session`](crate::session),
 //! [`host`](crate::host).
 
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hearback_core::port::disk::{Disk, Flush, Publish, ReadError};
 use hearback_core::port::record::StoreError;
@@ -29,6 +31,32 @@ const RULES: Rules =
 pub struct Store<D> {
     pub(crate) records: Records<D>,
     pub(crate) layout: Layout,
+    pub(crate) durable_ends: DurableEnds,
+}
+
+/// Jobs whose end this process knows to be on disk. To forget one costs a flush.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DurableEnds(Arc<Mutex<HashSet<JobId>>>);
+
+impl DurableEnds {
+    /// More than are open at a time; a process that sees more of them begins anew.
+    const MOST: usize = 10_000;
+
+    pub(crate) fn contains(&self, id: &JobId) -> bool {
+        self.lock().contains(id)
+    }
+
+    pub(crate) fn insert(&self, id: &JobId) {
+        let mut known = self.lock();
+        if known.len() >= Self::MOST {
+            known.clear();
+        }
+        known.insert(id.clone());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<JobId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<D: Disk> Store<D> {
@@ -47,7 +75,7 @@ impl<D: Disk> Store<D> {
         if fresh {
             records.disk().flush(layout.home())?;
         }
-        Ok(Self { records, layout })
+        Ok(Self { records, layout, durable_ends: DurableEnds::default() })
     }
 
     /// The folder of the store, by its real name.

@@ -3,7 +3,8 @@
 //! ```text
 //! killat count [--only launcher|all] [WHICH] [--for SECONDS] -- PROG ARG…
 //! killat kill N [--follow] [--whole] [--wait-root] [WHICH] [--for SECONDS] -- PROG ARG…
-//! WHICH: [--match TEXT] [--from TEXT] [--writes]
+//! killat stop N [--follow] [WHICH] [--for SECONDS] -- PROG ARG…
+//! WHICH: [--match TEXT] [--from TEXT] [--writes | --flushes]
 //! ```
 //!
 //! `count` prints `syscalls N`, the calls of the main thread of `PROG`, and unless `--only launcher` is given
@@ -16,13 +17,20 @@
 //! (128 + n for signal n). With `--wait-root` it waits for `PROG` after a kill as well, and says both. All of
 //! this goes to stderr.
 //!
+//! `stop` holds the process at the entry of the N-th call instead, says `stopped PID`, and stays. When `killat` is
+//! killed, the call is made and everything runs on.
+//!
+//! `count --since TEXT` also says `exec N` for each program that is executed: how many calls there were since the last
+//! one that was given a path with the text in it. Nothing is said before there was one.
+//!
 //! `--match TEXT` counts only in processes whose command line (joined by spaces) contains the text; it is
 //! looked at when a process executes a program, so a forked child is not counted before it does. It includes
 //! `--follow`.
 //!
 //! `--from TEXT` counts, in each process, from the first call on that is given a path with the text in it. `--writes`
-//! counts only `write` and its like. Both are for Windows programs under Wine: thousands of calls go by
-//! before one begins, and all that it does later and others can see, it writes to a file or asks Wine's server for.
+//! counts only `write` and its like, `--flushes` only `fsync` and its like. `--from` and `--writes` are for Windows
+//! programs under Wine: thousands of calls go by before one begins, and all that it does later and others can see, it
+//! writes to a file or asks Wine's server for.
 //!
 //! Exits 0 when it killed or the program finished, 2 for wrong arguments, 3 when `--for` (default 30) is
 //! over: then everything runs on, untraced; 4 when tracing failed.
@@ -66,19 +74,24 @@ mod tracing {
     /// The calls by which a process writes.
     const WRITES: [libc::c_long; 4] =
         [libc::SYS_write, libc::SYS_pwrite64, libc::SYS_writev, libc::SYS_sendmsg];
+    /// The calls by which a process flushes a file or a folder.
+    const FLUSHES: [libc::c_long; 2] = [libc::SYS_fsync, libc::SYS_fdatasync];
     /// As long as a path may be.
     const TEXT_MAX: usize = 4096;
 
     #[derive(Debug)]
     struct Plan {
-        /// The call to kill at; none to count only.
+        /// The call to kill or stop at; none to count only.
         kill_at: Option<u64>,
+        stop: bool,
         follow: bool,
         whole: bool,
         wait_root: bool,
         matching: Option<String>,
         from: Option<String>,
-        writes: bool,
+        /// Only these calls are counted; all if none are named.
+        only: &'static [libc::c_long],
+        since: Option<String>,
         time: Duration,
         command: Vec<OsString>,
     }
@@ -124,22 +137,25 @@ mod tracing {
         fn parse(args: Vec<OsString>) -> Result<Plan, String> {
             let mut args = args.into_iter();
             let mut text = || args.next().map(|arg| arg.to_string_lossy().into_owned());
-            let kill_at = match text().as_deref() {
+            let mode = text();
+            let kill_at = match mode.as_deref() {
                 Some("count") => None,
-                Some("kill") => {
+                Some("kill" | "stop") => {
                     let number = text().and_then(|number| number.parse().ok()).filter(|number| *number > 0);
-                    Some(number.ok_or("kill needs the number of a call, from 1")?)
+                    Some(number.ok_or("kill and stop need the number of a call, from 1")?)
                 }
-                _ => return Err("count or kill is missing".to_owned()),
+                _ => return Err("count, kill or stop is missing".to_owned()),
             };
             let mut plan = Plan {
                 kill_at,
+                stop: mode.as_deref() == Some("stop"),
                 follow: kill_at.is_none(),
                 whole: false,
                 wait_root: false,
                 matching: None,
                 from: None,
-                writes: false,
+                only: &[],
+                since: None,
                 time: Duration::from_secs(30),
                 command: Vec::new(),
             };
@@ -155,7 +171,11 @@ mod tracing {
                     Some("--wait-root") if kill_at.is_some() => plan.wait_root = true,
                     Some("--match") => plan.matching = Some(text().ok_or("--match needs a text")?),
                     Some("--from") => plan.from = Some(text().ok_or("--from needs a text")?),
-                    Some("--writes") => plan.writes = true,
+                    Some("--writes") => plan.only = &WRITES,
+                    Some("--flushes") => plan.only = &FLUSHES,
+                    Some("--since") if kill_at.is_none() => {
+                        plan.since = Some(text().ok_or("--since needs a text")?);
+                    }
                     Some("--for") => {
                         let seconds = text().and_then(|seconds| seconds.parse().ok());
                         plan.time = Duration::from_secs(seconds.ok_or("--for needs whole seconds")?);
@@ -189,6 +209,8 @@ mod tracing {
         begun: HashSet<Pid>,
         calls_of_root: u64,
         calls: u64,
+        /// How many calls there were when the last one was given the text of `--since`.
+        since: Option<u64>,
     }
 
     impl Tracer {
@@ -213,7 +235,16 @@ mod tracing {
             let tracee = Tracee { process: root, counted: false, parked: false };
             let tracees = HashMap::from([(root, tracee)]);
             let begun = HashSet::new();
-            Ok(Tracer { plan, root, root_code: None, tracees, begun, calls_of_root: 0, calls: 0 })
+            Ok(Tracer {
+                plan,
+                root,
+                root_code: None,
+                tracees,
+                begun,
+                calls_of_root: 0,
+                calls: 0,
+                since: None,
+            })
         }
 
         fn run(mut self) -> Result<(), Box<dyn Error>> {
@@ -230,9 +261,14 @@ mod tracing {
                         if tracee.counted && enters_call(tid) && self.is_wanted(tid, tracee.process) {
                             self.calls += 1;
                             self.calls_of_root += u64::from(tid == self.root);
-                            if self.plan.kill_at == Some(self.calls) {
+                            if self.plan.kill_at == Some(self.calls) && !self.plan.stop {
                                 return self.kill(tracee.process);
                             }
+                            if self.plan.kill_at == Some(self.calls) {
+                                eprintln!("stopped {}", tracee.process);
+                                continue;
+                            }
+                            self.say_since(tid);
                         }
                         self.resume(tid, None);
                     }
@@ -360,7 +396,7 @@ mod tracing {
         /// Whether the call that a tracee is about to make is one of those that are counted.
         fn is_wanted(&mut self, tid: Pid, process: Pid) -> bool {
             let begun = self.plan.from.is_none() || self.begun.contains(&process);
-            if begun && !self.plan.writes {
+            if begun && self.plan.only.is_empty() {
                 return true;
             }
             let Some(call) = Call::of(tid) else { return false };
@@ -368,7 +404,20 @@ mod tracing {
                 return false;
             }
             self.begun.insert(process);
-            !self.plan.writes || WRITES.contains(&call.number)
+            self.plan.only.is_empty() || self.plan.only.contains(&call.number)
+        }
+
+        /// Says how far it is from the text of `--since` to a program that is executed.
+        fn say_since(&mut self, tid: Pid) {
+            let Some((text, call)) = self.plan.since.as_ref().and_then(|text| Some((text, Call::of(tid)?)))
+            else {
+                return;
+            };
+            match self.since {
+                Some(since) if call.number == libc::SYS_execve => println!("exec {}", self.calls - since),
+                _ if call.is_given(tid, text) => self.since = Some(self.calls),
+                _ => {}
+            }
         }
 
         fn note_exec(&mut self, tid: Pid) {

@@ -282,12 +282,13 @@ fn an_end_that_was_planted_is_not_believed_and_does_not_end_the_job() {
     let pid = world.show(&id)["pid"].as_u64().unwrap() as u32;
     Damage::Garbage.inflict(&world.job_dir(&id).join("end.json"));
     let before = Snapshot::of(world.home());
-    world.show(&id).has("/outcome/reason", "unreadable");
+    world.show(&id).state_is("running").notes("end cannot be read");
     assert_eq!(steps(&world), [""; 0]);
     unchanged(&world, &before);
     assert!(alive(pid), "only its supervisor ends a job");
     fs::write(go, "").unwrap();
-    eventually("the job has ended by itself", || (!alive(pid)).then_some(()));
+    assert_eq!(world.run(["wait", &id]).code, Some(125));
+    assert!(!alive(pid), "the job has ended by itself");
     world.show(&id).because("facts are not replaced").has("/outcome/reason", "unreadable");
 }
 

@@ -217,6 +217,21 @@ fn scenario_24_killing_a_finished_job_changes_nothing() {
 }
 
 #[test]
+fn an_end_that_another_process_planted_ends_nothing() {
+    let world = World::new();
+    for planted in ["not an end", r#"{"format":1,"outcome":{"kind":"exited","code":0},"at_ms":0}"#] {
+        let id = held(&world, &[]);
+        let target = world.show(&id)["pid"].as_u64().unwrap().try_into().unwrap();
+        fs_err::write(world.job_dir(&id).join("end.json"), planted).unwrap();
+        world.show(&id).because("its supervisor is alive").state_is("running");
+        assert_eq!(world.run(["wait", &id, "--timeout", "100ms"]).code, Some(75));
+        let killed = world.run(["kill", &id]);
+        assert!(!alive(target), "it has ended when kill says so: {killed:?}");
+        assert!(!killed.stdout.contains("already"), "{killed:?}");
+    }
+}
+
+#[test]
 fn scenario_31_an_unresponsive_supervisor_is_an_error_and_can_be_killed() {
     let world = World::new();
     let (id, tree) = stubborn(&world, &["--grace", "100ms"], 2, "none");

@@ -14,6 +14,7 @@ mod crowd;
 mod damage;
 mod diagnostics;
 mod doctor;
+mod durable;
 mod edges;
 mod embed;
 mod examples;

@@ -21,6 +21,7 @@ struct Tree {
     /// Changes that still succeed; nothing when all do.
     changes_left: Option<u32>,
     changes: u32,
+    flushes: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -44,6 +45,11 @@ impl FakeDisk {
     /// How many changes there have been.
     pub fn changes(&self) -> u32 {
         self.tree().changes
+    }
+
+    /// How often a file or a directory that was already there was flushed.
+    pub fn flushes(&self) -> u32 {
+        self.tree().flushes
     }
 
     /// Cuts the power: names that were not flushed are gone, content that was not flushed is empty, no lock is held.
@@ -225,6 +231,7 @@ impl Disk for FakeDisk {
 
     fn flush(&self, path: &Path) -> io::Result<()> {
         let mut tree = self.tree();
+        tree.flushes += 1;
         for (name, node) in &mut tree.nodes {
             if name == path {
                 node.content_flushed = true;

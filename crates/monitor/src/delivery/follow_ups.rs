@@ -225,6 +225,11 @@ impl Deliverer<'_> {
     ///
     /// When the records cannot be read or written.
     pub fn deliver_until_settled(&self, id: &JobId) -> Result<(), StoreError> {
+        // Nothing is told of an end that is published and not durable yet: its author releases the lock when it is.
+        let is_ending = |seen: &Observed| seen.locks.alive == LockState::Held && !seen.facts.end.is_absent();
+        if self.ports.store.observe(id)?.is_some_and(|seen| is_ending(&seen)) {
+            drop(self.ports.store.lock(id, JobLock::Alive, LockMode::Shared, Wait::Block)?);
+        }
         let seen = self.ports.store.observe(id)?;
         // Most jobs have no sink. For them, not even a lock is made.
         if seen.is_none_or(|seen| self.due(&seen).is_ok_and(|due| due == Due::Never)) {

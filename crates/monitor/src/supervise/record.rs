@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hearback_core::port::disk::{LockMode, Publish, Wait};
 use hearback_core::port::record::JobLock;
-use hearback_core::{End, Extra, FORMAT, Fact, Leftovers, Outcome, Output, Target};
+use hearback_core::{End, Extra, FORMAT, Fact, Leftovers, LockView, Observed, Outcome, Output, Target};
 use tracing::{info, warn};
 
 use super::drive::Supervisor;
@@ -88,9 +88,15 @@ impl Supervisor<'_> {
     /// Records the answer of a prompt job before the alive lock is released: while the lock is held, other processes
     /// know that more may come. Best effort: any process that reconciles the job later records a missing answer.
     pub(super) fn record_answer(&self) {
-        if self.spec.as_ref().is_some_and(|spec| spec.answer)
-            && let Err(error) = answer::record(self.ports, &self.id)
-        {
+        if !self.spec.as_ref().is_some_and(|spec| spec.answer) {
+            return;
+        }
+        // The lock that this process holds itself proves nothing.
+        let recorded = self.ports.store.observe(&self.id).and_then(|seen| match seen {
+            Some(seen) => answer::record_seen(self.ports, &Observed { locks: LockView::FREE, ..seen }),
+            None => Ok(Publish::Exists),
+        });
+        if let Err(error) = recorded {
             warn!(job = %self.id, %error, "answer not recorded");
         }
     }

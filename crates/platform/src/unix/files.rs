@@ -153,10 +153,6 @@ pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
     fs_err::remove_dir_all(path)
 }
 
-pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
-    open(OpenOptions::new().write(true).custom_flags(CHECKED), path)
-}
-
 pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().append(true).create(true).mode(PRIVATE_FILE).custom_flags(CHECKED), path)
 }
@@ -267,6 +263,11 @@ pub(crate) fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Through a descriptor that can only read, so that a reader can do this on a read-only file system.
+pub(crate) fn flush_file(path: &Path) -> io::Result<()> {
+    open(OpenOptions::new().read(true).custom_flags(CHECKED), path)?.sync_all()
 }
 
 pub(crate) fn flush_dir(path: &Path) -> io::Result<()> {

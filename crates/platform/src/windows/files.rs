@@ -268,6 +268,11 @@ fn information(file: &File) -> io::Result<BY_HANDLE_FILE_INFORMATION> {
     Ok(information)
 }
 
+/// A handle that can only read cannot be flushed here.
+pub(crate) fn flush_file(path: &Path) -> io::Result<()> {
+    open_to_overwrite(path)?.sync_all()
+}
+
 /// Does nothing, because nothing is left to do: a name that has to last is given by [`name_without_replacing`], which
 /// returns when the change is written through. NTFS logs changes in their order, so the directories that were made
 /// before it are there as well.

@@ -1,0 +1,103 @@
+//! Told means durable: an end that can still be lost to a power cut is told by no command and no delivery.
+// Not on Windows: ptrace.
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
+
+use std::process::{Command, Stdio};
+
+use hearback_tests::{KillOnDrop, Outbox, World, bin, eventually, killat};
+
+/// The supervisor flushes the content of the end first, and its name second.
+const BEFORE_THE_NAME_IS_FLUSHED: &str = "2";
+
+/// A process that is held at a system call until `killat` is dropped.
+struct Held {
+    killat: Option<KillOnDrop>,
+}
+
+impl Held {
+    /// Runs `killat stop HOW -- hearback ARGS` until a process is held.
+    fn new(world: &World, how: &[&str], args: &[&str]) -> Held {
+        let (said, printed) = (world.scratch("killat.err"), world.scratch("killat.out"));
+        let mut command = Command::new(bin("killat"));
+        world.settle(&mut command);
+        command.arg("stop").args(how).args(["--for", "120", "--"]).arg(bin("hearback")).args(args);
+        command.stdin(Stdio::null());
+        command.stderr(fs_err::File::create(&said).unwrap().into_parts().0);
+        command.stdout(fs_err::File::create(&printed).unwrap().into_parts().0);
+        let killat = KillOnDrop(command.spawn().unwrap());
+        eventually("it is held", || {
+            fs_err::read_to_string(&said).unwrap().contains("stopped ").then_some(())
+        });
+        Held { killat: Some(killat) }
+    }
+
+    fn let_go(&mut self) {
+        self.killat = None;
+    }
+}
+
+fn the_only_job(world: &World) -> String {
+    let mut jobs = fs_err::read_dir(world.home().join("jobs")).unwrap();
+    jobs.next().unwrap().unwrap().file_name().into_string().unwrap()
+}
+
+#[test]
+fn an_end_that_is_not_flushed_yet_is_told_by_nobody() {
+    let outbox = Outbox::new(&[]);
+    let world = &outbox.world;
+    let how = [BEFORE_THE_NAME_IS_FLUSHED, "--flushes", "--match", "__supervise"];
+    let exits = bin("exit-with").display().to_string();
+    let mut held = Held::new(world, &how, &["launch", "--session", "s", "--", &exits, "3"]);
+    let id = the_only_job(world);
+    assert!(world.job_dir(&id).join("end.json").exists(), "it has its name");
+
+    world.show(&id).state_is("running").lacks("/outcome").lacks("/ended_at");
+    assert_eq!(world.json(["list", "--all", "--json"])["jobs"][0]["state"], "running");
+    assert_eq!(world.run(["wait", &id, "--timeout", "100ms"]).code, Some(75));
+    let next = outbox.run_as("s", &["followups", "next"]);
+    assert_eq!((next.code, next.stdout.as_str()), (Some(1), ""), "{next:?}");
+    assert_ne!(world.run(["followups", "ack", &id]).code, Some(0), "there is nothing to acknowledge");
+    world.run(["reconcile"]).ok();
+    world.run(["monitor", "run", "--once"]).ok();
+    assert!(!world.job_dir(&id).join("settled.json").exists());
+    assert_eq!(outbox.calls(), []);
+
+    held.let_go();
+    assert_eq!(world.run(["wait", "--peek", &id]).code, Some(3));
+    assert_eq!(outbox.receipt(&id)["how"], "delivered");
+}
+
+#[test]
+fn a_reader_flushes_the_end_of_a_dead_supervisor_before_it_tells_it() {
+    let world = World::new();
+    let how = ["kill", BEFORE_THE_NAME_IS_FLUSHED, "--flushes", "--match", "__supervise"];
+    let exits = bin("exit-with").display().to_string();
+    let launched = killat::run(&world, &how, &["launch", "--session", "s", "--", &exits, "3"]);
+    assert!(launched.stderr.contains("killed "), "{launched:?}");
+    let id = the_only_job(&world);
+    eventually("the supervisor is gone", || {
+        world.show(&id)["state"].as_str().is_some_and(|state| state != "running").then_some(())
+    });
+    let tellers: [&[&str]; 4] = [
+        &["show", &id],
+        &["wait", "--peek", &id],
+        &["list", "--all"],
+        &["followups", "next", "--session", "s"],
+    ];
+    for teller in tellers {
+        let told = world.run(teller.iter());
+        assert!(told.stdout.contains("exit code 3") || told.stdout.contains("failed"), "{told:?}");
+        let flushes = killat::count(&world, &["--flushes"], teller);
+        assert!(flushes >= 2, "{teller:?}: the file and its folder, not {flushes}");
+        for at in 1..=2 {
+            let killed = killat::run(&world, &["kill", &at.to_string(), "--flushes"], teller);
+            assert_eq!(killed.stdout, "", "{teller:?} told it before flush {at}");
+        }
+    }
+    // Once it was acknowledged it was told, and needs no flush any more.
+    world.run(["followups", "ack", &id]).ok();
+    assert_eq!(
+        killat::run(&world, &["count", "--flushes"], &["show", &id]).stdout.lines().last(),
+        Some("all 0")
+    );
+}

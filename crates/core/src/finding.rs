@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::{Outcome, ProcessIdentity};
+use crate::{JobId, Outcome, ProcessIdentity};
 
 /// The result of trying something.
 #[derive(Debug)]
@@ -122,6 +122,23 @@ pub struct DiskFindings {
     pub holes: Tried,
     /// Whether a bell wakes a sleeping process.
     pub bell: Tried,
+    /// Whether a folder can be watched.
+    pub watch: Tried,
+}
+
+/// The findings about what is in a store. Nothing is changed to find them out.
+#[derive(Debug, Default)]
+pub struct StoreFindings {
+    /// How many jobs are open.
+    pub open_jobs: usize,
+    /// Jobs and sessions that cannot be read, each with its reason.
+    pub unreadable: Vec<(String, String)>,
+    /// Entries that hearback did not make, where only its own belong.
+    pub strays: Vec<PathBuf>,
+    /// Follow-ups and messages that were given up, each with its name and the last error.
+    pub dead_letters: Vec<(String, String)>,
+    /// Follow-ups that are due, and that no process delivers.
+    pub undelivered: Vec<JobId>,
 }
 
 /// The findings about the machine.

@@ -4,11 +4,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hearback_core::finding::{DiskFindings, Home, LauncherEnd, MachineFindings, NamedBy, Tried};
+use hearback_core::finding::{
+    DiskFindings, Home, LauncherEnd, MachineFindings, NamedBy, StoreFindings, Tried,
+};
 use hearback_core::port::clock::Clock;
 use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, Wait};
 use hearback_core::port::process::{Presence, ProcessControl};
-use hearback_core::{BegunBy, JobId, KilledBy, LockState, Outcome, ProcessIdentity};
+use hearback_core::port::record::{Housekeeping, JobLock, StoreError};
+use hearback_core::port::session::SessionStore;
+use hearback_core::{
+    BegunBy, FollowUpState, JobId, KilledBy, LockState, Outcome, ProcessIdentity, delivery_id,
+};
+use hearback_monitor::delivery::Due;
 use hearback_monitor::doctor::{self, Check};
 use hearback_platform::Native;
 use hearback_platform::StopWatch;
@@ -17,7 +24,7 @@ use hearback_platform::probe::{self, Rehearsal, RehearsalRequest};
 use crate::open::load_settings;
 use crate::rehearsal::{self, TrialPaths};
 use crate::sinks::{Registry, SinksInCode};
-use crate::{Hearback, KillRequest, Options, Settings, home, supervisor};
+use crate::{Hearback, Job, KillRequest, Options, Settings, home, supervisor};
 
 /// How long to wait for the launcher: longer than a launch waits for its supervisor.
 const HEAR_WITHIN: Duration = Duration::from_secs(15);
@@ -90,6 +97,7 @@ pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
         descriptors: probe::descriptors(),
     }));
     checks.extend(doctor::judge_delivery(host_lock(&home), &obstacles(&settings)));
+    checks.extend(doctor::judge_content(&settings.warnings, &look_around(&home, options)));
     drop(trial_folder);
     match stop.is_some_and(|stop| stop.was_asked()) {
         true => Err(DoctorError::Interrupted),
@@ -102,6 +110,84 @@ fn host_lock(home: &Home) -> LockState {
     let Home::Ours(home) = home else { return LockState::Free };
     let lock = hearback_store::monitor_lock_path(home);
     Native::default().probe(&lock).unwrap_or(LockState::Free)
+}
+
+/// What is in the store. Changes nothing.
+fn look_around(home: &Home, options: &Options) -> Tried<StoreFindings> {
+    let home = match home {
+        Home::Ours(home) if hearback_store::is_store(&Native::default(), home) => home,
+        Home::Ours(_) | Home::Missing(_) => return Tried::Worked(StoreFindings::default()),
+        Home::Unnamed | Home::Refused(..) => return Tried::untried("there is no usable store"),
+    };
+    let open = Hearback::open(options.clone().home(home).unrestricted());
+    let found = open.map_err(|error| io::Error::other(rehearsal::explain(&error))).and_then(|hearback| {
+        hearback.look_around().map_err(|error| io::Error::other(rehearsal::explain(&error)))
+    });
+    found.into()
+}
+
+impl Hearback {
+    fn look_around(&self) -> Result<StoreFindings, StoreError> {
+        let mut found = StoreFindings { strays: self.store.strays()?, ..StoreFindings::default() };
+        let open = self.store.open_jobs()?;
+        found.open_jobs = open.len();
+        for id in open {
+            let job = match self.look(&id) {
+                Ok(Some(job)) => job,
+                Ok(None) => continue,
+                Err(error) => {
+                    found.unreadable.push((id.to_string(), error.to_string()));
+                    continue;
+                }
+            };
+            let follow_up = &job.view.follow_up;
+            if follow_up.state == FollowUpState::DeadLetter {
+                let error = follow_up.error.clone().unwrap_or_else(|| "its record cannot be read".into());
+                found.dead_letters.push((format!("follow-up {}", delivery_id(&id)), error));
+            } else if self.is_undelivered(&job).unwrap_or(false) {
+                found.undelivered.push(id);
+            }
+        }
+        let sessions = self.store.sessions().unwrap_or_else(|error| {
+            found.unreadable.push(("sessions".into(), error.to_string()));
+            Vec::new()
+        });
+        for session in sessions {
+            let seen = match self.see_session(&session) {
+                Ok(seen) => seen,
+                Err(error) => {
+                    found.unreadable.push((session.to_string(), error.to_string()));
+                    continue;
+                }
+            };
+            for (n, message) in seen.open_messages().filter(|(_, message)| message.is_dead_letter()) {
+                let error = message.last_result().map_or("", |result| &result.error);
+                let error = self.secrets().masked(error);
+                found.dead_letters.push((format!("message {n} to session `{session}`"), error));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a follow-up that goes to a sink is due, and neither a monitor, nor its supervisor, nor a deliverer is
+    /// there.
+    fn is_undelivered(&self, job: &Job) -> Result<bool, StoreError> {
+        let seen = &job.seen;
+        let is_pushed = seen.facts.spec.present().is_some_and(|spec| !spec.sinks.is_empty());
+        // An attempt whose process died leaves a lease behind.
+        let is_open = matches!(job.view.follow_up.state, FollowUpState::Pending | FollowUpState::Leased);
+        if !is_pushed || !is_open || self.is_monitored() {
+            return Ok(false);
+        }
+        let supervisor = match seen.facts.begin.present().map(|begin| &begin.by) {
+            Some(BegunBy::Supervisor(supervisor)) => self.ports.processes.presence(supervisor),
+            _ => Presence::Gone,
+        };
+        // A shared lock makes no file.
+        let deliverer = self.ports.store.lock(&seen.id, JobLock::Deliverer, LockMode::Shared, Wait::Try)?;
+        let is_due = !matches!(self.deliverer().due(seen)?, Due::Never | Due::In(_));
+        Ok(is_due && supervisor != Presence::Same && deliverer.is_some())
+    }
 }
 
 /// The configured sinks, each with why it cannot be run, if so.
@@ -188,6 +274,7 @@ fn try_disk(ground: Option<&Path>, trial_folder: Option<&TrialFolder>, locks: Tr
             locks: untried(),
             holes: untried(),
             bell: untried(),
+            watch: untried(),
         },
         Some(TrialFolder(folder)) => DiskFindings {
             file_system,
@@ -197,6 +284,7 @@ fn try_disk(ground: Option<&Path>, trial_folder: Option<&TrialFolder>, locks: Tr
             locks,
             holes: probe::holes(folder),
             bell: probe::bell(folder),
+            watch: Native::default().watch(folder).map(drop).into(),
         },
     }
 }

@@ -3,7 +3,8 @@
 use std::io;
 
 use hearback_core::finding::{
-    DiskFindings, FileSystem, Home, LauncherEnd, Logout, MachineFindings, Medium, NamedBy, Room, Tried,
+    DiskFindings, FileSystem, Home, LauncherEnd, Logout, MachineFindings, Medium, NamedBy, Room,
+    StoreFindings, Tried,
 };
 use hearback_core::{Durability, Exit, LockState, Outcome, ProcessIdentity};
 
@@ -149,7 +150,96 @@ pub fn judge_disk(found: &DiskFindings, durability: Durability) -> Vec<Check> {
                 Check::fail(name, message, "keep the store on a file system that has named pipes")
             },
         ),
+        judge(
+            "watch",
+            &found.watch,
+            |name, ()| Check::ok(name, "a change in a folder is noticed at once"),
+            |name, error| {
+                let message = format!("changes in a folder are not noticed: {error}");
+                let tip = "end programs that watch many files; on Linux, raise fs.inotify.max_user_instances and \
+                           fs.inotify.max_user_watches";
+                Check::warn(name, message, tip)
+            },
+        ),
     ]
+}
+
+/// Judges what is in a store: its settings, and what needs a person.
+pub fn judge_content(warnings: &[String], found: &Tried<StoreFindings>) -> Vec<Check> {
+    const CONFIG: &str = "settings";
+    let settings = match warnings {
+        [] => Check::ok(CONFIG, "every setting is valid"),
+        _ => Check::warn(
+            CONFIG,
+            warnings.join("; "),
+            "correct config.toml or the variable; `hearback settings` shows what is in force",
+        ),
+    };
+    let unknown = |name: &'static str, error: &io::Error| {
+        Check::fail(name, format!("the store cannot be read: {error}"), OTHER_HOME)
+    };
+    vec![
+        settings,
+        judge("records", found, records, unknown),
+        judge("entries", found, entries, unknown),
+        judge("follow_ups", found, follow_ups, unknown),
+        judge("dead_letters", found, dead_letters, unknown),
+    ]
+}
+
+fn records(name: &'static str, found: &StoreFindings) -> Check {
+    match &found.unreadable[..] {
+        [] => Check::ok(name, format!("open jobs: {}; all records can be read", found.open_jobs)),
+        unreadable => {
+            let list = some(unreadable.iter().map(|(name, why)| format!("`{name}`: {why}")));
+            let tip = "repair or remove what is named there; the other jobs and sessions are served";
+            Check::fail(name, format!("cannot be read: {list}"), tip)
+        }
+    }
+}
+
+fn entries(name: &'static str, found: &StoreFindings) -> Check {
+    match &found.strays[..] {
+        [] => Check::ok(name, "the store contains nothing but records"),
+        strays => {
+            let list = some(strays.iter().map(|path| path.display().to_string()));
+            let message = format!("hearback did not make this, and ignores it: {list}");
+            Check::warn(name, message, "move it out of the store")
+        }
+    }
+}
+
+fn follow_ups(name: &'static str, found: &StoreFindings) -> Check {
+    match &found.undelivered[..] {
+        [] => Check::ok(name, "a process delivers every follow-up that is due"),
+        due => {
+            let list = some(due.iter().map(ToString::to_string));
+            let message = format!("due, and no process delivers them: {} ({list})", due.len());
+            Check::warn(name, message, "`hearback reconcile` starts that; a monitor does it by itself")
+        }
+    }
+}
+
+fn dead_letters(name: &'static str, found: &StoreFindings) -> Check {
+    match &found.dead_letters[..] {
+        [] => Check::ok(name, "no follow-up and no message was given up"),
+        dead => {
+            let list = some(dead.iter().map(|(name, error)| format!("{name}: {error}")));
+            let tip = "`hearback followups retry` or `discard` for a follow-up, `hearback inbox discard` for a message";
+            Check::warn(name, format!("given up: {} ({list})", dead.len()), tip)
+        }
+    }
+}
+
+/// The first few of a list, and how many more there are.
+fn some(items: impl Iterator<Item = String>) -> String {
+    const SHOWN: usize = 3;
+    let items: Vec<_> = items.collect();
+    let shown = items.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match items.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
 }
 
 /// Judges the machine that jobs run on.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use hearback_core::port::disk::Disk;
 use hearback_core::port::record::JobLock;
 use hearback_core::port::session::SessionLock;
 use hearback_core::{FactKind, JobId, Timestamp};
@@ -190,6 +191,16 @@ pub(crate) fn parse_session_fact(name: &str) -> Option<(u32, SessionFactKind)> {
     Some((n.parse().ok()?, kind))
 }
 
+/// Recognises the folder of an era of history.
+pub(crate) fn is_era(name: &str) -> bool {
+    name.len() == 5 && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Recognises the folder of a session, which is named by a hash.
+pub(crate) fn is_session(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// A process writes to this file to wake the host.
 pub(crate) fn wake(monitor: &Path) -> PathBuf {
     monitor.join("wake")
@@ -277,6 +288,11 @@ pub(crate) fn reader_lock(folder: &Path, reader: &str) -> PathBuf {
 /// Recognises an unfinished file, and returns when it was begun, in milliseconds since 1970.
 pub(crate) fn unfinished_since(name: &str) -> Option<i64> {
     name.strip_prefix("tmp.")?.split('.').next()?.parse().ok()
+}
+
+/// Whether there is a store at `home`, and not only a folder.
+pub fn is_store(disk: &impl Disk, home: &Path) -> bool {
+    Layout::new(home.to_owned()).folders().iter().all(|folder| disk.is_dir(folder).unwrap_or(false))
 }
 
 /// Where the settings of a store are, whether or not there is one.

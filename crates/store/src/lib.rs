@@ -77,13 +77,14 @@ mod records;
 mod session;
 mod settled;
 mod store;
+mod strays;
 #[cfg(test)]
 mod testing;
 mod tidy;
 mod watch;
 
 pub use hash::store_name;
-pub use layout::{config_path, monitor_lock_path, service_path, trial_folder_name};
+pub use layout::{config_path, is_store, monitor_lock_path, service_path, trial_folder_name};
 pub use log::{Log, Piece};
 pub use records::{Format, Records, Rules};
 pub use store::{MAX_CONFIG_BYTES, Store};

@@ -133,6 +133,62 @@ fn settings_are_those_of_the_store() {
     assert!(ran.stderr.starts_with("warning: max_jobs in "), "{ran:?}");
 }
 
+#[test]
+fn what_in_the_store_needs_a_person_is_reported() {
+    let outbox = hearback_tests::Outbox::with("attempts = 1\nmax_jobs = \"many\"", "", &["1:no such chat"]);
+    let world = &outbox.world;
+    let given_up = outbox.launch(&[], "exit-with", &["0"]);
+    outbox.until(&given_up, &["dead_letter"]);
+    outbox.run_as("t", &["send", "hi"]).ok();
+    eventually("the message is given up", || {
+        let listed = world.json(["inbox", "--json"]);
+        (listed["messages"][0]["dead_letter"] == true).then_some(())
+    });
+    let broken = world.launch(["--session", "s", "--", bin("exit-with").to_str().unwrap(), "0"]);
+    outbox.until(&broken, &["dead_letter"]);
+    world.leave_alone(&broken);
+    let lock = world.job_dir(&broken).join("alive.lock");
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    for stray in ["jobs/notes.txt", "history/.DS_Store"] {
+        fs::write(world.home().join(stray), "").unwrap();
+    }
+    world.settle_down();
+    let before = Snapshot::of(world.home());
+
+    let ran = world.run(["doctor", "--json"]);
+    let told: Value = serde_json::from_str(&ran.exits(1).stdout).unwrap();
+    let says = |name: &str, level: &str, parts: &[&str]| {
+        let found = check(&told, name);
+        assert_eq!(found["level"], level, "{found}");
+        for part in parts {
+            assert!(found["message"].as_str().unwrap().contains(part), "{part} in {found}");
+        }
+    };
+    says("settings", "warn", &["max_jobs"]);
+    says("records", "fail", &[&broken, "alive.lock"]);
+    says("entries", "warn", &["notes.txt", ".DS_Store"]);
+    says("dead_letters", "warn", &[&format!("{given_up}.end"), "no such chat", "message 1 to session `t`"]);
+    says("watch", "ok", &[]);
+    assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_follow_up_that_no_process_delivers_is_reported() {
+    let outbox = hearback_tests::Outbox::with("", "", &["hang"]);
+    let world = &outbox.world;
+    let id = outbox.launch(&[], "exit-with", &["0"]);
+    outbox.called(1);
+    levels(&doctor(world).1, &["follow_ups"], "ok");
+    // The sink goes with its supervisor, and nobody tries again.
+    world.end_supervisor(&id);
+    no_process_is_left(world);
+    let (code, told) = doctor(world);
+    assert_eq!(code, Some(0), "{told}");
+    levels(&told, &["follow_ups"], "warn");
+    assert!(check(&told, "follow_ups")["message"].as_str().unwrap().contains(&id), "{told}");
+}
+
 /// The problem of the store is reported with a tip; nothing is tried in it, and it is not changed. Returns the whole
 /// document.
 #[track_caller]

@@ -22,6 +22,7 @@ fn good_disk() -> DiskFindings {
         locks: Tried::Worked(()),
         holes: Tried::Worked(()),
         bell: Tried::Worked(()),
+        watch: Tried::Worked(()),
     }
 }
 
@@ -60,6 +61,7 @@ fn sinks_that_cannot_be_run_are_named() {
 fn where_all_is_well_nothing_is_to_be_done() {
     let mut checks = judge_disk(&good_disk(), Durability::Power);
     checks.extend(judge_machine(&good_machine()));
+    checks.extend(judge_content(&[], &Tried::Worked(StoreFindings::default())));
     checks.push(judge_store(&Home::Ours(PathBuf::from("/store")), &Tried::Worked(())));
     for check in &checks {
         assert_eq!((check.level, &check.tip), (Level::Ok, &None), "{check:?}");
@@ -81,6 +83,7 @@ fn whatever_is_not_well_comes_with_a_tip() {
         locks: failed(),
         holes: failed(),
         bell: failed(),
+        watch: failed(),
     };
     let machine = MachineFindings {
         launcher_ends: vec![(LauncherEnd::Parent, Tried::Failed(refused()))],
@@ -93,6 +96,7 @@ fn whatever_is_not_well_comes_with_a_tip() {
     };
     let mut checks = judge_disk(&disk, Durability::Power);
     checks.extend(judge_machine(&machine));
+    checks.extend(judge_content(&["a bad one".into()], &Tried::Failed(refused())));
     for check in &checks {
         assert!(matches!(check.level, Level::Warn | Level::Fail) && check.tip.is_some(), "{check:?}");
     }
@@ -107,6 +111,7 @@ fn whatever_is_not_well_comes_with_a_tip() {
             ("locks", Fail),
             ("holes", Warn),
             ("bell", Fail),
+            ("watch", Warn),
             ("survives_parent", Fail),
             ("survives_service", Warn),
             ("logout", Warn),
@@ -114,6 +119,11 @@ fn whatever_is_not_well_comes_with_a_tip() {
             ("pids", Warn),
             ("oom_score", Warn),
             ("descriptors", Warn),
+            ("settings", Warn),
+            ("records", Fail),
+            ("entries", Fail),
+            ("follow_ups", Fail),
+            ("dead_letters", Fail),
         ]
     );
     assert_eq!(judge_disk(&disk, Durability::Process)[3].level, Warn, "who flushes nothing misses nothing");
@@ -185,4 +195,28 @@ fn a_service_is_named_with_the_way_out_of_it() {
     assert_eq!(check.level, Level::Warn);
     assert!(check.message.contains("agent.service") && check.tip.unwrap().contains("systemd-run --scope"));
     assert!(of(&["user@7.service", "a.service"]).tip.unwrap().contains("systemd-run --user --scope"));
+}
+
+#[test]
+fn what_needs_a_person_is_named_and_a_long_list_is_cut() {
+    let found = StoreFindings {
+        open_jobs: 9,
+        unreadable: vec![("a".into(), "no".into())],
+        strays: ["w", "x", "y", "z"].map(PathBuf::from).into(),
+        dead_letters: vec![("message 1".into(), "gone".into())],
+        undelivered: vec![sample::id(1)],
+    };
+    let checks = judge_content(&[], &Tried::Worked(found));
+    use Level::{Fail, Ok, Warn};
+    assert_eq!(
+        levels(&checks),
+        [
+            ("settings", Ok),
+            ("records", Fail),
+            ("entries", Warn),
+            ("follow_ups", Warn),
+            ("dead_letters", Warn)
+        ]
+    );
+    assert!(checks[2].message.ends_with("w; x; y; and 1 more"), "{:?}", checks[2]);
 }

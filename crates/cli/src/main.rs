@@ -4,7 +4,6 @@ mod args;
 mod commands;
 mod error;
 mod log;
-mod log_parts;
 mod output;
 mod run;
 mod table;

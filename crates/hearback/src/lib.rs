@@ -27,6 +27,8 @@ pub mod home;
 mod housekeeping;
 mod jobs;
 mod launch;
+mod log_document;
+pub mod log_parts;
 mod logs;
 mod lookup;
 mod mask;
@@ -65,6 +67,7 @@ pub use hearback_platform::{TERMINALS_TAKE_BYTES, exit_code, from_os, split_vari
 pub use hearback_store::{Log, Piece};
 pub use jobs::{Job, Killed, Listing, Select};
 pub use launch::{LaunchError, RequestError, argv, shell};
+pub use log_document::LogRange;
 pub use logs::{FollowError, LogPiece};
 pub use lookup::FindError;
 pub use mask::{Masker, Secrets};

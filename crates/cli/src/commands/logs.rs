@@ -2,19 +2,16 @@
 
 use hearback::core::message::{Cleaner, Excerpt, gap_text};
 use hearback::core::port::disk::ReadError;
-use hearback::core::{DOCUMENT_FORMAT, Gap, OutputView, Session};
-use hearback::documents::{LogDocument, LogPart, Missing};
+use hearback::core::{Gap, Session};
+use hearback::documents::{LogDocument, LogPart};
+use hearback::log_parts::{BLOCK, Begin, DOCUMENT_MAX, Parts, mask_halves};
 use hearback::{FindError, Hearback, Job, LogPiece};
 use hearback::{Log, Piece};
 use hearback::{Masker, Secrets};
 
 use crate::args::LogsArgs;
 use crate::error::CliError;
-use crate::log_parts::{Begin, Parts, mask_halves};
 use crate::output::Output;
-
-/// Not more: Wine sends each write to its server as one message, and sometimes kills a process that sends 64 KiB.
-pub(crate) const BLOCK: usize = 32 * 1024;
 
 pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
     let id = hearback.find(&args.job, &super::scope(&args.scope)?)?;
@@ -39,12 +36,9 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
     if output.is_json() {
         let mut parts = Parts::new(secrets, &begin);
         if let Some(log) = &mut log {
-            parts.read(log, end).map_err(|error| failed(error.into()))?;
+            parts.read(log, end, DOCUMENT_MAX).map_err(|error| failed(error.into()))?;
         }
-        let parts = parts.finish();
-        let all = start == 0 && parts.last().map_or(0, |part| part.end) >= job.view.output.bytes;
-        let mut document = document(&job, start, parts);
-        document.outcome = job.view.outcome.clone().filter(|_| all);
+        let document = LogDocument::of(&job, start, parts.finish()).with_outcome(&job);
         output.document(&document)?;
         if document.outcome.is_some() && !args.peek {
             hearback.mark_read(&job, reader(args)?.as_ref())?;
@@ -138,7 +132,7 @@ fn follow(
 fn follow_as_json(hearback: &Hearback, job: &Job, begin: &Begin, output: &Output) -> Result<Job, CliError> {
     let mut parts = Parts::new(hearback.secrets(), begin);
     let tell = |parts: Vec<LogPart>| match parts.first().map(|part| part.offset) {
-        Some(offset) => output.object(&part(job, offset, parts)),
+        Some(offset) => output.object(&LogDocument::part(job, offset, parts)),
         None => Ok(()),
     };
     let job = hearback.follow(&job.view.id, begin.from, |printed| match printed {
@@ -153,7 +147,7 @@ fn follow_as_json(hearback: &Hearback, job: &Job, begin: &Begin, output: &Output
     })?;
     // The last object says how the job ended, with the output that waited for its second half.
     let at = parts.start;
-    let last = part(&job, at, parts.finish());
+    let last = LogDocument::part(&job, at, parts.finish());
     output.object(&LogDocument { outcome: job.view.outcome.clone(), ..last })?;
     Ok(job)
 }
@@ -180,7 +174,7 @@ fn print_excerpt(
         parts.add(&excerpt.head);
         parts.leave_out(excerpt.omitted, &gaps);
         parts.add(&excerpt.tail);
-        output.document(&document(job, 0, parts.finish()))?;
+        output.document(&LogDocument::of(job, 0, parts.finish()))?;
         return Ok(0);
     }
     let is_cut = excerpt.omitted > 0;
@@ -192,29 +186,6 @@ fn print_excerpt(
     printer.print(&mask_halves(secrets, excerpt.tail, is_cut, false))?;
     printer.finish()?;
     Ok(0)
-}
-
-fn document(job: &Job, offset: u64, parts: Vec<LogPart>) -> LogDocument {
-    let OutputView { bytes, dropped, .. } = job.view.output;
-    let part = part(job, offset, parts);
-    // The job may have printed more since it was looked at.
-    LogDocument { bytes: bytes.max(part.end), dropped, ..part }
-}
-
-/// A document about a part of the output: the total size is not known yet.
-fn part(job: &Job, offset: u64, parts: Vec<LogPart>) -> LogDocument {
-    let end = parts.last().map_or(offset, |part| part.end);
-    let is_dropped = |part: &&LogPart| part.missing.is_some_and(|reason| reason != Missing::LeftOut);
-    LogDocument {
-        format: DOCUMENT_FORMAT,
-        id: job.view.id.clone(),
-        offset,
-        end,
-        bytes: end,
-        dropped: parts.iter().filter(is_dropped).map(|part| part.end - part.offset).sum(),
-        parts,
-        outcome: None,
-    }
 }
 
 /// Prints output: unchanged into a pipe, without control characters to a terminal, and with secrets masked.

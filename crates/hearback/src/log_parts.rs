@@ -1,22 +1,25 @@
 //! The output of a job for programs: adjoining parts, each of which is text or says why there is none.
 
-use hearback::core::Gap;
-use hearback::documents::{LogPart, Missing};
-use hearback::{Log, Piece, Secrets};
+use hearback_core::Gap;
+use hearback_store::{Log, Piece};
 
-use crate::commands::logs::BLOCK;
+use crate::documents::{LogPart, Missing};
+use crate::mask::Secrets;
 
 /// The most text in one JSON document; the caller reads the rest with `--offset` and the document's `end`.
-const DOCUMENT_MAX: usize = 1024 * 1024;
+pub const DOCUMENT_MAX: usize = 1024 * 1024;
+/// Not more: Wine sends each write to its server as one message, and sometimes kills a process that sends 64 KiB.
+pub const BLOCK: usize = 32 * 1024;
 
 /// The output from one offset on, in parts that adjoin each other.
-pub(crate) struct Parts<'a> {
+#[derive(Debug)]
+pub struct Parts<'a> {
     secrets: &'a Secrets,
     parts: Vec<LogPart>,
     /// What the next part of text begins with, in place of the end of a secret.
     instead: String,
     /// Where the next part of text begins.
-    pub(crate) start: u64,
+    pub start: u64,
     /// The bytes of the next part of text.
     bytes: Vec<u8>,
     /// Where these bytes begin: after `instead`.
@@ -26,7 +29,8 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    pub(crate) fn new(secrets: &'a Secrets, begin: &Begin) -> Self {
+    /// Begins there.
+    pub fn new(secrets: &'a Secrets, begin: &Begin) -> Self {
         Self {
             secrets,
             parts: Vec::new(),
@@ -42,16 +46,18 @@ impl<'a> Parts<'a> {
         self.bytes_start + self.bytes.len() as u64
     }
 
-    pub(crate) fn add(&mut self, bytes: &[u8]) {
+    /// Adds bytes of the output.
+    pub fn add(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    pub(crate) fn add_gap(&mut self, gap: &Gap) {
+    /// Adds a gap of the log.
+    pub fn add_gap(&mut self, gap: &Gap) {
         self.miss(gap.end, gap.reason.into());
     }
 
     /// Leaves out so many bytes, of which the gaps are not in the log at all.
-    pub(crate) fn leave_out(&mut self, omitted: u64, gaps: &[Gap]) {
+    pub fn leave_out(&mut self, omitted: u64, gaps: &[Gap]) {
         let end = self.end() + omitted;
         for gap in gaps {
             let (start, gap_end) = (gap.start.clamp(self.end(), end), gap.end.min(end));
@@ -70,9 +76,13 @@ impl<'a> Parts<'a> {
         (self.start, self.bytes_start, self.is_after_gap) = (end, end, true);
     }
 
-    /// Reads the log up to `end`, or as much as one document takes.
-    pub(crate) fn read(&mut self, log: &mut Log, end: u64) -> std::io::Result<()> {
-        let (mut block, mut room) = (vec![0; BLOCK], DOCUMENT_MAX);
+    /// Reads the log up to `end`, or as much of it as `room` bytes take.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read.
+    pub fn read(&mut self, log: &mut Log, end: u64, mut room: usize) -> std::io::Result<()> {
+        let mut block = vec![0; BLOCK];
         while self.end() < end && room > 0 {
             let at = self.end();
             let most = block.len().min(room).min(usize::try_from(end - at).unwrap_or(usize::MAX));
@@ -106,14 +116,15 @@ impl<'a> Parts<'a> {
     }
 
     /// What there is, except for a character or a secret that is cut in two.
-    pub(crate) fn take(&mut self) -> Vec<LogPart> {
+    pub fn take(&mut self) -> Vec<LogPart> {
         let half = self.bytes.split_off(self.bytes.len() - self.half());
         self.push_text(false);
         self.bytes = half;
         std::mem::take(&mut self.parts)
     }
 
-    pub(crate) fn finish(mut self) -> Vec<LogPart> {
+    /// All of it.
+    pub fn finish(mut self) -> Vec<LogPart> {
         self.push_text(false);
         self.parts
     }
@@ -133,19 +144,28 @@ impl<'a> Parts<'a> {
 }
 
 /// Where reading begins. If that is inside a secret, the name of the secret is printed instead of its end.
-pub(crate) struct Begin {
-    pub(crate) requested: u64,
-    pub(crate) from: u64,
-    pub(crate) instead: String,
+#[derive(Debug)]
+pub struct Begin {
+    /// The offset that was asked for.
+    pub requested: u64,
+    /// The offset from which bytes are read.
+    pub from: u64,
+    /// The text in place of what lies between.
+    pub instead: String,
 }
 
 impl Begin {
     /// The beginning of the output.
-    pub(crate) fn first() -> Self {
+    pub fn first() -> Self {
         Self { requested: 0, from: 0, instead: String::new() }
     }
 
-    pub(crate) fn at(log: &mut Log, requested: u64, secrets: &Secrets) -> std::io::Result<Self> {
+    /// An offset of the output.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read.
+    pub fn at(log: &mut Log, requested: u64, secrets: &Secrets) -> std::io::Result<Self> {
         let reach = secrets.reach();
         let before = usize::try_from(requested).unwrap_or(usize::MAX).min(reach);
         let (mut around, start) = (vec![0; before + reach], requested - before as u64);
@@ -160,7 +180,7 @@ impl Begin {
 }
 
 /// Masks half a secret on either side of a gap like a whole one.
-pub(crate) fn mask_halves(
+pub fn mask_halves(
     secrets: &Secrets,
     mut bytes: Vec<u8>,
     is_after_gap: bool,

@@ -1,0 +1,90 @@
+//! A part of the output of a job as one document, with secrets masked.
+
+use std::io;
+
+use hearback_core::port::disk::ReadError;
+use hearback_core::{DOCUMENT_FORMAT, OutputView};
+use hearback_store::Log;
+
+use crate::documents::{LogDocument, LogPart, Missing};
+use crate::log_parts::{Begin, Parts};
+use crate::{Hearback, Job};
+
+/// Which part of the output of a job. Without a field that chooses one: from the beginning.
+#[derive(Debug, Clone, Copy)]
+pub struct LogRange {
+    /// Only the first lines.
+    pub head: Option<u64>,
+    /// Only the last lines.
+    pub tail: Option<u64>,
+    /// From this offset on.
+    pub offset: Option<u64>,
+    /// At most this many bytes. Of the last lines, the beginning is cut; of everything else, the end.
+    pub max_bytes: usize,
+}
+
+impl Hearback {
+    /// A part of the output of a job. If it is the complete output of an ended job, it says how the job ended: a caller
+    /// that shows it to the owner then calls [`Hearback::mark_read`].
+    ///
+    /// # Errors
+    ///
+    /// When the log is not a safe file, or cannot be read.
+    pub fn log_document(&self, job: &Job, range: &LogRange) -> Result<LogDocument, ReadError> {
+        let Some(mut log) = self.log(job)? else {
+            return Ok(LogDocument::of(job, 0, Vec::new()).with_outcome(job));
+        };
+        let (start, end) = bounds(&mut log, range)?;
+        let begin = Begin::at(&mut log, start, self.secrets())?;
+        let mut parts = Parts::new(self.secrets(), &begin);
+        parts.read(&mut log, end, range.max_bytes)?;
+        Ok(LogDocument::of(job, start, parts.finish()).with_outcome(job))
+    }
+}
+
+/// The first and the last offset of a range.
+fn bounds(log: &mut Log, range: &LogRange) -> io::Result<(u64, u64)> {
+    let size = log.size()?;
+    Ok(match (range.head, range.tail, range.offset) {
+        (Some(lines), ..) => (0, log.end_of_first(lines)?),
+        (None, Some(lines), _) => {
+            let most = u64::try_from(range.max_bytes).unwrap_or(u64::MAX);
+            (log.start_of_last(lines)?.min(size).max(size.saturating_sub(most)), size)
+        }
+        (None, None, offset) => (offset.unwrap_or(0).min(size), size),
+    })
+}
+
+impl LogDocument {
+    /// A document about the output of a job from `offset` on.
+    pub fn of(job: &Job, offset: u64, parts: Vec<LogPart>) -> Self {
+        let OutputView { bytes, dropped, .. } = job.view.output;
+        let part = Self::part(job, offset, parts);
+        // The job may have printed more since it was looked at.
+        Self { bytes: bytes.max(part.end), dropped, ..part }
+    }
+
+    /// A document about a part of the output: the total size is not known yet.
+    pub fn part(job: &Job, offset: u64, parts: Vec<LogPart>) -> Self {
+        let end = parts.last().map_or(offset, |part| part.end);
+        let is_dropped = |part: &&LogPart| part.missing.is_some_and(|reason| reason != Missing::LeftOut);
+        Self {
+            format: DOCUMENT_FORMAT,
+            id: job.view.id.clone(),
+            offset,
+            end,
+            bytes: end,
+            dropped: parts.iter().filter(is_dropped).map(|part| part.end - part.offset).sum(),
+            parts,
+            outcome: None,
+        }
+    }
+
+    /// Says how the job ended, if this is all that it has printed.
+    #[must_use]
+    pub fn with_outcome(mut self, job: &Job) -> Self {
+        let all = self.offset == 0 && self.end >= job.view.output.bytes;
+        self.outcome = job.view.outcome.clone().filter(|_| all);
+        self
+    }
+}

@@ -169,7 +169,7 @@ impl Hearback {
 
     /// The context of a hand-over outside a turn.
     pub(crate) fn context(&self) -> DeliveryContext {
-        DeliveryContext { mark: self.store.mint(self.now()), turn: None }
+        DeliveryContext { mark: self.store.mint(self.now()), turn: None, receipts: Vec::new() }
     }
 
     pub(crate) fn deliverer(&self) -> Deliverer<'_> {

@@ -177,6 +177,7 @@ fn failure(order: &Order, mark: JobId) -> Option<String> {
         within: MANAGER_WITHIN,
         output_max: MANAGER_OUTPUT_MAX,
         mark,
+        unless: Vec::new(),
     });
     let report = match report {
         Err(error) => return Some(format!("was not run: {error}")),

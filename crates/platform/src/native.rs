@@ -357,6 +357,7 @@ mod tests {
             within: LONG,
             output_max: 0,
             mark: mark.clone(),
+            unless: Vec::new(),
         };
         let sent = std::thread::spawn(move || native.run_bounded(&bounded_run));
         let detached = detached_on(stage.path());

@@ -7,7 +7,7 @@ use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, Wait, Watch};
 use hearback_core::port::executor::Script;
 use hearback_core::port::record::{JobFiles, JobLock, KeyClaim, StoreError};
-use hearback_core::{JobId, Key, Observed, Output, Remains, Session, Timestamp};
+use hearback_core::{FactKind, JobId, Key, Observed, Output, Remains, Session, Timestamp};
 
 use crate::log::Log;
 use crate::{Store, key, layout};
@@ -89,6 +89,10 @@ impl<D: Disk> JobFiles for Store<D> {
 
     fn answer_path(&self, id: &JobId) -> PathBuf {
         layout::answer(&self.layout.job(id))
+    }
+
+    fn receipt_path(&self, id: &JobId) -> Option<PathBuf> {
+        Some(layout::fact(&self.layout.job(id), FactKind::Receipt))
     }
 
     fn bell_path(&self, id: &JobId) -> PathBuf {

@@ -159,6 +159,11 @@ impl<D: Disk> SessionStore for Store<D> {
         }
     }
 
+    fn message_receipt_path(&self, session: &Session, n: u32) -> Option<PathBuf> {
+        let inbox = layout::inbox(&self.session_folder(session));
+        Some(layout::session_fact(&inbox, n, Kind::MessageReceipt))
+    }
+
     fn forget(&self, session: &Session, keep: usize) -> Result<(), StoreError> {
         let folder = self.session_folder(session);
         self.keep_newest(&self.numbered(&folder)?, keep)?;

@@ -1,4 +1,5 @@
-//! Told means durable: an end that can still be lost to a power cut is told by no command and no delivery.
+//! Told means durable: an end that can still be lost to a power cut is told by no command and no delivery. And what is
+//! acknowledged is not told any more.
 // Not on Windows: ptrace.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
@@ -12,6 +13,8 @@ const BEFORE_THE_NAME_IS_FLUSHED: &str = "2";
 /// A process that is held at a system call until `killat` is dropped.
 struct Held {
     killat: Option<KillOnDrop>,
+    /// The process.
+    held: u32,
 }
 
 impl Held {
@@ -25,10 +28,11 @@ impl Held {
         command.stderr(fs_err::File::create(&said).unwrap().into_parts().0);
         command.stdout(fs_err::File::create(&printed).unwrap().into_parts().0);
         let killat = KillOnDrop(command.spawn().unwrap());
-        eventually("it is held", || {
-            fs_err::read_to_string(&said).unwrap().contains("stopped ").then_some(())
+        let held = eventually("it is held", || {
+            let said = fs_err::read_to_string(&said).unwrap();
+            said.lines().find_map(|line| line.strip_prefix("stopped ")?.parse().ok())
         });
-        Held { killat: Some(killat) }
+        Held { killat: Some(killat), held }
     }
 
     fn let_go(&mut self) {
@@ -100,4 +104,42 @@ fn a_reader_flushes_the_end_of_a_dead_supervisor_before_it_tells_it() {
         killat::run(&world, &["count", "--flushes"], &["show", &id]).stdout.lines().last(),
         Some("all 0")
     );
+}
+
+#[test]
+fn a_follow_up_that_is_acknowledged_at_the_last_moment_is_not_handed_over() {
+    let exits = bin("exit-with").display().to_string();
+    // The flushes of the supervisor are those of the end, and then those of the turn that it begins.
+    for flush in 3..10 {
+        let outbox = Outbox::with("", "turn = true", &[]);
+        let how = [&flush.to_string(), "--flushes", "--match", "__supervise"];
+        let mut held = Held::new(&outbox.world, &how, &["launch", "--session", "s", "--", &exits, "3"]);
+        let id = the_only_job(&outbox.world);
+        if !outbox.world.job_dir(&id).join("lease.1").exists() {
+            continue;
+        }
+        // It is claimed, and its owner gets it in another way.
+        assert_eq!(outbox.calls(), []);
+        outbox.world.run(["followups", "ack", &id]).ok();
+        held.let_go();
+        eventually("the deliverer is gone", || (!hearback_tests::alive(held.held)).then_some(()));
+        assert_eq!(outbox.calls(), [], "it has its receipt");
+        return;
+    }
+    panic!("no flush follows the claim");
+}
+
+#[test]
+fn hardly_a_call_lies_between_the_last_look_for_a_receipt_and_the_sink() {
+    let exits = bin("exit-with").display().to_string();
+    for of_sink in ["", "turn = true"] {
+        let outbox = Outbox::with("", of_sink, &[]);
+        let how = ["count", "--since", "/receipt.json", "--for", "60"];
+        let ran = killat::run(&outbox.world, &how, &["launch", "--session", "s", "--", &exits, "3"]);
+        assert_eq!(outbox.calls().len(), 1, "{ran:?}");
+        let calls: Vec<u32> =
+            ran.stdout.lines().filter_map(|line| line.strip_prefix("exec ")?.parse().ok()).collect();
+        // Other threads and processes make calls meanwhile.
+        assert!(calls.iter().min().is_some_and(|calls| *calls <= 8), "`{of_sink}`: {calls:?}");
+    }
 }

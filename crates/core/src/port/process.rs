@@ -184,6 +184,8 @@ pub struct BoundedRun {
     pub output_max: usize,
     /// The mark of all its processes, and of no others.
     pub mark: JobId,
+    /// If one of these files exists, the program is not started. This is looked at last, right before it begins.
+    pub unless: Vec<PathBuf>,
 }
 
 /// The result of a bounded run.

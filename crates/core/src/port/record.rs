@@ -154,6 +154,11 @@ pub trait JobFiles: Send + Sync {
     /// Where the output of a job goes.
     fn log_path(&self, id: &JobId) -> PathBuf;
 
+    /// The file that exists once the follow-up of a job is closed; none if receipts are no files.
+    fn receipt_path(&self, _id: &JobId) -> Option<PathBuf> {
+        None
+    }
+
     /// Where the bell of a job is.
     fn bell_path(&self, id: &JobId) -> PathBuf;
 

@@ -1,5 +1,7 @@
 //! The port for the records of sessions and of the monitor: publish facts, read them, take locks.
 
+use std::path::PathBuf;
+
 use super::disk::{Lock, LockMode, Publish, Wait};
 use super::record::StoreError;
 use crate::session::{Message, MessageFact, SessionFacts, TurnFact};
@@ -47,6 +49,11 @@ pub trait SessionStore: Send + Sync {
         fact: &MessageFact,
         durability: Durability,
     ) -> Result<Publish, StoreError>;
+
+    /// The file that exists once a message is closed; none if receipts are no files.
+    fn message_receipt_path(&self, _session: &Session, _n: u32) -> Option<PathBuf> {
+        None
+    }
 
     /// Removes all turns except the newest `keep`, and all settled messages. The newest message stays, so that no
     /// number is used twice, unless `keep` is zero.

@@ -1,5 +1,6 @@
 //! The port for sinks, which accept follow-ups, messages and notices.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,9 @@ pub struct DeliveryContext {
     pub mark: JobId,
     /// The turn of the payload's session in which the sink runs.
     pub turn: Option<u32>,
+    /// The receipts of what is delivered: once one of these files exists, there is nothing to deliver any more. A sink
+    /// that runs a program looks for them right before the program begins.
+    pub receipts: Vec<PathBuf>,
 }
 
 /// A sink.

@@ -60,6 +60,7 @@ impl HandOver<'_> {
             within: self.timeout,
             output_max: OUTPUT_MAX,
             mark: self.context.mark.clone(),
+            unless: self.context.receipts.clone(),
         })
     }
 

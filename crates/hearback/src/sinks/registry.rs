@@ -180,7 +180,7 @@ mod tests {
         let output = Excerpt { head: b"it is hush-4711\n".to_vec(), tail: vec![], omitted: 0 };
         let job = sample::view(Outcome::Exited { code: 0 });
         let payload = SinkPayload::from(Delivery::new(job, &output, 1, false, 1));
-        let context = DeliveryContext { mark: JobId::mint(0, 0), turn: None };
+        let context = DeliveryContext { mark: JobId::mint(0, 0), turn: None, receipts: Vec::new() };
         for name in ["mine", "claude"] {
             let found = registry.find(name).unwrap();
             assert!(found.starts_turn(), "{name}");

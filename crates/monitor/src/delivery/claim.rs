@@ -3,6 +3,7 @@
 //! A follow-up is claimed by a lease: a numbered fact and the lock beside it. A message is claimed by the lock of the
 //! session's turn, which the caller of [`super::Inbox`] holds.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
@@ -127,6 +128,10 @@ impl Item for LeasedFollowUp<'_> {
         self.rule.tolerates(error)
     }
 
+    fn receipt(&self) -> Option<PathBuf> {
+        self.deliverer.ports.store.receipt_path(&self.seen.id)
+    }
+
     fn is_still_ours(&self) -> Result<bool, StoreError> {
         still_ours(self.deliverer, &self.seen, self.claim.n).map(|seen| seen.is_some())
     }
@@ -199,6 +204,10 @@ impl Item for FirstMessage<'_> {
 
     fn tolerates(&self, _error: &StoreError) -> bool {
         false
+    }
+
+    fn receipt(&self) -> Option<PathBuf> {
+        self.inbox.turns.ports.sessions.message_receipt_path(self.session, self.n)
     }
 
     fn is_still_ours(&self) -> Result<bool, StoreError> {

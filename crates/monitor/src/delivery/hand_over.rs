@@ -1,5 +1,7 @@
 //! Making one attempt that was claimed: compose, hand over to the sink, interpret, record.
 
+use std::path::PathBuf;
+
 use hearback_core::port::disk::Lock;
 use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::{DeliveryContext, FollowUpSink, SinkError, SinkReply};
@@ -33,6 +35,9 @@ pub(super) trait Item {
 
     /// Whether it is handed over although the begin of its turn cannot be recorded.
     fn tolerates(&self, error: &StoreError) -> bool;
+
+    /// The file that exists once it is closed, if there is one.
+    fn receipt(&self) -> Option<PathBuf>;
 
     /// Whether no other process has taken over, or closed it, since it was claimed.
     fn is_still_ours(&self) -> Result<bool, StoreError>;
@@ -135,15 +140,17 @@ impl Attempts<'_> {
             Err(error) => return Ok(Some(Response::Failed(error.to_string()))),
         };
         let session = payload.session().filter(|_| item.needs_turn(sink)).cloned();
-        let Some(session) = session else { return Ok(Some(self.send(sink, &payload, None))) };
+        let Some(session) = session else { return Ok(Some(self.send(sink, &payload, None, item.receipt()))) };
         let turn = match self.begin_turn(item, route, &session, &payload) {
             Ok(Some(turn)) => turn,
             Ok(None) => return Ok(item.without_turn()),
-            Err(error) if item.tolerates(&error) => return Ok(Some(self.send(sink, &payload, None))),
+            Err(error) if item.tolerates(&error) => {
+                return Ok(Some(self.send(sink, &payload, None, item.receipt())));
+            }
             Err(error) => return Err(error),
         };
         let payload = payload.after(turn.note().cloned());
-        let response = self.send(sink, &payload, Some(&turn));
+        let response = self.send(sink, &payload, Some(&turn), item.receipt());
         if response == DELIVERED && is_acknowledged_in_turn(item, route) {
             item.acknowledge()?;
         }
@@ -166,17 +173,20 @@ impl Attempts<'_> {
         self.turns.begin(session, beginning)
     }
 
-    /// Runs the sink.
+    /// Runs the sink. It looks for the receipt last: everything else is ready by then, so that hardly any time is left
+    /// in which the owner closes the delivery and hears of it all the same.
     pub(super) fn send(
         &self,
         sink: &dyn FollowUpSink,
         payload: &SinkPayload,
         turn: Option<&OpenTurn<'_>>,
+        receipt: Option<PathBuf>,
     ) -> Response {
         let ports = self.turns.ports;
         let context = DeliveryContext {
             mark: turn.map_or_else(|| ports.sessions.mint(ports.clock.wall()), |turn| turn.mark().clone()),
             turn: turn.map(OpenTurn::number),
+            receipts: receipt.into_iter().collect(),
         };
         match sink.deliver(payload, &context) {
             Ok(reply) => Response::Replied(reply),

@@ -114,7 +114,7 @@ impl Inbox<'_> {
             return Ok(false);
         };
         let payload = MessagePayload { cwd, ..MessagePayload::resume(session, interrupted.turn, note) };
-        let how = match self.attempts().send(&*sink, &payload.into(), Some(&turn)) {
+        let how = match self.attempts().send(&*sink, &payload.into(), Some(&turn), None) {
             Response::Replied(SinkReply::Delivered) => TurnHow::Done,
             Response::Failed(error) => TurnHow::Failed { error },
             _ => TurnHow::Failed { error: "the agent did not take it".into() },

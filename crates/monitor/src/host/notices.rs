@@ -61,7 +61,7 @@ impl Notices {
 
 fn deliver(monitor: &Monitor, name: &str, notice: Notice) -> Result<(), String> {
     let mark = monitor.ports.sessions.mint(monitor.ports.clock.wall());
-    let context = DeliveryContext { mark, turn: None };
+    let context = DeliveryContext { mark, turn: None, receipts: Vec::new() };
     let reply = monitor.sinks.find(name).and_then(|sink| sink.deliver(&notice.into(), &context));
     match reply {
         Ok(SinkReply::Delivered) => Ok(()),

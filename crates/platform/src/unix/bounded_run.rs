@@ -1,8 +1,9 @@
 //! Running a program to its end: input goes in, output comes out, and it has a time limit.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -18,6 +19,8 @@ use super::{clock, identity, signals, tree};
 use crate::mark::Names;
 use crate::program::{self, Invocation};
 
+/// How the child says that a file of [`BoundedRun::unless`] exists: an error number is all that it can say.
+const NOT_WANTED: i32 = libc::ECANCELED;
 const CHUNK: usize = 16 * 1024;
 /// How long a tree that is out of time may take to die.
 const KILL_WITHIN: Duration = Duration::from_secs(2);
@@ -28,7 +31,12 @@ pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunR
     let invocation = program::resolve(&CommandLine::Argv(bounded_run.argv.clone()), &cwd, None)?;
     let cannot = |error: io::Error| StartError {
         kind: StartErrorKind::Other,
-        message: format!("cannot run `{}`: {error}", invocation.program.display()),
+        message: match error.raw_os_error() {
+            Some(NOT_WANTED) => {
+                format!("`{}` was not run: it is not wanted any more", invocation.program.display())
+            }
+            _ => format!("cannot run `{}`: {error}", invocation.program.display()),
+        },
     };
     let mut child = spawn(names, bounded_run, &invocation, &cwd).map_err(cannot)?;
     let process = identity::identify_child(child.id()).ok();
@@ -70,8 +78,19 @@ fn spawn(names: &Names, bounded_run: &BoundedRun, what: &Invocation, cwd: &Path)
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let us = std::process::id();
-    // SAFETY: `prepare` makes async-signal-safe calls only.
-    unsafe { command.pre_exec(move || prepare(us)) };
+    let unless = bounded_run.unless.iter().map(|path| CString::new(path.as_os_str().as_bytes()));
+    let unless = unless.collect::<Result<Vec<_>, _>>()?;
+    // SAFETY: `prepare` makes async-signal-safe calls only, and so does a look at a name; neither allocates.
+    unsafe {
+        command.pre_exec(move || {
+            prepare(us)?;
+            // Last: from here it is one call to the program. A name that cannot be looked at keeps nothing back.
+            match unless.iter().any(|name| rustix::fs::lstat(name.as_c_str()).is_ok()) {
+                true => Err(io::Error::from_raw_os_error(NOT_WANTED)),
+                false => Ok(()),
+            }
+        });
+    }
     command.spawn()
 }
 
@@ -261,7 +280,25 @@ mod tests {
             within: Duration::from_secs(20),
             output_max: 1000,
             mark: sample::id(u64::from(std::process::id())),
+            unless: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_program_does_not_begin_if_a_file_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let (absent, there) = (dir.path().join("absent"), dir.path().join("there"));
+        let unless = |paths: &[&Path]| BoundedRun {
+            unless: paths.iter().map(|path| path.to_path_buf()).collect(),
+            cwd: Some(dir.path().to_owned()),
+            ..bounded_run("echo ran > there")
+        };
+        assert!(run(&unless(&[&absent])).is_ok());
+        assert!(there.exists());
+        fs_err::write(&there, "before").unwrap();
+        let error = run(&unless(&[&absent, &there])).unwrap_err();
+        assert!(error.message.contains("not wanted any more"), "{error:?}");
+        assert_eq!(fs_err::read_to_string(there).unwrap(), "before", "nothing ran");
     }
 
     #[test]

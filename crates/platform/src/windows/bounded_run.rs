@@ -40,6 +40,10 @@ pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunR
     let owner = detach::owned_by_me();
     let owner = owner.iter().map(|value| (names.owner.as_ref(), Some(value.as_os_str())));
     let changes = changes(names, bounded_run).into_iter().chain(owner);
+    if bounded_run.unless.iter().any(|path| fs_err::symlink_metadata(path).is_ok()) {
+        let message = format!("`{}` was not run: it is not wanted any more", invocation.program.display());
+        return Err(StartError { kind: StartErrorKind::Other, message });
+    }
     let created = create(&program, &line, &cwd, changes, streams, &job).map_err(refused)?;
     let stdin = bounded_run.stdin.clone();
     // One that ends, or closes its input, without reading all of it is none of our business.
@@ -162,6 +166,7 @@ mod tests {
             speaks_first: false,
             // A run that is out of time is ended by its mark, so no two have the same.
             mark: sample::id(u64::from(std::process::id()) * 4 + MADE.fetch_add(1, Ordering::Relaxed)),
+            unless: Vec::new(),
         }
     }
 

@@ -70,7 +70,7 @@ pub fn plan(seen: &Observed, here: &Here) -> Option<Step> {
 }
 
 /// The same, unless the job belongs to another store, which only a look at processes shows.
-fn plan_here(ports: &Ports, seen: &Observed) -> Option<Step> {
+pub(crate) fn plan_here(ports: &Ports, seen: &Observed) -> Option<Step> {
     plan(seen, &ports.here).filter(|_| ports.hands_off(seen).is_none())
 }
 

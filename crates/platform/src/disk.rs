@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use hearback_core::LockState;
-use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, ReadSeek, Wait, Watch};
+use hearback_core::port::disk::{
+    Disk, Flush, FolderWatch, Lock, LockMode, Publish, ReadError, ReadSeek, Wait, Watch,
+};
 use tracing::debug;
 
 use crate::native::Native;
@@ -111,6 +113,10 @@ impl Disk for Native {
 
     fn watch(&self, folder: &Path) -> io::Result<Box<dyn Watch>> {
         Ok(Box::new(sys::watch::FolderWatch::new(folder)?))
+    }
+
+    fn watch_folders(&self) -> io::Result<Box<dyn FolderWatch>> {
+        sys::watch::watch_folders()
     }
 
     fn size(&self, path: &Path) -> io::Result<u64> {

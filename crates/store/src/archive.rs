@@ -18,18 +18,21 @@ impl<D: Disk> Housekeeping for Store<D> {
     }
 
     fn past_jobs(&self, most: usize) -> Result<Vec<JobId>, StoreError> {
+        if most == 0 {
+            return Ok(Vec::new());
+        }
         let mut eras = self.disk().list(&self.layout.history())?;
         eras.sort();
         let mut newest = Vec::new();
         for era in eras.iter().rev() {
+            if newest.len() >= most {
+                break;
+            }
             // File managers leave files of their own in the folders that they show.
             if !self.disk().is_dir(&self.layout.era(era))? {
                 continue;
             }
             newest.extend(self.ids_in(&self.layout.era(era))?.into_iter().rev());
-            if newest.len() >= most {
-                break;
-            }
         }
         newest.truncate(most);
         Ok(newest)

@@ -125,6 +125,41 @@ pub(crate) fn lock(folder: &Path, lock: JobLock) -> PathBuf {
     })
 }
 
+/// What a name in a job's folder tells a process that waits for the job to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// A fact.
+    Fact,
+    /// A lock whose holder makes the job go on when it releases it.
+    Lock(JobLock),
+}
+
+/// Recognises such a name. Others come and go without any news: logs, unfinished files, locks of readers.
+pub(crate) fn sign(name: &str) -> Option<Sign> {
+    let folder = Path::new("");
+    if let Some(n) = name.strip_prefix("lease.").and_then(|rest| rest.strip_suffix(".lock")) {
+        return n.parse().ok().map(|n| Sign::Lock(JobLock::Lease(n)));
+    }
+    for it in [JobLock::Launch, JobLock::Alive] {
+        if lock(folder, it).as_os_str() == name {
+            return Some(Sign::Lock(it));
+        }
+    }
+    (numbered(name).is_some() || SINGLE.iter().any(|kind| fact(folder, *kind).as_os_str() == name))
+        .then_some(Sign::Fact)
+}
+
+/// The facts of which a job has one.
+const SINGLE: [FactKind; 7] = [
+    FactKind::Spec,
+    FactKind::Begin,
+    FactKind::Target,
+    FactKind::End,
+    FactKind::Answer,
+    FactKind::Receipt,
+    FactKind::Settled,
+];
+
 /// The lock of the monitor that serves the store at `home`.
 pub fn monitor_lock_path(home: &Path) -> PathBuf {
     run_lock(&Layout::new(home.to_owned()).monitor())

@@ -36,7 +36,7 @@ impl<D: Disk> Store<D> {
     }
 
     /// The session of a folder. The folder is named by a hash; every turn and every message names the session.
-    fn session_of(&self, folder_name: &str) -> Result<Option<Session>, StoreError> {
+    pub(crate) fn session_of(&self, folder_name: &str) -> Result<Option<Session>, StoreError> {
         let folder = self.layout.session(folder_name);
         let found = [self.numbered(&folder)?, self.numbered(&layout::inbox(&folder))?].concat();
         let mut named = found.iter().rev().filter_map(|(_, kind, path)| match kind {

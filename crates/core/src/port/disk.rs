@@ -83,6 +83,34 @@ pub trait Watch {
     fn wait(&mut self, within: Duration);
 }
 
+/// Reports what happens to the files of several folders.
+pub trait FolderWatch: Send {
+    /// Reports what happens in this folder from now on. To add a folder again changes nothing, and adds the one that
+    /// has this name now.
+    fn add(&mut self, folder: &Path) -> io::Result<()>;
+
+    /// Reports nothing more of this folder.
+    fn remove(&mut self, folder: &Path);
+
+    /// Sleeps until something happens, but not longer than `within`, and returns all of it in order. May return early.
+    fn wait(&mut self, within: Duration) -> Vec<FolderEvent>;
+}
+
+/// What a [`FolderWatch`] reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FolderEvent {
+    /// A file or folder of this name was made, moved here or away, or removed; or a process that could write the file
+    /// closed it. A holder of a lock that dies closes its file, and releases the lock a moment later.
+    At {
+        /// The folder.
+        folder: PathBuf,
+        /// The name in it.
+        name: String,
+    },
+    /// More happened than could be reported: anything may have changed.
+    Missed,
+}
+
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -139,6 +167,14 @@ pub trait Disk: Send + Sync {
 
     /// Watches the files of a folder from now on.
     fn watch(&self, folder: &Path) -> io::Result<Box<dyn Watch>>;
+
+    /// A watch of any number of folders, none at first.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::Unsupported`] when this system reports no such events; another error when it has none to give
+    /// now.
+    fn watch_folders(&self) -> io::Result<Box<dyn FolderWatch>>;
 
     /// The size of a file; zero when it does not exist.
     fn size(&self, path: &Path) -> io::Result<u64>;

@@ -7,7 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::LockState;
-use crate::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, ReadSeek, Wait, Watch};
+use crate::port::disk::{
+    Disk, Flush, FolderWatch, Lock, LockMode, Publish, ReadError, ReadSeek, Wait, Watch,
+};
 
 /// Files, directories and locks by path.
 #[derive(Debug, Clone, Default)]
@@ -213,6 +215,10 @@ impl Disk for FakeDisk {
 
     fn watch(&self, _folder: &Path) -> io::Result<Box<dyn Watch>> {
         Ok(Box::new(Restless))
+    }
+
+    fn watch_folders(&self) -> io::Result<Box<dyn FolderWatch>> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn size(&self, path: &Path) -> io::Result<u64> {

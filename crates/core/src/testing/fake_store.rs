@@ -11,7 +11,7 @@ use crate::port::disk::{Lock, LockMode, Publish, Wait, Watch};
 use crate::port::executor::Script;
 use crate::port::record::{FactStore, Housekeeping, JobFiles, JobLock, KeyClaim, StoreError};
 use crate::port::session::{SessionLock, SessionStore};
-use crate::port::watch::StoreWatch;
+use crate::port::watch::{Changes, StoreChanges, StoreWatch};
 use crate::publish::{put, put_numbered};
 use crate::session::{Message, MessageFact, SessionFacts, TurnFact};
 use crate::{
@@ -113,8 +113,12 @@ struct Guard(FakeStore, LockName, LockMode);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(held) = self.0.records().held.get_mut(&self.1) {
-            *held += if self.2 == LockMode::Exclusive { 1 } else { -1 };
+        {
+            let mut records = self.0.records();
+            records.writes += 1;
+            if let Some(held) = records.held.get_mut(&self.1) {
+                *held += if self.2 == LockMode::Exclusive { 1 } else { -1 };
+            }
         }
         self.0.0.1.notify_all();
     }
@@ -415,17 +419,20 @@ impl SessionStore for FakeStore {
 }
 
 impl StoreWatch for FakeStore {
+    fn watch_all(&self) -> Result<Box<dyn StoreChanges>, StoreError> {
+        Ok(Box::new(FakeWatch::new(self)))
+    }
+
     fn watch_jobs(&self) -> Result<Box<dyn Watch>, StoreError> {
-        let seen = self.records().writes;
-        Ok(Box::new(FakeWatch { store: self.clone(), seen }))
+        Ok(Box::new(FakeWatch::new(self)))
     }
 
     fn watch_host(&self) -> Result<Box<dyn Watch>, StoreError> {
-        self.watch_jobs()
+        Ok(Box::new(FakeWatch::new(self)))
     }
 }
 
-/// Reports every write, wherever it goes.
+/// Reports every write and every release of a lock, wherever that is.
 struct FakeWatch {
     store: FakeStore,
     seen: u64,
@@ -434,6 +441,17 @@ struct FakeWatch {
 impl FakeWatch {
     /// How often to look.
     const EVERY: Duration = Duration::from_millis(2);
+
+    fn new(store: &FakeStore) -> Self {
+        Self { store: store.clone(), seen: store.records().writes }
+    }
+}
+
+impl StoreChanges for FakeWatch {
+    fn wait(&mut self, within: Duration) -> Changes {
+        Watch::wait(self, within);
+        Changes::everything()
+    }
 }
 
 impl Watch for FakeWatch {

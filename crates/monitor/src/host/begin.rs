@@ -1,52 +1,97 @@
 //! Becoming the host: closing what the host before left open, and continuing sessions that it interrupted.
 
+use std::time::Duration;
+
 use hearback_core::port::disk::{Lock, Wait};
 use hearback_core::port::record::StoreError;
 use hearback_core::session::fold_session;
 use hearback_core::{
     Extra, FORMAT, HostBegin, HostFact, HostFacts, LockState, Session, Stamp, StopDone, StopRequest,
 };
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::monitor::Monitor;
 use super::news::Task;
+use super::pauses::{AFTER_AN_ERROR, AFTER_ERRORS_MAX};
 use super::run::Loop;
 
 /// How many hosts and requests to them are remembered.
 const HOSTS_KEPT: usize = 8;
 
+/// What this monitor is as the host.
+#[derive(Debug)]
+pub(super) struct Host {
+    /// It tells supervisors that they need not stay for the next attempt.
+    _lock: Lock,
+    since: Stamp,
+    is_recorded: bool,
+    /// Whether it is known which sessions have to be continued.
+    has_looked: bool,
+    /// When to try again what failed; none if nothing is left to do.
+    again_at: Option<Duration>,
+}
+
+impl Host {
+    /// How long nothing has to be tried again.
+    pub(super) fn pause(&self, now: Duration) -> Option<Duration> {
+        Some(self.again_at?.saturating_sub(now))
+    }
+}
+
 impl Loop {
     /// Begins as the host, whose lock this monitor holds since `since`. On a full disk it looks after the store all the
     /// same.
     pub(super) fn become_host(&mut self, lock: Lock, since: &Stamp) {
-        self.host = Some(lock);
         info!(service = self.options.service, "this monitor is the host");
-        let begun = begin(&self.monitor, since, self.options.service);
-        if let Err(error) = begun.and_then(|()| self.resume_sessions()) {
-            warn!(%error, "what the host before left open stays open");
-        }
+        let (since, again_at) = (since.clone(), Some(Duration::ZERO));
+        self.host = Some(Host { _lock: lock, since, is_recorded: false, has_looked: false, again_at });
+        self.is_asked = true;
+        self.begin_as_host();
     }
 
-    /// Turns that were interrupted go on, each at most once for each host that begins.
-    fn resume_sessions(&self) -> Result<(), StoreError> {
-        for session in self.monitor.ports.sessions.sessions()? {
-            match is_interrupted(&self.monitor, &session) {
-                Ok(true) => self.resume(session),
-                Ok(false) => {}
+    /// Does what is left to do when this monitor has become the host.
+    pub(super) fn begin_as_host(&mut self) {
+        let now = self.now();
+        let Some(host) = &mut self.host else { return };
+        if host.again_at.is_none_or(|again_at| now < again_at) {
+            return;
+        }
+        host.again_at = None;
+        if let Err(error) = begin(&self.monitor, host, self.options.service) {
+            warn!(%error, "what the host before left open stays open, trying again");
+            host.again_at = Some(now.saturating_add(AFTER_ERRORS_MAX));
+        }
+        if !host.has_looked {
+            match self.monitor.ports.sessions.sessions() {
+                Ok(sessions) => {
+                    host.has_looked = true;
+                    self.to_resume.extend(sessions.iter().cloned());
+                    sessions.into_iter().for_each(|session| self.sessions.add(session));
+                }
                 Err(error) => {
-                    warn!(%session, %error, "session not continued");
+                    warn!(%error, "interrupted sessions not continued, trying again");
+                    host.again_at = Some(now.saturating_add(AFTER_AN_ERROR));
                 }
             }
         }
-        Ok(())
     }
 
-    /// Continues a session as soon as it is not in a turn.
-    fn resume(&self, session: Session) {
-        self.workers.spawn(Task::Resume(session.clone()), move |monitor| {
-            let Some(_lock) = monitor.ports.lock_turn(&session, Wait::Block)? else { return Ok(()) };
-            monitor.inbox().resume(&session, monitor.policy.default_sink.as_deref()).map(drop)
-        });
+    /// Continues a session whose last turn was interrupted, as soon as it is not in a turn: at most once for each host
+    /// that begins.
+    pub(super) fn resume(&mut self, session: &Session) -> Result<(), StoreError> {
+        if !self.to_resume.contains(session) {
+            return Ok(());
+        }
+        let is_interrupted = is_interrupted(&self.monitor, session)?;
+        self.to_resume.remove(session);
+        if is_interrupted {
+            let session = session.clone();
+            self.workers.spawn(Task::Resume(session.clone()), move |monitor| {
+                let Some(_lock) = monitor.ports.lock_turn(&session, Wait::Block)? else { return Ok(()) };
+                monitor.inbox().resume(&session, monitor.policy.default_sink.as_deref()).map(drop)
+            });
+        }
+        Ok(())
     }
 }
 
@@ -56,10 +101,13 @@ fn is_interrupted(monitor: &Monitor, session: &Session) -> Result<bool, StoreErr
 }
 
 /// Closes requests that the host before has left open, and records that another has begun.
-fn begin(monitor: &Monitor, since: &Stamp, service: bool) -> Result<(), StoreError> {
+fn begin(monitor: &Monitor, host: &mut Host, service: bool) -> Result<(), StoreError> {
+    if host.is_recorded {
+        return Ok(());
+    }
     let (ports, durability) = (&monitor.ports, monitor.policy.durability);
     let facts = ports.sessions.host()?;
-    for n in left_open(&facts, since, &ports.clock.stamp()) {
+    for n in left_open(&facts, &host.since, &ports.clock.stamp()) {
         let at = ports.clock.stamp();
         let done = StopDone { format: FORMAT, at, interrupted: None, extra: Extra::new() };
         let _ = ports.sessions.publish_host(n, &HostFact::Done(done), durability)?;
@@ -74,7 +122,10 @@ fn begin(monitor: &Monitor, since: &Stamp, service: bool) -> Result<(), StoreErr
     };
     let n = facts.begins.last().map_or(0, |(n, _)| *n) + 1;
     let _ = ports.sessions.publish_host(n, &HostFact::Begin(begin), durability)?;
-    ports.sessions.forget_host(HOSTS_KEPT)?;
+    host.is_recorded = true;
+    if let Err(error) = ports.sessions.forget_host(HOSTS_KEPT) {
+        debug!(%error, "earlier hosts not forgotten");
+    }
     Ok(())
 }
 

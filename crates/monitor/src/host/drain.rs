@@ -13,7 +13,7 @@ use tracing::{error, info, warn};
 use super::drain_plan::plan;
 use super::monitor::Monitor;
 use super::notices::Notices;
-use super::open_jobs::OpenJobs;
+use super::open_job::OpenJob;
 use crate::kill;
 use crate::session::{ActiveTurn, interrupt};
 use crate::wait::Waits;
@@ -125,13 +125,18 @@ impl Drain<'_> {
     /// Kills the jobs that are bound to the host. Their owners are notified as of any end.
     fn end_bound_jobs(&self) {
         let monitor = self.monitor;
-        let mut open = match OpenJobs::look(&monitor.ports) {
-            Ok(open) => open,
+        let ids = match monitor.ports.store.open_jobs() {
+            Ok(ids) => ids,
             Err(error) => return warn!(%error, "bound jobs not ended"),
         };
-        open.jobs.retain(|job| job.is_bound_and_runs());
+        let bound: Vec<_> = ids
+            .iter()
+            // A job that cannot be read cannot say that it is bound.
+            .filter_map(|id| OpenJob::see(&monitor.ports, id).ok().flatten())
+            .filter(OpenJob::is_bound_and_runs)
+            .collect();
         let waits = Waits::default();
-        all_at_once(&open.jobs, |job| {
+        all_at_once(&bound, |job| {
             let reason = Some(format!("bound to the host, which was to {}", self.request.kind));
             let request = kill::Request { by: KilledBy::Host, reason, grace: None, force: false };
             if let Err(error) = kill::kill(&monitor.ports, &waits, job.id(), &request) {

@@ -1,90 +1,122 @@
-//! One look at the whole store: what is due is sent out, and what is not is awaited.
+//! Looking at what has changed: what is due is sent out, and what is not is heard of or looked at later.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hearback_core::port::disk::{LockMode, Wait};
+use hearback_core::port::disk::Wait;
 use hearback_core::port::record::{JobLock, StoreError};
-use hearback_core::{JobId, Session};
+use hearback_core::{JobId, LockState, Session};
 use tracing::{debug, info, warn};
 
 use super::news::Task;
-use super::open_jobs::{OpenJob, OpenJobs};
-use super::run::Loop;
+use super::open_job::OpenJob;
+use super::run::{LOOK_AT_ALL_EVERY, Loop};
 use super::work::{JobWork, SessionWork, of_job, of_session};
 use crate::delivery::{Turn, message_due};
-use crate::prune;
-use crate::wait::until_ended;
+use crate::{prune, reconcile};
 
-/// A monitor looks at everything at least this often, whatever it heard.
-const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
-/// How soon a launcher holds the lock of the folder that it has made.
-const LAUNCH_LOCKED_WITHIN: Duration = Duration::from_millis(50);
+/// After so long, what was heard meanwhile comes first: it may be a request to end.
+const LOOK_FOR: Duration = Duration::from_millis(50);
 
 impl Loop {
-    /// Looks at everything, sends out what is due, and tells when to look again.
-    pub(super) fn look(&mut self) -> Result<Duration, StoreError> {
+    /// Everything is to be looked at, and pruned if it is time.
+    pub(super) fn add_all(&mut self) -> Result<(), StoreError> {
         let now = self.now();
         if self.pruning.is_due(now) {
-            say_what_was_pruned(&prune::all(&self.monitor.ports, self.monitor.policy.retention)?);
-            self.pruning.done(now);
+            self.pruning.begin(now);
+            self.workers.spawn(Task::Prune, |monitor| {
+                say_what_was_pruned(&prune::all(&monitor.ports, monitor.policy.retention)?);
+                Ok(())
+            });
         }
-        let jobs = self.look_at_jobs()?;
-        Ok(jobs.min(self.look_at_sessions()?))
+        let jobs: BTreeSet<_> = self.monitor.ports.store.open_jobs()?.into_iter().collect();
+        self.job_pauses.retain(|id| jobs.contains(id));
+        self.updates.forget_tries(None);
+        jobs.into_iter().for_each(|id| self.jobs.add(id));
+        let sessions: BTreeSet<_> = self.monitor.ports.sessions.sessions()?.into_iter().collect();
+        self.session_pauses.retain(|session| sessions.contains(session));
+        sessions.into_iter().for_each(|session| self.sessions.add(session));
+        Ok(())
     }
 
-    fn look_at_jobs(&mut self) -> Result<Duration, StoreError> {
-        let open = OpenJobs::look(&self.monitor.ports)?;
-        self.job_pauses.retain(|id| open.jobs.iter().any(|job| job.id() == id));
-        if !self.options.once {
-            self.await_launches(open.blank);
+    /// Looks at what has to be looked at now, for a while, and tells when to look again; none if only changes matter.
+    pub(super) fn look(&mut self) -> Option<Duration> {
+        let began = self.now();
+        self.jobs.advance(began);
+        self.sessions.advance(began);
+        while let Some(id) = self.deliveries.next_waiting() {
+            self.look_at_job(&id);
         }
-        Ok(open.jobs.iter().map(|job| self.look_at_job(job)).min().unwrap_or(LOOK_AT_LEAST_EVERY))
+        loop {
+            let (job, session) = (self.jobs.next(), self.sessions.next());
+            if let Some(id) = &job {
+                self.look_at_job(id);
+            }
+            if let Some(session) = &session {
+                self.look_at_session(session);
+            }
+            let now = self.now();
+            if (job.is_none() && session.is_none()) || now.saturating_sub(began) >= LOOK_FOR {
+                return self.jobs.pause(now).into_iter().chain(self.sessions.pause(now)).min();
+            }
+        }
     }
 
-    /// Does what is to be done about one job, and tells when to look again. A failure pauses this job and no other.
-    fn look_at_job(&mut self, job: &OpenJob) -> Duration {
+    /// Does what is to be done about one job. A failure pauses this job and no other.
+    fn look_at_job(&mut self, id: &JobId) {
+        // It is looked at when the thread is back.
+        if self.updates.has(id) || self.deliveries.has(id) {
+            return;
+        }
         let now = self.now();
-        if let Some(left) = self.job_pauses.left(job.id(), now) {
-            return left;
+        if let Some(left) = self.job_pauses.left(id, now) {
+            return self.jobs.add_at(id.clone(), now.saturating_add(left));
+        }
+        match OpenJob::see(&self.monitor.ports, id) {
+            Ok(Some(job)) => self.look_at_open_job(&job),
+            Ok(None) => self.forget_job(id),
+            Err(error) => self.fail_job(id, "job cannot be read", error),
+        }
+    }
+
+    fn look_at_open_job(&mut self, job: &OpenJob) {
+        if let Some(step) = job.step.filter(|step| !self.updates.has_tried(job.id(), *step)) {
+            if self.updates.begin(job.id(), step) {
+                let id = job.id().clone();
+                self.workers.spawn(Task::Update(id.clone()), move |monitor| {
+                    reconcile::job(&monitor.ports, &id).map(drop)
+                });
+            }
+            return;
         }
         if self.options.once {
             self.leave_retries_of(job);
         }
         match of_job(&self.monitor.deliverer(), job) {
             Ok(work) => self.act_on_job(job, work),
-            Err(error) => {
-                let is_first = self.job_pauses.fail(job.id().clone(), now);
-                // A job that was moved out of the way meanwhile needs nothing.
-                if !error.is_gone() {
-                    if is_first {
-                        warn!(job = %job.id(), %error, "job cannot be read");
-                    }
-                    self.keep_for_the_end(error);
-                }
-                self.job_pauses.left(job.id(), now).unwrap_or_default()
-            }
+            Err(error) => self.fail_job(job.id(), "job cannot be read", error),
         }
     }
 
-    fn act_on_job(&mut self, job: &OpenJob, work: JobWork) -> Duration {
-        if work != JobWork::Deliver {
-            self.job_pauses.succeed(job.id());
+    fn act_on_job(&mut self, job: &OpenJob, work: JobWork) {
+        let id = job.id();
+        if work == JobWork::Deliver {
+            return self.deliver(id, job.session());
         }
-        match work {
-            JobWork::Nothing => LOOK_AT_LEAST_EVERY,
-            JobWork::Rest(pause) => pause.min(LOOK_AT_LEAST_EVERY),
-            JobWork::AwaitEnd => {
-                self.await_end(job.id());
-                LOOK_AT_LEAST_EVERY
-            }
-            JobWork::AwaitAttempt(n, pause) => {
-                self.await_attempt(job.id(), n);
-                pause.min(LOOK_AT_LEAST_EVERY)
-            }
-            JobWork::Deliver => {
-                self.deliver(job.id(), job.session());
-                LOOK_AT_LEAST_EVERY
-            }
+        self.job_pauses.succeed(id);
+        let pause = match work {
+            JobWork::Rest(pause) | JobWork::AwaitAttempt(_, pause) => Some(pause),
+            JobWork::Nothing | JobWork::AwaitEnd | JobWork::Deliver => None,
+        };
+        let again = self.closing.look(id, |lock| match lock {
+            JobLock::Launch => job.seen.locks.launch == LockState::Held,
+            JobLock::Alive => job.seen.locks.alive == LockState::Held,
+            JobLock::Lease(n) => matches!(work, JobWork::AwaitAttempt(under_way, _) if under_way == n),
+            JobLock::Keeper | JobLock::Reader | JobLock::Deliverer => false,
+        });
+        // Times further away than the next look at everything are found by that.
+        if let Some(pause) = pause.into_iter().chain(again).min().filter(|it| *it < LOOK_AT_ALL_EVERY) {
+            self.jobs.add_at(id.clone(), self.now().saturating_add(pause));
         }
     }
 
@@ -110,67 +142,73 @@ impl Loop {
         }
     }
 
-    fn await_end(&mut self, id: &JobId) {
-        if self.options.once || !self.sleepers.begin(id) {
+    /// Leaves a job alone for a while. The first failure in a row is noted.
+    pub(super) fn fail_job(&mut self, id: &JobId, what: &str, error: StoreError) {
+        let now = self.now();
+        let (pause, is_first) = self.job_pauses.fail(id.clone(), now);
+        self.jobs.add_at(id.clone(), now.saturating_add(pause));
+        // A job that was moved out of the way meanwhile needs nothing.
+        if error.is_gone() {
             return;
         }
-        let id = id.clone();
-        self.workers
-            .spawn(Task::AwaitJob(id.clone()), move |monitor| until_ended(&monitor.ports, &id).map(drop));
-    }
-
-    /// The process that makes this attempt leaves the next one to the monitor, and may end at any moment.
-    fn await_attempt(&mut self, id: &JobId, n: u32) {
-        if self.options.once || !self.sleepers.begin(id) {
-            return;
+        if is_first {
+            warn!(job = %id, %error, "{what}");
         }
-        let id = id.clone();
-        self.workers.spawn(Task::AwaitJob(id.clone()), move |monitor| {
-            monitor.ports.store.lock(&id, JobLock::Lease(n), LockMode::Shared, Wait::Block).map(drop)
-        });
+        self.keep_for_the_end(error);
     }
 
-    /// Hears of jobs that are being launched: they have a folder, and nothing in it yet that says what they are.
-    fn await_launches(&mut self, blank: Vec<JobId>) {
-        for id in self.sleepers.launches(blank) {
-            self.workers.spawn(Task::AwaitLaunch(id.clone()), move |monitor| {
-                // A launcher makes the folder, and then takes its lock.
-                std::thread::sleep(LAUNCH_LOCKED_WITHIN);
-                monitor.ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block).map(drop)
-            });
+    /// A job whose records cannot be brought up to date because the disk is full is still what it is: its owner is
+    /// notified. Otherwise it is left alone.
+    pub(super) fn fail_update(&mut self, id: &JobId, error: StoreError) {
+        if !error.is_unwritable() {
+            self.updates.forget_tries(Some(id));
+            return self.fail_job(id, "job cannot be brought up to date", error);
         }
+        debug!(job = %id, %error, "job cannot be brought up to date");
     }
 
-    fn look_at_sessions(&mut self) -> Result<Duration, StoreError> {
-        let sessions = self.monitor.ports.sessions.sessions()?;
-        self.session_pauses.retain(|session| sessions.contains(session));
-        Ok(sessions.iter().map(|session| self.look_at_session(session)).min().unwrap_or(LOOK_AT_LEAST_EVERY))
+    fn forget_job(&mut self, id: &JobId) {
+        self.job_pauses.succeed(id);
+        self.updates.forget_tries(Some(id));
+        self.closing.forget(id);
     }
 
-    /// Does what is to be done about the messages of one session, and tells when to look again. A failure pauses this
-    /// session and no other.
-    fn look_at_session(&mut self, session: &Session) -> Duration {
-        let (ports, now) = (&self.monitor.ports, self.now());
+    /// Does what is to be done about the messages of one session. A failure pauses this session and no other.
+    fn look_at_session(&mut self, session: &Session) {
+        let now = self.now();
         if let Some(left) = self.session_pauses.left(session, now) {
-            return left;
+            return self.sessions.add_at(session.clone(), now.saturating_add(left));
         }
+        let ports = &self.monitor.ports;
         let facts = match ports.sessions.session(session) {
             Ok(facts) => facts,
-            Err(error) => {
-                let is_first = self.session_pauses.fail(session.clone(), now);
-                if is_first {
-                    warn!(%session, %error, "session cannot be read");
-                }
-                self.keep_for_the_end(error);
-                return self.session_pauses.left(session, now).unwrap_or_default();
-            }
+            Err(error) => return self.fail_session(session, "session cannot be read", error),
         };
-        match of_session(&message_due(&facts, &ports.clock.stamp(), &self.monitor.policy.retry)) {
-            SessionWork::Nothing => {}
-            SessionWork::Rest(pause) => return pause.min(LOOK_AT_LEAST_EVERY),
+        let next = message_due(&facts, &ports.clock.stamp(), &self.monitor.policy.retry);
+        if let Err(error) = self.resume(session) {
+            return self.fail_session(session, "session not continued", error);
+        }
+        match of_session(&next) {
+            SessionWork::Nothing => self.session_pauses.succeed(session),
+            SessionWork::Rest(pause) => {
+                self.session_pauses.succeed(session);
+                if pause < LOOK_AT_ALL_EVERY {
+                    self.sessions.add_at(session.clone(), now.saturating_add(pause));
+                }
+            }
             SessionWork::HandOver => self.hand_over(session),
         }
-        LOOK_AT_LEAST_EVERY
+    }
+
+    /// Leaves a session alone for a while. The first failure in a row is noted.
+    pub(super) fn fail_session(&mut self, session: &Session, what: &str, error: StoreError) {
+        let now = self.now();
+        let (pause, is_first) = self.session_pauses.fail(session.clone(), now);
+        self.sessions.add_at(session.clone(), now.saturating_add(pause));
+        if is_first {
+            warn!(%session, %error, "{what}");
+        }
+        self.keep_for_the_end(error);
     }
 
     fn hand_over(&mut self, session: &Session) {
@@ -182,13 +220,6 @@ impl Loop {
         self.workers.spawn(Task::HandOver(session.clone()), move |monitor| {
             monitor.inbox().hand_over_when_free(&session, wait).map(drop)
         });
-    }
-
-    /// A monitor that does not stay returns the first failure with one item when it is done.
-    fn keep_for_the_end(&mut self, error: StoreError) {
-        if self.options.once {
-            self.failure.get_or_insert(error);
-        }
     }
 }
 
@@ -205,17 +236,30 @@ fn say_what_was_pruned(report: &prune::Report) {
 mod tests {
     use super::*;
     use crate::host::deliveries::AT_ONCE;
+    use crate::host::news::News;
     use crate::host::pauses::AFTER_AN_ERROR;
     use crate::host::testing::{LONG, World, session};
     use crate::testing::Events;
-    use hearback_core::port::record::{FactStore, JobFiles};
+    use hearback_core::port::disk::{Lock, LockMode};
+    use hearback_core::port::record::{FactStore, Housekeeping, JobFiles};
     use hearback_core::port::session::SessionStore;
+    use hearback_core::port::watch::Changes;
     use hearback_core::testing::sample;
-    use hearback_core::{Durability, Extra, FORMAT, Facts, Read, Settled};
+    use hearback_core::{Durability, Extra, FORMAT, Facts, Read, ReceiptHow, Settled};
+
+    /// Looks at everything, and tells when to look again.
+    fn look_at_all(monitor: &mut Loop) -> Option<Duration> {
+        monitor.add_all().unwrap();
+        monitor.look()
+    }
 
     /// Hears until everything that was sent out is back.
     fn settle(monitor: &mut Loop) {
-        while !(monitor.deliveries.is_idle() && monitor.hand_overs.is_idle()) {
+        while !(monitor.deliveries.is_idle()
+            && monitor.hand_overs.is_idle()
+            && monitor.updates.is_idle()
+            && monitor.pruning.is_idle())
+        {
             assert_eq!(monitor.hear(LONG), None);
         }
     }
@@ -229,18 +273,19 @@ mod tests {
         }
         world.ended(9999, "one-more");
         let mut monitor = world.stays();
-        monitor.look().unwrap();
+        look_at_all(&mut monitor);
         // None of them is heard of yet, so nothing more goes out.
-        monitor.look().unwrap();
+        look_at_all(&mut monitor);
         settle(&mut monitor);
         let sessions: std::collections::BTreeSet<_> =
             world.sink.taken().into_iter().map(|delivery| delivery.session).collect();
         assert_eq!((world.delivered().len(), sessions.len()), (AT_ONCE, AT_ONCE));
         while world.delivered().len() < 2 * AT_ONCE + 1 {
-            monitor.look().unwrap();
+            // Those that had to wait are not forgotten.
+            monitor.look();
             settle(&mut monitor);
         }
-        monitor.look().unwrap();
+        look_at_all(&mut monitor);
         assert!(monitor.deliveries.is_idle(), "each was delivered once");
     }
 
@@ -251,23 +296,22 @@ mod tests {
         world.store.refuse_locks(&broken);
         let mut monitor = world.stays();
         let events = Events::default();
-        let look = |monitor: &mut Loop| events.of(|| monitor.look().unwrap());
-        assert_eq!(look(&mut monitor), AFTER_AN_ERROR);
+        let look = |monitor: &mut Loop| events.of(|| look_at_all(monitor));
+        assert_eq!(look(&mut monitor), Some(AFTER_AN_ERROR));
         settle(&mut monitor);
         assert_eq!(world.delivered(), [fine]);
         let notes = || events.with("cannot be read").iter().filter(|e| e.contains(broken.as_str())).count();
         assert_eq!(notes(), 1, "{events:?}");
         // It is left alone, then tried again, and not noted again.
         world.clock.advance(AFTER_AN_ERROR / 2);
-        assert_eq!(look(&mut monitor), AFTER_AN_ERROR / 2);
+        assert_eq!(look(&mut monitor), Some(AFTER_AN_ERROR / 2));
         world.clock.advance(AFTER_AN_ERROR / 2);
-        assert_eq!(look(&mut monitor), AFTER_AN_ERROR);
+        assert_eq!(look(&mut monitor), Some(AFTER_AN_ERROR * 2));
         assert_eq!(notes(), 1);
     }
 
-    #[test]
-    fn a_job_that_runs_is_awaited_by_one_thread_and_its_end_is_heard_of() {
-        let world = World::new();
+    /// A job that runs, and the lock of its supervisor.
+    fn running(world: &World) -> (JobId, Option<Lock>) {
         let id = sample::id(1);
         let facts = Facts {
             spec: Read::Present(sample::spec("s")),
@@ -276,17 +320,56 @@ mod tests {
         };
         world.store.put(&id, facts);
         let alive = world.store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap();
+        (id, alive)
+    }
+
+    #[test]
+    fn a_job_that_runs_costs_no_thread_and_its_end_is_found_when_its_lock_was_closed() {
+        let world = World::new();
+        let (id, alive) = running(&world);
+        let mut monitor = world.stays();
+        look_at_all(&mut monitor);
+        settle(&mut monitor);
+        assert_eq!(monitor.look(), None, "nothing but a change matters");
+        // The file is closed first, and the lock is released a moment later.
+        let closed = Changes { closed: [(id.clone(), JobLock::Alive)].into(), ..Changes::default() };
+        monitor.workers.tell(News::Changed(closed));
+        assert_eq!(monitor.hear(LONG), None);
+        assert_eq!(monitor.look(), Some(Duration::from_millis(1)));
+        assert!(monitor.updates.is_idle());
+        drop(alive);
+        world.clock.advance(Duration::from_millis(1));
+        monitor.look();
+        assert!(!monitor.updates.is_idle());
+        settle(&mut monitor);
+        assert!(!world.store.facts(&id).end.is_absent(), "it is recorded as lost");
+    }
+
+    #[test]
+    fn a_step_that_cannot_be_done_is_left_until_the_next_look_at_everything() {
+        let world = World::new();
+        let (id, alive) = running(&world);
+        drop(alive);
+        let mut facts = world.store.facts(&id);
+        let (at, copy, extra) = (sample::stamp(), Box::default(), Extra::new());
+        facts.settled = Read::Present(Settled { format: FORMAT, at, facts: copy, extra });
+        facts.end = Read::Present(sample::end(0));
+        facts.receipt = Read::Present(sample::receipt(ReceiptHow::Delivered));
+        world.store.put(&id, facts);
+        // Another process uses the folder.
+        let keeper = world.store.lock(&id, JobLock::Keeper, LockMode::Shared, Wait::Try).unwrap();
         let mut monitor = world.stays();
         for _ in 0..2 {
-            assert_eq!(monitor.look().unwrap(), LOOK_AT_LEAST_EVERY);
+            look_at_all(&mut monitor);
+            assert!(!monitor.updates.is_idle());
+            settle(&mut monitor);
+            assert_eq!(monitor.look(), None);
+            assert!(monitor.updates.is_idle());
         }
-        assert!(!monitor.sleepers.begin(&id), "it is awaited");
-        drop(alive);
-        // The thread finds it lost, and records that.
-        while !monitor.sleepers.begin(&id) {
-            assert_eq!(monitor.hear(LONG), None);
-        }
-        assert!(!world.store.facts(&id).end.is_absent());
+        drop(keeper);
+        look_at_all(&mut monitor);
+        settle(&mut monitor);
+        assert!(world.store.open_jobs().unwrap().is_empty());
     }
 
     #[test]
@@ -298,20 +381,25 @@ mod tests {
         facts.results.push((1, Read::Present(sample::lease_result(false))));
         world.store.put(&id, facts);
         let mut monitor = world.stays();
-        assert_eq!(monitor.look().unwrap(), Duration::from_secs(5));
+        assert_eq!(look_at_all(&mut monitor), Some(Duration::from_secs(5)));
         assert!(monitor.deliveries.is_idle());
-        // Another process makes the next attempt: its end is awaited.
+        // Another process makes the next attempt: its end is heard of.
         world.clock.advance(Duration::from_secs(5));
         let held = world.store.lock(&id, JobLock::Lease(1), LockMode::Exclusive, Wait::Try).unwrap();
         let mut facts = world.store.facts(&id);
         facts.results.clear();
         world.store.put(&id, facts);
-        assert_eq!(monitor.look().unwrap(), Duration::from_secs(55));
-        assert!(!monitor.sleepers.begin(&id));
+        assert_eq!(monitor.look(), Some(Duration::from_secs(55)));
+        assert!(monitor.deliveries.is_idle());
+        let closed = Changes { closed: [(id, JobLock::Lease(1))].into(), ..Changes::default() };
+        monitor.workers.tell(News::Changed(closed));
+        assert_eq!(monitor.hear(LONG), None);
+        assert_eq!(monitor.look(), Some(Duration::from_millis(1)));
         drop(held);
-        while !monitor.sleepers.begin(&id) {
-            assert_eq!(monitor.hear(LONG), None);
-        }
+        world.clock.advance(Duration::from_millis(1));
+        monitor.look();
+        assert!(!monitor.deliveries.is_idle(), "the next attempt is due");
+        settle(&mut monitor);
     }
 
     #[test]
@@ -321,12 +409,12 @@ mod tests {
             world.store.queue(&sample::message("s", text), Durability::Process).unwrap();
         }
         let mut monitor = world.stays();
-        monitor.look().unwrap();
+        look_at_all(&mut monitor);
         assert!(!monitor.hand_overs.is_idle());
         settle(&mut monitor);
         assert_eq!(world.sink.payloads().len(), 2);
         assert_eq!(world.store.session(&session("s")).unwrap().turns.len(), 2);
-        assert_eq!(monitor.look().unwrap(), LOOK_AT_LEAST_EVERY);
+        assert_eq!(monitor.look(), None);
     }
 
     #[test]
@@ -346,7 +434,8 @@ mod tests {
             };
             world.store.put(&sample::id(n), facts);
             world.clock.advance(pause);
-            monitor.look().unwrap();
+            look_at_all(monitor);
+            settle(monitor);
             world.store.observe(&sample::id(n)).unwrap().is_none()
         };
         let month = Duration::from_secs(31 * 24 * 60 * 60);

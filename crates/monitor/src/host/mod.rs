@@ -1,6 +1,8 @@
 //! The monitor of a store: its loop, its end in good order, and what other processes request of it.
 
+mod agenda;
 mod begin;
+mod closing;
 mod deliveries;
 mod drain;
 mod drain_plan;
@@ -10,16 +12,16 @@ mod look;
 mod monitor;
 mod news;
 mod notices;
-mod open_jobs;
+mod open_job;
 mod pauses;
 mod pruning;
 mod requests;
 mod run;
-mod sleepers;
 mod stop;
 mod successor;
 #[cfg(test)]
 mod testing;
+mod updates;
 mod work;
 mod workers;
 

@@ -4,13 +4,21 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
-/// When to try again after a failure of the store itself, such as a full disk.
+/// When to try again after a failure, such as a full disk. It doubles with each failure in a row.
 pub(super) const AFTER_AN_ERROR: Duration = Duration::from_secs(2);
+/// The longest such pause.
+pub(super) const AFTER_ERRORS_MAX: Duration = Duration::from_secs(16);
 
 /// Items with which something went wrong, and when to look at each of them again. Times are those of
 /// [`Clock::awake`](hearback_core::port::clock::Clock::awake).
 #[derive(Debug)]
-pub(super) struct Pauses<K>(HashMap<K, Duration>);
+pub(super) struct Pauses<K>(HashMap<K, Pause>);
+
+#[derive(Debug, Default)]
+struct Pause {
+    failures: u32,
+    until: Duration,
+}
 
 impl<K> Default for Pauses<K> {
     fn default() -> Self {
@@ -19,9 +27,14 @@ impl<K> Default for Pauses<K> {
 }
 
 impl<K: Eq + Hash> Pauses<K> {
-    /// Leaves an item alone from now on; tells whether this is its first failure in a row.
-    pub(super) fn fail(&mut self, item: K, now: Duration) -> bool {
-        self.0.insert(item, now.saturating_add(AFTER_AN_ERROR)).is_none()
+    /// Leaves an item alone from now on; tells for how long, and whether this is its first failure in a row.
+    pub(super) fn fail(&mut self, item: K, now: Duration) -> (Duration, bool) {
+        let pause = self.0.entry(item).or_default();
+        let doubled = AFTER_AN_ERROR.saturating_mul(2_u32.saturating_pow(pause.failures));
+        let left = doubled.min(AFTER_ERRORS_MAX);
+        pause.failures += 1;
+        pause.until = now.saturating_add(left);
+        (left, pause.failures == 1)
     }
 
     /// Forgets the failures of an item.
@@ -31,7 +44,7 @@ impl<K: Eq + Hash> Pauses<K> {
 
     /// How much longer to leave an item alone; nothing when it may be looked at.
     pub(super) fn left(&self, item: &K, now: Duration) -> Option<Duration> {
-        self.0.get(item)?.checked_sub(now).filter(|left| !left.is_zero())
+        self.0.get(item)?.until.checked_sub(now).filter(|left| !left.is_zero())
     }
 
     /// Forgets the items that are no longer there.
@@ -45,15 +58,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_pauses_one_item_and_is_new_once_in_a_row() {
+    fn a_failure_pauses_one_item_for_longer_each_time_and_is_new_once_in_a_row() {
         let (mut pauses, now) = (Pauses::default(), Duration::from_secs(900));
-        assert!(pauses.fail("a", now));
+        assert_eq!(pauses.fail("a", now), (AFTER_AN_ERROR, true));
         assert_eq!((pauses.left(&"a", now), pauses.left(&"b", now)), (Some(AFTER_AN_ERROR), None));
         let later = now + AFTER_AN_ERROR;
         assert_eq!(pauses.left(&"a", later), None);
-        assert!(!pauses.fail("a", later), "it failed before");
+        assert_eq!(pauses.fail("a", later), (AFTER_AN_ERROR * 2, false), "it failed before");
+        for _ in 0..40 {
+            pauses.fail("a", later);
+        }
+        assert_eq!(pauses.left(&"a", later), Some(AFTER_ERRORS_MAX));
         pauses.succeed(&"a");
-        assert!(pauses.fail("a", later));
+        assert_eq!(pauses.fail("a", later), (AFTER_AN_ERROR, true));
         pauses.retain(|item| *item != "a");
         assert_eq!(pauses.left(&"a", later), None);
     }

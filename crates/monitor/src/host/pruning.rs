@@ -9,17 +9,29 @@ const EVERY: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug, Default)]
 pub(super) struct Pruning {
     last: Option<Duration>,
+    is_out: bool,
 }
 
 impl Pruning {
     /// Whether it is time to prune.
     pub(super) fn is_due(&self, now: Duration) -> bool {
-        self.last.is_none_or(|last| now.saturating_sub(last) >= EVERY)
+        !self.is_out && self.last.is_none_or(|last| now.saturating_sub(last) >= EVERY)
     }
 
-    /// Takes note that everything was pruned.
-    pub(super) fn done(&mut self, now: Duration) {
+    /// Takes note that everything is being pruned.
+    pub(super) fn begin(&mut self, now: Duration) {
         self.last = Some(now);
+        self.is_out = true;
+    }
+
+    /// Takes note that everything was pruned, or that it failed.
+    pub(super) fn end(&mut self) {
+        self.is_out = false;
+    }
+
+    /// Whether nothing is being pruned.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_out
     }
 }
 
@@ -34,7 +46,9 @@ mod tests {
             let now = Duration::from_secs(900 + minute * 60);
             let is_due = pruning.is_due(now);
             if is_due {
-                pruning.done(now);
+                pruning.begin(now);
+                assert!(!pruning.is_idle() && !pruning.is_due(now + EVERY), "it is under way");
+                pruning.end();
             }
             is_due
         });

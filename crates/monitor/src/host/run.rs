@@ -1,26 +1,33 @@
-//! The loop of a monitor: take requests, look at the store, hear what happens.
+//! The loop of a monitor: hear what happened, take requests, look at what has changed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use hearback_core::port::disk::Lock;
 use hearback_core::port::record::StoreError;
+use hearback_core::port::watch::Changes;
 use hearback_core::{JobId, Session};
 use tracing::warn;
 
+use super::agenda::Agenda;
+use super::begin::Host;
+use super::closing::Closing;
 use super::deliveries::Deliveries;
 use super::hand_overs::HandOvers;
-use super::listen::listen;
+use super::listen;
 use super::monitor::{Monitor, MonitorEnd, MonitorOptions};
 use super::news::{News, Task, hear};
 use super::pauses::{AFTER_AN_ERROR, Pauses};
 use super::pruning::Pruning;
-use super::sleepers::Sleepers;
+use super::updates::Updates;
 use super::workers::Workers;
 
-/// How many rounds in a row may fail before a monitor gives up.
+/// How many looks at everything may fail in a row, for a reason that does not pass by itself, before a monitor gives
+/// up.
 const ERRORS_MAX: u32 = 30;
+/// A monitor looks at everything at least this often, whatever it heard.
+pub(super) const LOOK_AT_ALL_EVERY: Duration = Duration::from_secs(60);
 
 /// The loop of a monitor, with everything that it remembers from one round to the next.
 pub(super) struct Loop {
@@ -28,18 +35,28 @@ pub(super) struct Loop {
     pub(super) options: MonitorOptions,
     pub(super) workers: Workers,
     heard: Receiver<News>,
-    /// Held by one monitor of the store. It tells supervisors that they need not stay for the next attempt.
-    pub(super) host: Option<Lock>,
+    /// One monitor of the store is the host.
+    pub(super) host: Option<Host>,
+    /// Whether there may be a request to the host.
+    pub(super) is_asked: bool,
+    /// What has to be looked at.
+    pub(super) jobs: Agenda<JobId>,
+    pub(super) sessions: Agenda<Session>,
+    /// Sessions whose last turn may have to be continued.
+    pub(super) to_resume: BTreeSet<Session>,
+    /// When to look at everything.
+    look_at_all_at: Duration,
+    pub(super) closing: Closing,
+    pub(super) updates: Updates,
     pub(super) deliveries: Deliveries,
     pub(super) hand_overs: HandOvers,
-    pub(super) sleepers: Sleepers,
     pub(super) job_pauses: Pauses<JobId>,
     pub(super) session_pauses: Pauses<Session>,
     pub(super) pruning: Pruning,
-    /// Rounds in a row that failed.
+    /// Looks at everything in a row that failed.
     errors: u32,
     /// The first failure with a single job or session, for a monitor that does not stay.
-    pub(super) failure: Option<StoreError>,
+    failure: Option<StoreError>,
 }
 
 /// What came of one round.
@@ -60,9 +77,15 @@ impl Loop {
             workers: Workers::new(monitor, news),
             heard,
             host: None,
+            is_asked: false,
+            jobs: Agenda::default(),
+            sessions: Agenda::default(),
+            to_resume: BTreeSet::new(),
+            look_at_all_at: Duration::ZERO,
+            closing: Closing::default(),
+            updates: Updates::default(),
             deliveries: Deliveries::new(options.once),
             hand_overs: HandOvers::new(options.once),
-            sleepers: Sleepers::default(),
             job_pauses: Pauses::default(),
             session_pauses: Pauses::default(),
             pruning: Pruning::default(),
@@ -73,16 +96,16 @@ impl Loop {
 
     pub(super) fn run(mut self) -> Result<MonitorEnd, StoreError> {
         if !self.options.once {
-            listen(&self.monitor, &self.workers)?;
+            self.listen()?;
         }
         loop {
             let pause = match self.round() {
                 Ok(Round::End(end)) => return Ok(end),
-                Ok(Round::LookAgainIn(pause)) => {
-                    self.errors = 0;
-                    pause
+                Ok(Round::LookAgainIn(pause)) => pause,
+                Err(error) => {
+                    self.rest_after(error)?;
+                    Duration::ZERO
                 }
-                Err(error) => self.rest_after(error)?,
             };
             if let Some(end) = self.hear(pause) {
                 return Ok(end);
@@ -90,87 +113,162 @@ impl Loop {
         }
     }
 
-    /// Takes requests first, and then looks at the store.
-    pub(super) fn round(&mut self) -> Result<Round, StoreError> {
-        if let Some(kind) = self.obey()? {
-            return Ok(Round::End(MonitorEnd::Stopped(kind)));
+    /// Starts the threads that listen. If there is none to be had, it tries again for a while.
+    fn listen(&self) -> Result<(), StoreError> {
+        for start in listen::ALL {
+            let mut tries = 0;
+            while let Err(error) = start(&self.monitor, &self.workers) {
+                tries += 1;
+                if tries >= ERRORS_MAX {
+                    return Err(error.into());
+                }
+                warn!(%error, "no thread to listen with, trying again");
+                std::thread::sleep(AFTER_AN_ERROR);
+            }
         }
-        let pause = self.look()?;
-        if self.options.once && self.deliveries.is_idle() && self.hand_overs.is_idle() {
-            return self.failure.take().map_or(Ok(Round::End(MonitorEnd::Done)), Err);
-        }
-        Ok(Round::LookAgainIn(pause))
+        Ok(())
     }
 
-    /// A failure that passes, such as too many open files, is no reason to interrupt turns.
-    fn rest_after(&mut self, error: StoreError) -> Result<Duration, StoreError> {
-        if self.options.once || self.errors >= ERRORS_MAX {
+    /// Takes requests first, and then looks at what has changed.
+    pub(super) fn round(&mut self) -> Result<Round, StoreError> {
+        let now = self.now();
+        let is_time = now >= self.look_at_all_at;
+        // After an error the store as a whole is left alone for a while, whatever is heard.
+        if is_time || (self.is_asked && self.errors == 0) {
+            if let Some(kind) = self.obey()? {
+                return Ok(Round::End(MonitorEnd::Stopped(kind)));
+            }
+            self.is_asked = false;
+        }
+        if is_time {
+            self.add_all()?;
+            self.look_at_all_at = now.saturating_add(LOOK_AT_ALL_EVERY);
+            self.errors = 0;
+        }
+        self.begin_as_host();
+        let pause = self.look();
+        if self.options.once && self.is_done() {
+            return self.failure.take().map_or(Ok(Round::End(MonitorEnd::Done)), Err);
+        }
+        let now = self.now();
+        let host = self.host.as_ref().and_then(|host| host.pause(now));
+        let all = self.look_at_all_at.saturating_sub(now);
+        Ok(Round::LookAgainIn(pause.into_iter().chain(host).fold(all, Duration::min)))
+    }
+
+    /// Whether nothing is left to do now.
+    fn is_done(&self) -> bool {
+        let is_idle = self.deliveries.is_idle() && self.hand_overs.is_idle() && self.updates.is_idle();
+        is_idle && self.pruning.is_idle() && self.jobs.is_done() && self.sessions.is_done()
+    }
+
+    /// A failure is no reason to interrupt turns: too many open files pass, and so does a disk that does not answer.
+    /// What does not pass by itself is waited for, too, and then this monitor ends in good order.
+    fn rest_after(&mut self, error: StoreError) -> Result<(), StoreError> {
+        if self.options.once {
             return Err(error);
         }
-        self.errors += 1;
-        warn!(%error, round = self.errors, "store cannot be read, trying again");
-        Ok(AFTER_AN_ERROR)
+        let is_first = self.errors == 0;
+        self.errors += u32::from(is_first || !may_pass(&error));
+        if self.errors > ERRORS_MAX {
+            self.drain(None, &self.stop_request());
+            return Err(error);
+        }
+        if is_first {
+            warn!(%error, "store cannot be read, trying again");
+        }
+        self.look_at_all_at = self.now().saturating_add(AFTER_AN_ERROR);
+        Ok(())
     }
 
     /// Sleeps until something happens, and takes note of it.
     pub(super) fn hear(&mut self, within: Duration) -> Option<MonitorEnd> {
         for news in hear(&self.heard, within) {
             match news {
-                News::Stop => {
-                    if let Some(end) = self.stop_by_signal() {
-                        return Some(end);
-                    }
-                }
+                News::Stop => return Some(self.stop_by_signal()),
                 News::Host(lock, since) => self.become_host(lock, &since),
                 News::Finished(task, result) => self.finish(task, result),
-                News::Changed => {}
+                News::Changed(changes) => self.add_changes(changes),
             }
         }
         None
     }
 
-    fn finish(&mut self, task: Task, result: Result<(), String>) {
-        let now = self.now();
+    fn add_changes(&mut self, changes: Changes) {
+        self.is_asked |= changes.host;
+        if changes.everything && self.errors == 0 {
+            self.look_at_all_at = self.now();
+        }
+        for (id, lock) in changes.closed {
+            self.closing.add(id.clone(), lock);
+            self.jobs.add(id);
+        }
+        changes.jobs.into_iter().for_each(|id| self.jobs.add(id));
+        changes.sessions.into_iter().for_each(|session| self.sessions.add(session));
+    }
+
+    fn finish(&mut self, task: Task, result: Result<(), StoreError>) {
         match task {
             Task::Deliver(id) => {
                 self.deliveries.end(&id);
                 match result {
+                    // When the next attempt is due is seen by looking.
                     Ok(()) => self.job_pauses.succeed(&id),
-                    Err(error) => {
-                        if self.job_pauses.fail(id.clone(), now) {
-                            warn!(job = %id, error, "follow-up not attempted");
-                        }
-                    }
+                    Err(error) => self.fail_job(&id, "follow-up not attempted", error),
                 }
+                self.jobs.add(id);
+            }
+            Task::Update(id) => {
+                if let Some(next) = self.updates.end(&id) {
+                    self.jobs.add(next);
+                }
+                if let Err(error) = result {
+                    self.fail_update(&id, error);
+                }
+                self.jobs.add(id);
             }
             Task::HandOver(session) => {
                 self.hand_overs.end(&session);
                 match result {
-                    // When the next attempt is due is seen by looking.
                     Ok(()) => self.session_pauses.succeed(&session),
-                    Err(error) => {
-                        self.session_pauses.fail(session.clone(), now);
-                        warn!(%session, error, "messages not handed over");
-                    }
+                    Err(error) => self.fail_session(&session, "messages not handed over", error),
                 }
+                self.sessions.add(session);
             }
-            Task::AwaitJob(id) => {
-                self.sleepers.end(&id);
-                if result.is_err() {
-                    self.job_pauses.fail(id, now);
-                }
-            }
-            Task::AwaitLaunch(_) => {}
             Task::Resume(session) => {
                 if let Err(error) = result {
-                    warn!(%session, error, "session not continued");
+                    self.fail_session(&session, "session not continued", error);
+                    self.to_resume.insert(session);
+                }
+            }
+            Task::Prune => {
+                self.pruning.end();
+                if let Err(error) = result {
+                    warn!(%error, "store not pruned");
+                    self.keep_for_the_end(error);
                 }
             }
         }
     }
 
+    /// A monitor that does not stay returns the first failure when it is done.
+    pub(super) fn keep_for_the_end(&mut self, error: StoreError) {
+        if self.options.once {
+            self.failure.get_or_insert(error);
+        }
+    }
+
     pub(super) fn now(&self) -> Duration {
         self.monitor.ports.clock.awake()
+    }
+}
+
+/// Whether a failure may pass by itself. Only what has to be changed by a person does not.
+fn may_pass(error: &StoreError) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    match error {
+        StoreError::Io(error) => !matches!(error.kind(), NotADirectory | NotFound | PermissionDenied),
+        _ => false,
     }
 }
 
@@ -244,17 +342,25 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_fails_is_followed_by_a_rest_and_the_last_of_many_ends_the_monitor() {
+    fn a_look_that_fails_is_followed_by_a_rest_and_only_what_does_not_pass_ends_the_monitor() {
         let world = World::new();
         let mut monitor = world.stays();
-        let error = || StoreError::Io(std::io::ErrorKind::Other.into());
+        let error = |kind: std::io::ErrorKind| StoreError::Io(kind.into());
         let events = Events::default();
         events.of(|| {
-            for _ in 0..ERRORS_MAX {
-                assert_eq!(monitor.rest_after(error()).unwrap(), AFTER_AN_ERROR);
+            for _ in 0..10 * ERRORS_MAX {
+                monitor.rest_after(error(std::io::ErrorKind::Other)).unwrap();
             }
-            assert!(monitor.rest_after(error()).is_err());
+            // The rest is really taken, whatever is heard.
+            let changes = || News::Changed(Changes::everything());
+            monitor.workers.tell(changes());
+            assert_eq!(monitor.hear(LONG), None);
+            assert_eq!(monitor.round().unwrap(), Round::LookAgainIn(AFTER_AN_ERROR));
+            for _ in 1..ERRORS_MAX {
+                monitor.rest_after(error(std::io::ErrorKind::PermissionDenied)).unwrap();
+            }
+            assert!(monitor.rest_after(error(std::io::ErrorKind::PermissionDenied)).is_err());
         });
-        assert_eq!(events.with("store cannot be read").len(), ERRORS_MAX as usize);
+        assert_eq!(events.with("store cannot be read").len(), 1, "it is said once");
     }
 }

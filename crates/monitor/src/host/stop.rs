@@ -26,12 +26,15 @@ impl Loop {
 
     /// A signal is recorded as a request, so that there is one way to end. A monitor that is not the host, or cannot
     /// record it, does the same unrecorded, and has ended then.
-    pub(super) fn stop_by_signal(&self) -> Option<MonitorEnd> {
-        if self.host.is_some() && self.record_own_request().is_ok() {
-            return None;
+    pub(super) fn stop_by_signal(&self) -> MonitorEnd {
+        if self.host.is_some()
+            && self.record_own_request().is_ok()
+            && let Ok(Some(kind)) = self.obey()
+        {
+            return MonitorEnd::Stopped(kind);
         }
         self.drain(None, &self.stop_request());
-        Some(MonitorEnd::Stopped(StopKind::Stop))
+        MonitorEnd::Stopped(StopKind::Stop)
     }
 
     fn record_own_request(&self) -> Result<(), StoreError> {
@@ -44,11 +47,11 @@ impl Loop {
         Ok(())
     }
 
-    fn stop_request(&self) -> StopRequest {
+    pub(super) fn stop_request(&self) -> StopRequest {
         StopRequest::new(StopKind::Stop, self.monitor.ports.clock.stamp())
     }
 
-    fn drain(&self, number: Option<u32>, request: &StopRequest) {
+    pub(super) fn drain(&self, number: Option<u32>, request: &StopRequest) {
         Drain { monitor: &self.monitor, number, request, succeed: self.options.succeed }.run();
     }
 }

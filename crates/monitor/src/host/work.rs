@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hearback_core::port::record::StoreError;
 
-use super::open_jobs::OpenJob;
+use super::open_job::OpenJob;
 use crate::delivery::{Deliverer, Due};
 
 /// What is to be done about one job now.
@@ -12,9 +12,9 @@ use crate::delivery::{Deliverer, Due};
 pub(super) enum JobWork {
     /// Nothing.
     Nothing,
-    /// Sleep until it ends.
+    /// Hear of its end.
     AwaitEnd,
-    /// Sleep until another process is done with this attempt, or has died, but look again after this long.
+    /// Hear that another process is done with this attempt, or has died, but look again after this long.
     AwaitAttempt(u32, Duration),
     /// Look again after this long.
     Rest(Duration),
@@ -24,6 +24,9 @@ pub(super) enum JobWork {
 
 /// Decides about a job.
 pub(super) fn of_job(deliverer: &Deliverer<'_>, job: &OpenJob) -> Result<JobWork, StoreError> {
+    if job.is_blank {
+        return Ok(JobWork::Nothing);
+    }
     if !job.has_ended {
         return Ok(JobWork::AwaitEnd);
     }

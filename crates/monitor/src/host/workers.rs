@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::Builder;
 
+use hearback_core::port::record::StoreError;
+
 use super::monitor::Monitor;
 use super::news::{News, Task};
 
@@ -21,17 +23,21 @@ impl Workers {
     }
 
     /// Lets a thread do a task. Its end is always reported.
-    pub(super) fn spawn<E: ToString>(
+    pub(super) fn spawn(
         &self,
         task: Task,
-        work: impl FnOnce(&Monitor) -> Result<(), E> + Send + 'static,
+        work: impl FnOnce(&Monitor) -> Result<(), StoreError> + Send + 'static,
     ) {
         let monitor = Arc::clone(&self.monitor);
         let report = Report::new(task, self.news.clone());
         // A thread that cannot be started drops its work, and the report with it.
-        let _ = Builder::new().spawn(move || {
-            report.finish(work(&monitor).map_err(|error| error.to_string()));
-        });
+        let _ = Builder::new().spawn(move || report.finish(work(&monitor)));
+    }
+
+    /// Lets the monitor hear something, as a thread would.
+    #[cfg(test)]
+    pub(super) fn tell(&self, news: News) {
+        self.news.send(news).unwrap();
     }
 
     /// Lets a thread listen, for as long as it has to.
@@ -47,17 +53,18 @@ impl Workers {
 /// Tells the monitor what became of a task, when it is dropped.
 struct Report {
     task: Task,
-    result: Result<(), String>,
+    result: Result<(), StoreError>,
     news: Sender<News>,
 }
 
 impl Report {
     fn new(task: Task, news: Sender<News>) -> Self {
         // What stands here until the work says otherwise.
-        Self { task, result: Err("its thread was not started, or panicked".to_owned()), news }
+        let unfinished = io::Error::other("its thread was not started, or panicked");
+        Self { task, result: Err(unfinished.into()), news }
     }
 
-    fn finish(mut self, result: Result<(), String>) {
+    fn finish(mut self, result: Result<(), StoreError>) {
         self.result = result;
     }
 }
@@ -80,7 +87,7 @@ mod tests {
     #[test]
     fn a_worker_reports_its_end_whatever_that_is() {
         let (sender, heard) = channel();
-        let task = Task::AwaitJob(sample::id(1));
+        let task = Task::Update(sample::id(1));
         drop(Report::new(task.clone(), sender.clone()));
         Report::new(task.clone(), sender.clone()).finish(Ok(()));
         let report = Report::new(task.clone(), sender);

@@ -4,10 +4,15 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use hearback_core::port::disk::Watch;
+use hearback_core::port::disk::{FolderWatch as Folders, Watch};
 
 /// The system tells that a file has grown when its writer closes it, which for a log is too late: so we look.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// The system keeps a folder open for each that is watched, and a folder that is open cannot be moved: so we look.
+pub(crate) fn watch_folders() -> io::Result<Box<dyn Folders>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
 
 /// Looks at a folder from time to time.
 pub(crate) struct FolderWatch;

@@ -1,9 +1,10 @@
 //! What every disk does.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::LockState;
-use crate::port::disk::{Disk, Flush, LockMode, Publish, Wait};
+use crate::port::disk::{Disk, Flush, FolderEvent, FolderWatch, LockMode, Publish, Wait};
 
 /// Holds a disk to its promises inside `root`, which is created.
 pub fn disk(disk: &dyn Disk, root: &Path) {
@@ -13,6 +14,7 @@ pub fn disk(disk: &dyn Disk, root: &Path) {
     reading(disk, &home);
     locking(disk, &home);
     moving(disk, &home);
+    watching(disk, &home);
     assert_ne!(disk.nonce(), disk.nonce());
 }
 
@@ -129,4 +131,42 @@ fn moving(disk: &dyn Disk, home: &Path) {
     disk.remove_if_empty(&from).unwrap();
     assert!(disk.list(home).unwrap().is_empty());
     assert!(disk.list(&from).unwrap().is_empty(), "a directory that is not there is empty");
+}
+
+fn watching(disk: &dyn Disk, home: &Path) {
+    let Ok(mut watch) = disk.watch_folders() else { return };
+    let until = |watch: &mut dyn FolderWatch, folder: &Path, name: &str| {
+        let event = FolderEvent::At { folder: folder.to_owned(), name: name.to_owned() };
+        for _ in 0..100 {
+            if watch.wait(Duration::from_secs(60)).contains(&event) {
+                return;
+            }
+        }
+        panic!("{event:?} is not reported");
+    };
+    let [a, b] = ["a", "b"].map(|name| home.join(name));
+    assert!(watch.add(&a).is_err(), "it is not there");
+    for folder in [&a, &b] {
+        let _ = disk.make_dir(folder).unwrap();
+        watch.add(folder).unwrap();
+        watch.add(folder).unwrap();
+    }
+    let _ = disk.publish_new(&a.join("fact"), b"x", Flush::No).unwrap();
+    until(&mut *watch, &a, "fact");
+    drop(disk.lock(&b.join("lock"), LockMode::Exclusive, Wait::Try).unwrap());
+    until(&mut *watch, &b, "lock");
+    // One that is moved away is another folder, and one that is made in its place is heard of.
+    let _ = disk.move_dir(&a, &home.join("c")).unwrap();
+    let _ = disk.make_dir(&a).unwrap();
+    watch.add(&a).unwrap();
+    let _ = disk.publish_new(&a.join("again"), b"x", Flush::No).unwrap();
+    until(&mut *watch, &a, "again");
+    watch.remove(&a);
+    let _ = disk.publish_new(&a.join("unheard"), b"x", Flush::No).unwrap();
+    let _ = disk.publish_new(&b.join("heard"), b"x", Flush::No).unwrap();
+    let heard = watch.wait(Duration::from_secs(60));
+    assert!(!heard.iter().any(|event| matches!(event, FolderEvent::At { folder, .. } if *folder == a)));
+    for name in ["a", "b", "c"] {
+        disk.remove(&home.join(name)).unwrap();
+    }
 }

@@ -115,7 +115,7 @@ impl Default for Names {
 /// By what the processes of one tree are known.
 #[derive(Debug, Clone)]
 pub(crate) struct Membership {
-    /// A process belongs to the tree if the first of these variables that it has holds `value`.
+    /// A process belongs to the tree if one of these variables holds `value`.
     pub(crate) variables: Vec<String>,
     pub(crate) value: String,
     #[cfg_attr(windows, expect(dead_code, reason = "on Windows only marked processes belong to a tree"))]

@@ -31,6 +31,7 @@ mod killat;
 mod launch;
 mod limits;
 mod loss;
+mod marks;
 mod output;
 mod plugin;
 mod retention;

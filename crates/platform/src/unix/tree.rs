@@ -8,7 +8,7 @@ use hearback_core::ProcessIdentity;
 use hearback_core::port::process::SweepReport;
 use nix::sys::signal::Signal;
 
-use super::snapshot::{Process, Stat};
+use super::snapshot::{Carried, Process, Stat};
 use super::{clock, identity, snapshot};
 use crate::mark::{Membership, Names};
 
@@ -261,7 +261,7 @@ fn look(
     let mut all = BTreeMap::new();
     snapshot::each(tree, |process| {
         let is_child = supervisor == Some(process.stat.parent);
-        if (process.is_marked || is_child)
+        if (process.mark == Carried::Ours || (is_child && process.mark == Carried::Nothing))
             && !process.is_apart
             && !process.stat.is_dead()
             && process.stat.pid > 1
@@ -278,7 +278,8 @@ fn look(
 ///
 /// A process belongs to it that carries its mark, that descends from `supervisor` or from another member, or that is
 /// in the group or session of `target` while the target itself is there. A supervisor of another job, and whatever
-/// descends from it, never does, however it got there.
+/// descends from it, never does, however it got there. Neither does a child of `supervisor` that carries only marks of
+/// others: it is an orphan of another tree, such as a daemon of an agent that was woken from inside this one.
 fn select(
     all: impl IntoIterator<Item = Process>,
     supervisor: Option<u32>,
@@ -296,16 +297,18 @@ fn select(
     let mut ours: BTreeSet<u32> = all
         .iter()
         .filter(candidate)
-        .filter(|process| process.is_marked || (leader_is_there && in_group(&process.stat)))
+        .filter(|process| process.mark == Carried::Ours || (leader_is_there && in_group(&process.stat)))
         .map(|process| process.stat.pid)
         .collect();
-    let roots: BTreeSet<u32> = supervisor.into_iter().collect();
+    let is_child = |process: &Process| supervisor == Some(process.stat.parent);
     loop {
         let more: Vec<u32> = all
             .iter()
             .filter(candidate)
             .filter(|process| !ours.contains(&process.stat.pid))
-            .filter(|process| ours.contains(&process.stat.parent) || roots.contains(&process.stat.parent))
+            .filter(|process| {
+                ours.contains(&process.stat.parent) || (is_child(process) && process.mark == Carried::Nothing)
+            })
             .map(|process| process.stat.pid)
             .collect();
         if more.is_empty() {
@@ -319,10 +322,9 @@ fn select(
     let stats = |pick: &dyn Fn(&Process) -> bool| {
         all.iter().filter(candidate).filter(|process| pick(process)).map(|process| process.stat).collect()
     };
-    let is_child = |process: &&Process| supervisor == Some(process.stat.parent);
     Selection {
         ours: stats(&|process| ours.contains(&process.stat.pid)),
-        passing: dead.iter().filter(is_child).map(|process| process.stat).collect(),
+        passing: dead.iter().filter(|process| is_child(process)).map(|process| process.stat).collect(),
         unproved: stats(&|process| {
             !number_is_reused && !ours.contains(&process.stat.pid) && in_group(&process.stat)
         }),
@@ -375,12 +377,18 @@ mod tests {
     use super::*;
     use hearback_core::testing::sample;
 
-    /// pid, parent, group, and what the environment says: `ours` carries the mark, `apart` leads another tree.
+    /// pid, parent, group, and what the environment says: `ours` carries the mark, `others` only another one, `apart`
+    /// leads another tree.
     fn process(pid: u32, parent: u32, group: u32, mark: &str) -> Process {
         let text =
             format!("{pid} (x) S {parent} {group} {group} {} {}", "0 ".repeat(15), u64::from(pid) * 10);
         let stat = Stat::parse(pid, text.as_bytes()).unwrap();
-        Process { stat, is_marked: mark == "ours", is_apart: mark == "apart" }
+        let carried = match mark {
+            "ours" => Carried::Ours,
+            "others" => Carried::Others,
+            _ => Carried::Nothing,
+        };
+        Process { stat, mark: carried, is_apart: mark == "apart" }
     }
 
     fn pids(stats: &[Stat]) -> Vec<u32> {
@@ -403,6 +411,20 @@ mod tests {
         assert_eq!(pids(&found.ours), [100_001, 100_002, 100_005]);
         let swept = select(all.to_vec(), None, None);
         assert_eq!(pids(&swept.ours), [100_001, 100_002, 100_005]);
+    }
+
+    #[test]
+    fn an_orphan_of_another_tree_is_a_boundary_and_a_descendant_of_a_member_is_none() {
+        let all = [
+            process(100_001, 100_000, 100_001, "ours"),
+            process(100_002, 100_001, 100_002, "others"), // started by a member, with another mark
+            process(100_003, 100_002, 100_003, ""),
+            process(100_004, 100_000, 100_004, "others"), // a daemon of an agent that was woken from inside
+            process(100_005, 100_004, 100_005, ""),
+            process(100_006, 100_000, 100_006, ""), // an orphan that cleared its environment
+        ];
+        let found = select(all, Some(100_000), None);
+        assert_eq!(pids(&found.ours), [100_001, 100_002, 100_003, 100_006]);
     }
 
     #[test]

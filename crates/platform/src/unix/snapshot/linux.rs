@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Process, Stat};
+use super::{Carried, Process, Stat};
 use crate::mark::{Boundary, Membership};
 
 /// What a process's stat file tells of its end.
@@ -122,7 +122,7 @@ fn given_out(from: u32, to: u32) -> impl Iterator<Item = u32> {
 
 /// One process, if there is one; one without any environment is read as often as `looks`.
 fn process(tree: &Membership, pid: u32, looks: u32) -> Option<Process> {
-    let unmarked = |stat| Some(Process { stat, is_marked: false, is_apart: false });
+    let unmarked = |stat| Some(Process { stat, mark: Carried::Nothing, is_apart: false });
     let stat = Stat::read(pid).ok().flatten()?;
     if stat.is_dead() {
         return unmarked(stat);
@@ -146,16 +146,16 @@ fn process(tree: &Membership, pid: u32, looks: u32) -> Option<Process> {
         let mut entries = environment.split(|byte| *byte == 0);
         entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     };
-    let carried = tree.variables.iter().find_map(|name| value(name));
+    let mark = Carried::of(tree, tree.variables.iter().filter_map(|name| value(name)));
     let is_other = |value: &[u8]| value != tree.value.as_bytes();
     let is_apart = match tree.boundary {
         // Any process can set a variable; one that we detached has it on its command line, too.
         Boundary::Detached { variable, command } => {
             value(variable).is_some_and(|mark| is_other(mark) && is_detached_as(pid, command, mark))
         }
-        Boundary::OtherValue => carried.is_some_and(is_other),
+        Boundary::OtherValue => mark == Carried::Others,
     };
-    Some(Process { stat, is_marked: carried.is_some_and(|value| !is_other(value)), is_apart })
+    Some(Process { stat, mark, is_apart })
 }
 
 fn environment(pid: u32) -> Vec<u8> {

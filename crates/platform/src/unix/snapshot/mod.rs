@@ -7,6 +7,8 @@ mod table;
 use table::Life;
 pub(crate) use table::each;
 
+use crate::mark::Membership;
+
 /// What hearback needs to know of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stat {
@@ -31,8 +33,32 @@ impl Stat {
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
     pub(crate) stat: Stat,
-    /// Whether it carries the mark of the tree.
-    pub(crate) is_marked: bool,
+    /// What it carries of marks.
+    pub(crate) mark: Carried,
     /// Whether it leads another tree, however it is related to this one.
     pub(crate) is_apart: bool,
+}
+
+/// Which marks a process carries. A turn that is begun inside a job carries two: its own and that of the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Carried {
+    /// The mark of the tree, perhaps among others.
+    Ours,
+    /// Only marks of other trees. It belongs to this one only if it descends from a member of it: an orphan of another
+    /// tree can become a child of the supervisor, too.
+    Others,
+    /// None.
+    Nothing,
+}
+
+impl Carried {
+    /// From the values of those variables of the tree that the process has.
+    fn of<T: AsRef<[u8]>>(tree: &Membership, values: impl IntoIterator<Item = T>) -> Self {
+        let is_ours = |value: T| value.as_ref() == tree.value.as_bytes();
+        values
+            .into_iter()
+            .map(is_ours)
+            .reduce(|one, other| one || other)
+            .map_or(Self::Nothing, |ours| if ours { Self::Ours } else { Self::Others })
+    }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 
-use super::{Process, Stat};
+use super::{Carried, Process, Stat};
 use crate::mark::{Boundary, Membership};
 
 /// Only living processes are shown, so there is nothing to tell.
@@ -26,7 +26,7 @@ pub(crate) fn each(tree: &Membership, mut visit: impl FnMut(Process)) -> io::Res
         let pid = pid.as_u32();
         // One that cannot be read belongs to another user, and must not keep the others from being found.
         let Ok(Some(who)) = super::super::identity::identify(pid) else { continue };
-        let mark = |name: &str| {
+        let value = |name: &str| {
             process
                 .environ()
                 .iter()
@@ -43,16 +43,12 @@ pub(crate) fn each(tree: &Membership, mut visit: impl FnMut(Process)) -> io::Res
             started: who.started,
             life: Life,
         };
-        let carried = tree.variables.iter().find_map(|name| mark(name));
-        let boundary = match tree.boundary {
-            Boundary::Detached { variable, .. } => mark(variable),
-            Boundary::OtherValue => carried.clone(),
+        let mark = Carried::of(tree, tree.variables.iter().filter_map(|name| value(name)));
+        let is_apart = match tree.boundary {
+            Boundary::Detached { variable, .. } => value(variable).is_some_and(|mark| mark != tree.value),
+            Boundary::OtherValue => mark == Carried::Others,
         };
-        visit(Process {
-            stat,
-            is_marked: carried.is_some_and(|value| value == tree.value),
-            is_apart: boundary.is_some_and(|value| value != tree.value),
-        });
+        visit(Process { stat, mark, is_apart });
     }
     Ok(())
 }

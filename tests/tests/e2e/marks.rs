@@ -1,4 +1,5 @@
 //! Marks: which processes a job, a turn or a sink may end, and which belong to another one.
+#![cfg(any(target_os = "linux", windows))]
 
 use std::path::Path;
 

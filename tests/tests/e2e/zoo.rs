@@ -177,7 +177,7 @@ fn to_be_stopped_is_no_escape() {
 mod linux {
     use std::process::{Command, Stdio};
 
-    use hearback_tests::{KillOnDrop, with_private_mounts};
+    use hearback_tests::{KillOnDrop, Outbox, args, with_private_mounts};
     use serde_json::Value;
 
     use super::*;
@@ -211,6 +211,33 @@ mod linux {
                 lines(&self.witness).iter().find_map(|line| line.strip_prefix("1 ")?.parse().ok())
             })
         }
+    }
+
+    #[test]
+    fn scenario_125_a_sink_that_cannot_be_killed_is_named_and_the_turn_is_free() {
+        with_private_mounts(|| {
+            let outbox = Outbox::new(&[]);
+            let Some(mute) = Mute::mount(&outbox.world) else { return };
+            let file = mute.folder.join("file");
+            outbox.write_settings(&format!(
+                "default_sink = \"stuck\"\nretry_first = \"1h\"\n\
+                 [sink.stuck]\ncommand = [\"cat\", {file:?}]\ntimeout = \"1s\"\nturn = true\n"
+            ));
+            let id = outbox.launch(&[], "exit-with", &["0"]);
+            let stuck = mute.waiting();
+            let began = Instant::now();
+            let job = eventually("the attempt is recorded", || {
+                Some(outbox.world.show(&id)).filter(|job| job.pointer("/follow_up/error").is_some())
+            });
+            assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+            let told = job["follow_up"]["error"].as_str().unwrap();
+            assert!(told.contains("in time") && told.contains(&stuck.to_string()), "{told}");
+            assert!(start_ticks(stuck).is_some(), "this test proves nothing");
+            let turn = args!["turn", "--session", "s", "--", bin("exit-with"), "0"];
+            outbox.world.run(turn).ok();
+            drop(mute);
+            eventually("it is let go", || start_ticks(stuck).is_none().then_some(()));
+        });
     }
 
     #[test]

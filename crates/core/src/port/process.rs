@@ -193,6 +193,8 @@ pub struct BoundedRun {
 pub struct BoundedRunReport {
     /// How it ended; `None` when its time ran out and its whole tree was killed.
     pub exit: Option<Exit>,
+    /// Its processes that could not be killed when its time ran out. The run does not wait for them.
+    pub survivors: Vec<ProcessIdentity>,
     /// Its standard output.
     pub stdout: Vec<u8>,
     /// Its standard error.

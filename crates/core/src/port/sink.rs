@@ -44,8 +44,19 @@ pub enum SinkError {
     #[error("the sink failed: {0}")]
     Failed(String),
     /// It exceeded its time limit.
-    #[error("the sink did not answer in time")]
-    TimedOut,
+    #[error("the sink did not answer in time{}", still_running(survivors))]
+    TimedOut {
+        /// The pids of its processes that could not be killed.
+        survivors: Vec<u32>,
+    },
+}
+
+fn still_running(survivors: &[u32]) -> String {
+    let pids: Vec<_> = survivors.iter().map(u32::to_string).collect();
+    match pids.is_empty() {
+        true => String::new(),
+        false => format!("; processes that could not be killed: {}", pids.join(", ")),
+    }
 }
 
 /// The context of one delivery to a sink.

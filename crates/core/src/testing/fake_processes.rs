@@ -118,7 +118,8 @@ impl ProcessControl for FakeProcesses {
         Ok(())
     }
     fn run_bounded(&self, _errand: &BoundedRun) -> Result<BoundedRunReport, StartError> {
-        Ok(BoundedRunReport { exit: Some(Exit::Exited { code: 0 }), stdout: Vec::new(), stderr: Vec::new() })
+        let exit = Some(Exit::Exited { code: 0 });
+        Ok(BoundedRunReport { exit, survivors: Vec::new(), stdout: Vec::new(), stderr: Vec::new() })
     }
 
     fn ring(&self, _bell: &Path) -> io::Result<bool> {

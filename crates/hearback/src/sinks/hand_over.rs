@@ -108,7 +108,7 @@ pub(super) fn line(value: &impl serde::Serialize) -> Result<Vec<u8>, SinkError> 
 /// The reply that the exit code of a program means.
 pub(super) fn answer(report: &BoundedRunReport) -> Result<SinkReply, SinkError> {
     match report.exit {
-        None => Err(SinkError::TimedOut),
+        None => Err(timed_out(report)),
         Some(Exit::Exited { code: 0 }) => Ok(SinkReply::Delivered),
         Some(Exit::Exited { code: BUSY }) => Ok(SinkReply::Busy),
         Some(Exit::Exited { code: GONE }) => Ok(SinkReply::Gone { reason: complaint(report) }),
@@ -118,6 +118,11 @@ pub(super) fn answer(report: &BoundedRunReport) -> Result<SinkReply, SinkError> 
             Err(SinkError::Failed(format!("{exit}{colon}{complaint}")))
         }
     }
+}
+
+/// Its time ran out. Names its processes that could not be killed.
+pub(super) fn timed_out(report: &BoundedRunReport) -> SinkError {
+    SinkError::TimedOut { survivors: report.survivors.iter().map(|who| who.pid).collect() }
 }
 
 /// The last line that a sink wrote to its standard error.

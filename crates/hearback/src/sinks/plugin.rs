@@ -8,7 +8,7 @@ use hearback_core::{CloudEvent, SinkPayload, StartError};
 use hearback_platform::Native;
 use serde::{Deserialize, Serialize};
 
-use super::hand_over::{HandOver, Opening, complaint, line};
+use super::hand_over::{HandOver, Opening, complaint, line, timed_out};
 use super::kind::SinkKind;
 
 /// The protocol, as this build speaks it.
@@ -103,7 +103,7 @@ pub(crate) fn understand(report: &BoundedRunReport) -> Result<SinkReply, SinkErr
         SinkError::Failed(format!("{what}{colon}{complaint}"))
     };
     if report.exit.is_none() {
-        return Err(SinkError::TimedOut);
+        return Err(timed_out(report));
     }
     let mut lines = lines(report);
     let hello = lines.next().ok_or_else(|| failed("the plugin said nothing"))?;
@@ -162,6 +162,7 @@ mod tests {
 
     fn said(stdout: &str) -> Result<SinkReply, String> {
         let report = BoundedRunReport {
+            survivors: Vec::new(),
             exit: Some(Exit::Exited { code: 0 }),
             stdout: stdout.into(),
             stderr: b"boom\n".to_vec(),

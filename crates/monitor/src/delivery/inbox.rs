@@ -293,7 +293,7 @@ mod tests {
             if turn == 2 {
                 self.0.active_turns.stop();
             }
-            Err(SinkError::TimedOut)
+            Err(SinkError::TimedOut { survivors: Vec::new() })
         }
     }
 }

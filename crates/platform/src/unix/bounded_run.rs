@@ -53,14 +53,14 @@ pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunR
         drop(closes);
         status
     });
-    let in_time = output.until(&over, deadline);
-    if !in_time {
-        end(names, bounded_run, process.as_ref());
-    }
-    let status = waiter.join().ok().and_then(Result::ok);
+    let (exit, survivors) = match output.until(&over, deadline) {
+        true => (waiter.join().ok().and_then(Result::ok).map(exit_of), Vec::new()),
+        // The thread is not waited for. It reaps the program when that ends, and a process that cannot be killed (of
+        // another user, or stuck in the kernel) may take for ever.
+        false => (None, end(names, bounded_run, process.as_ref())),
+    };
     output.rest();
-    let exit = status.filter(|_| in_time).map(exit_of);
-    Ok(BoundedRunReport { exit, stdout: output.out.kept, stderr: output.err.kept })
+    Ok(BoundedRunReport { exit, survivors, stdout: output.out.kept, stderr: output.err.kept })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
@@ -144,11 +144,16 @@ impl InputWriter {
     }
 }
 
-fn end(names: &Names, bounded_run: &BoundedRun, process: Option<&ProcessIdentity>) {
-    // A survivor is adopted by init when this process ends; it was killed, and no more can be done.
+/// Kills a run that is out of time, and returns what survives that.
+fn end(names: &Names, bounded_run: &BoundedRun, process: Option<&ProcessIdentity>) -> Vec<ProcessIdentity> {
     let marked = names.membership(&bounded_run.mark);
-    if let Err(error) = tree::sweep(&marked, process, Duration::ZERO, KILL_WITHIN) {
-        debug!(mark = %bounded_run.mark, %error, "processes cannot be looked for");
+    match tree::sweep(&marked, process, Duration::ZERO, KILL_WITHIN) {
+        Ok(report) => report.survivors,
+        Err(error) => {
+            debug!(mark = %bounded_run.mark, %error, "processes cannot be looked for");
+            // Nothing could be looked for, so nothing is known to be gone.
+            process.into_iter().cloned().collect()
+        }
     }
 }
 
@@ -260,6 +265,8 @@ impl OutputReader {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
 
     use hearback_core::JobId;
@@ -270,6 +277,8 @@ mod tests {
         super::run(&Names::HEARBACK, bounded_run)
     }
 
+    static MADE: AtomicU64 = AtomicU64::new(0);
+
     fn bounded_run(script: &str) -> BoundedRun {
         BoundedRun {
             argv: ["sh", "-c", script].map(Into::into).to_vec(),
@@ -279,7 +288,8 @@ mod tests {
             speaks_first: false,
             within: Duration::from_secs(20),
             output_max: 1000,
-            mark: sample::id(u64::from(std::process::id())),
+            // A run that is out of time is ended by its mark, so no two have the same.
+            mark: sample::id(u64::from(std::process::id()) * 64 + MADE.fetch_add(1, Ordering::Relaxed)),
             unless: Vec::new(),
         }
     }

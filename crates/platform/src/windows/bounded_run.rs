@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use hearback_core::port::process::{BoundedRun, BoundedRunReport};
-use hearback_core::{CommandLine, Exit, StartError, StartErrorKind};
+use hearback_core::{CommandLine, Exit, ProcessIdentity, StartError, StartErrorKind};
 use tracing::debug;
 
 use super::executor::{cannot_execute, create, exit_code, told};
@@ -62,18 +62,33 @@ pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunR
     };
     let in_time = identity::has_ended(&created.process, Some(bounded_run.within)).map_err(cannot)?;
     let exit = in_time.then(|| exit_code(&created.process)).flatten();
-    if in_time {
+    let survivors = if in_time {
         // What it left behind was left on purpose.
         let _ = job.release();
+        Vec::new()
     } else {
-        if let Err(error) = job.terminate() {
-            debug!(mark = %bounded_run.mark, %error, "job object not terminated");
-        }
-        if let Err(error) = tree::end_marked(&names.membership(&bounded_run.mark), KILL_WITHIN) {
-            debug!(mark = %bounded_run.mark, %error, "processes cannot be looked for");
-        }
+        end(names, bounded_run, &job)
+    };
+    Ok(BoundedRunReport { exit, survivors, stdout: all(&out), stderr: all(&err) })
+}
+
+/// Kills a run that is out of time, and returns what survives that.
+fn end(names: &Names, bounded_run: &BoundedRun, job: &Job) -> Vec<ProcessIdentity> {
+    if let Err(error) = job.terminate() {
+        debug!(mark = %bounded_run.mark, %error, "job object not terminated");
     }
-    Ok(BoundedRunReport { exit, stdout: all(&out), stderr: all(&err) })
+    let mut survivors = match tree::end_marked(&names.membership(&bounded_run.mark), KILL_WITHIN) {
+        Ok(report) => report.survivors,
+        Err(error) => {
+            debug!(mark = %bounded_run.mark, %error, "processes cannot be looked for");
+            Vec::new()
+        }
+    };
+    let inside = job.members().unwrap_or_default();
+    survivors.extend(inside.into_iter().filter(|who| tree::lives_on(who)));
+    survivors.sort_by_key(|who| who.pid);
+    survivors.dedup();
+    survivors
 }
 
 fn changes<'a>(names: &'a Names, bounded_run: &'a BoundedRun) -> Vec<(&'a OsStr, Option<&'a OsStr>)> {

@@ -215,7 +215,7 @@ impl Golden {
         };
         let causes = [
             TurnCause::Command,
-            TurnCause::FollowUp { delivery: "a-job.end".into() },
+            TurnCause::FollowUp { delivery: "a-job.end".into(), others: Vec::new() },
             TurnCause::Message { n: 1, attempt: 2 },
             TurnCause::Resume { turn: 2 },
         ];

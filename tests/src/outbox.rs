@@ -1,6 +1,6 @@
 //! A world with a sink of ours, and the deliveries that arrived there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -22,7 +22,7 @@ pub struct Outbox {
     pub told: PathBuf,
 }
 
-/// One invocation of the sink.
+/// One invocation of the sink; one of several follow-ups is one for each, with the same process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The delivery.
@@ -168,6 +168,11 @@ impl Outbox {
         calls.collect()
     }
 
+    /// The processes of the sink so far: one for each turn, however many follow-ups it told of.
+    pub fn processes(&self) -> BTreeSet<u32> {
+        self.calls().iter().map(|call| call.pid).collect()
+    }
+
     /// The invocations for one job.
     pub fn calls_of(&self, id: &str) -> Vec<Call> {
         let delivery = format!("{id}.end");
@@ -232,6 +237,20 @@ impl Outbox {
         let listed = self.world.json(["followups", "list", "--session", session, "--json"]);
         let jobs = listed["jobs"].as_array().expect("a list");
         jobs.iter().map(|job| job["id"].as_str().expect("an id").to_owned()).collect()
+    }
+
+    /// What holds of turns: one process of the sink ends before the next one starts. Each says so for every follow-up
+    /// that it tells.
+    #[track_caller]
+    pub fn check_turns(&self) {
+        let (lines, of_whom) =
+            (lines(&self.witness), |line: &String| line.split(' ').nth(3).map(str::to_owned));
+        for turn in lines.chunk_by(|one, other| of_whom(one) == of_whom(other)) {
+            let (starts, ends) = turn.split_at(turn.len() / 2);
+            let is_whole = starts.iter().all(|line| line.starts_with("start "))
+                && ends.iter().all(|line| line.starts_with("end "));
+            assert!(is_whole && starts.len() == ends.len(), "two at once: {turn:?}");
+        }
     }
 
     /// What holds of every history of deliveries: attempts of a delivery rise by one, and none begins after its

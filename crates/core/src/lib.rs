@@ -69,7 +69,9 @@ pub use notice::NoticeBytes;
 pub use observed::HandsOff;
 pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};
 pub use output::{Gap, GapReason, LogCap, Output};
-pub use payload::{MESSAGE_EVENT_TYPE, MessagePayload, NOTICE_EVENT_TYPE, Notice, SinkPayload};
+pub use payload::{
+    FollowUps, MESSAGE_EVENT_TYPE, MessagePayload, NOTICE_EVENT_TYPE, Notice, SEVERAL_EVENT_TYPE, SinkPayload,
+};
 pub use port::process::{BootId, MachineId, ProcessIdentity};
 pub use spec::{
     Busy, CommandLine, Durability, ExecutorName, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy,

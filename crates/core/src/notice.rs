@@ -28,6 +28,12 @@ impl NoticeBytes {
         self.0
     }
 
+    /// The part of each of `n` follow-ups that share it. Each has room for a few lines.
+    pub fn shared(self, n: usize) -> Self {
+        const FEW_LINES: u64 = 512;
+        Self((self.0 / n.max(1) as u64).max(FEW_LINES).min(self.0))
+    }
+
     /// The part for the head.
     pub fn head(self) -> u64 {
         self.0 / 4

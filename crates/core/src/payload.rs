@@ -1,15 +1,76 @@
-//! What a sink gets: a follow-up, a message, or a notice. Each is one document in an envelope.
+//! What a sink gets: a follow-up or several, a message, or a notice. Each is one document in an envelope.
 
 use serde::{Deserialize, Serialize};
 
+use crate::message::shortened;
 use crate::note::Note;
 use crate::session::Message;
 use crate::{CloudEvent, DOCUMENT_FORMAT, Delivery, EVENT_TYPE, OsText, Session, StopKind};
 
+/// The event type of several follow-ups.
+pub const SEVERAL_EVENT_TYPE: &str = "dev.hearback.jobs.ended.v1";
 /// The event type of a message.
 pub const MESSAGE_EVENT_TYPE: &str = "dev.hearback.message.v1";
 /// The event type of a notice.
 pub const NOTICE_EVENT_TYPE: &str = "dev.hearback.notice.v1";
+
+/// Several follow-ups of one session, as a sink gets them that starts a turn: one turn tells of all.
+///
+/// Each has an identity and attempts of its own. One that is repeated may come alone, or with others, so a receiver
+/// that remembers identities remembers those in `deliveries`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FollowUps {
+    /// The version of this document.
+    pub format: u32,
+    /// The id of this event, `<session>.turn.<number>`. It is used once: a repeat has another.
+    pub id: String,
+    /// The session that gets them.
+    pub session: Session,
+    /// The length of the longest chain of follow-ups that led here.
+    pub depth: u32,
+    /// The follow-ups, in the order in which their jobs ended.
+    pub deliveries: Vec<Delivery>,
+    /// A note about an interrupted turn of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Note>,
+    /// Note and follow-ups as text for a model.
+    pub text: String,
+}
+
+impl FollowUps {
+    /// Builds the payload of a turn.
+    pub fn new(session: Session, turn: u32, deliveries: Vec<Delivery>, note: Option<Note>) -> Self {
+        Self::compose(format!("{session}.turn.{turn}"), session, deliveries, note)
+    }
+
+    fn compose(id: String, session: Session, deliveries: Vec<Delivery>, note: Option<Note>) -> Self {
+        let text = deliveries.iter().map(|delivery| delivery.text.as_str()).collect::<Vec<_>>().join("\n");
+        Self {
+            format: DOCUMENT_FORMAT,
+            id,
+            session,
+            depth: deliveries.iter().map(|delivery| delivery.depth).max().unwrap_or(0),
+            text: note.as_ref().map_or_else(|| text.clone(), |note| note.before(&text)),
+            deliveries,
+            note,
+        }
+    }
+
+    /// The same with each follow-up changed.
+    pub fn map(self, change: impl Fn(Delivery) -> Delivery) -> Self {
+        let deliveries: Vec<_> = self.deliveries.into_iter().map(change).collect();
+        Self::compose(self.id, self.session, deliveries, self.note)
+    }
+
+    /// The text in at most about `most` bytes, with a part of every follow-up.
+    fn text_within(&self, most: usize) -> String {
+        let each = most / self.deliveries.len().max(1);
+        let texts: Vec<_> = self.deliveries.iter().map(|delivery| shortened(&delivery.text, each)).collect();
+        let text = texts.join("\n");
+        self.note.as_ref().map_or_else(|| text.clone(), |note| note.before(&text))
+    }
+}
 
 /// A message, as a sink gets it; or, without a message, an interrupted turn to continue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -130,6 +191,7 @@ impl Notice {
 #[expect(missing_docs, reason = "each variant is the document that it holds")]
 pub enum SinkPayload {
     FollowUp(Box<Delivery>),
+    FollowUps(Box<FollowUps>),
     Message(Box<MessagePayload>),
     Notice(Box<Notice>),
 }
@@ -139,15 +201,26 @@ impl SinkPayload {
     pub fn id(&self) -> &str {
         match self {
             Self::FollowUp(delivery) => &delivery.id,
+            Self::FollowUps(several) => &several.id,
             Self::Message(message) => &message.id,
             Self::Notice(notice) => &notice.id,
         }
     }
 
-    /// The number of this attempt.
+    /// The follow-ups in it.
+    pub fn deliveries(&self) -> &[Delivery] {
+        match self {
+            Self::FollowUp(delivery) => std::slice::from_ref(delivery),
+            Self::FollowUps(several) => &several.deliveries,
+            Self::Message(_) | Self::Notice(_) => &[],
+        }
+    }
+
+    /// The number of this attempt; of several follow-ups, the highest.
     pub fn attempt(&self) -> u32 {
         match self {
             Self::FollowUp(delivery) => delivery.attempt,
+            Self::FollowUps(several) => several.deliveries.iter().map(|it| it.attempt).max().unwrap_or(1),
             Self::Message(message) => message.attempt,
             Self::Notice(_) => 1,
         }
@@ -157,6 +230,7 @@ impl SinkPayload {
     pub fn depth(&self) -> u32 {
         match self {
             Self::FollowUp(delivery) => delivery.depth,
+            Self::FollowUps(several) => several.depth,
             Self::Message(message) => message.depth,
             Self::Notice(_) => 0,
         }
@@ -166,6 +240,7 @@ impl SinkPayload {
     pub fn session(&self) -> Option<&Session> {
         match self {
             Self::FollowUp(delivery) => delivery.session.as_ref(),
+            Self::FollowUps(several) => Some(&several.session),
             Self::Message(message) => Some(&message.session),
             Self::Notice(_) => None,
         }
@@ -174,7 +249,7 @@ impl SinkPayload {
     /// Where the host shows the agent's messages, if known.
     pub fn destination(&self) -> Option<&str> {
         match self {
-            Self::FollowUp(_) => None,
+            Self::FollowUp(_) | Self::FollowUps(_) => None,
             Self::Message(message) => message.destination.as_deref(),
             Self::Notice(notice) => Some(&notice.destination),
         }
@@ -183,7 +258,8 @@ impl SinkPayload {
     /// The working directory for the program of the sink.
     pub fn cwd(&self) -> Option<&OsText> {
         match self {
-            Self::FollowUp(delivery) => delivery.job.cwd.as_ref(),
+            // Of several it is the same.
+            Self::FollowUp(_) | Self::FollowUps(_) => self.deliveries().first()?.job.cwd.as_ref(),
             Self::Message(message) => message.cwd.as_ref(),
             Self::Notice(_) => None,
         }
@@ -193,8 +269,17 @@ impl SinkPayload {
     pub fn text(&self) -> &str {
         match self {
             Self::FollowUp(delivery) => &delivery.text,
+            Self::FollowUps(several) => &several.text,
             Self::Message(message) => &message.text,
             Self::Notice(notice) => &notice.text,
+        }
+    }
+
+    /// The text for a model, in about `most` bytes if it is longer.
+    pub fn text_within(&self, most: usize) -> String {
+        match self {
+            Self::FollowUps(several) if several.text.len() > most => several.text_within(most),
+            _ => shortened(self.text(), most),
         }
     }
 
@@ -202,6 +287,9 @@ impl SinkPayload {
     pub fn after(self, note: Option<Note>) -> Self {
         match self {
             Self::FollowUp(delivery) => delivery.after(note).into(),
+            Self::FollowUps(several) => {
+                FollowUps::compose(several.id, several.session, several.deliveries, note).into()
+            }
             Self::Message(message) => message.after(note).into(),
             Self::Notice(_) => self,
         }
@@ -213,6 +301,11 @@ impl SinkPayload {
             Self::FollowUp(delivery) => {
                 (EVENT_TYPE, delivery.job.id.to_string(), delivery.job.ended_at.clone())
             }
+            Self::FollowUps(several) => {
+                let last =
+                    several.deliveries.iter().filter_map(|delivery| delivery.job.ended_at.clone()).max();
+                (SEVERAL_EVENT_TYPE, several.session.to_string(), last)
+            }
             Self::Message(message) => (MESSAGE_EVENT_TYPE, message.session.to_string(), None),
             Self::Notice(notice) => (NOTICE_EVENT_TYPE, notice.destination.clone(), None),
         };
@@ -223,6 +316,12 @@ impl SinkPayload {
 impl From<Delivery> for SinkPayload {
     fn from(delivery: Delivery) -> Self {
         Self::FollowUp(Box::new(delivery))
+    }
+}
+
+impl From<FollowUps> for SinkPayload {
+    fn from(several: FollowUps) -> Self {
+        Self::FollowUps(Box::new(several))
     }
 }
 

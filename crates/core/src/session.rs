@@ -48,10 +48,13 @@ pub struct TurnBegin {
 pub enum TurnCause {
     /// `hearback turn` runs an agent.
     Command,
-    /// A job has ended.
+    /// A job has ended, or several at about the same time.
     FollowUp {
         /// The delivery.
         delivery: String,
+        /// The deliveries that are told in the same turn.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<String>,
     },
     /// A message arrived.
     Message {

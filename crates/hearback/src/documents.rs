@@ -701,6 +701,8 @@ struct Documents {
     prune: Reply<PruneDocument>,
     /// `send`.
     send: Reply<SentDocument>,
+    /// What a sink that starts turns gets for several follow-ups; the envelope is that of `event`.
+    follow_ups: hearback_core::FollowUps,
     /// What a sink gets for a message; the envelope is that of `event`.
     message: hearback_core::MessagePayload,
     /// What a sink gets for a notice; the envelope is that of `event`.

@@ -17,6 +17,9 @@ impl Secrets {
     pub(crate) fn masked_payload(&self, payload: &SinkPayload) -> SinkPayload {
         match payload {
             SinkPayload::FollowUp(delivery) => self.masked_delivery((**delivery).clone()).into(),
+            SinkPayload::FollowUps(several) => {
+                (**several).clone().map(|delivery| self.masked_delivery(delivery)).into()
+            }
             other => self.masked_document(other.clone()),
         }
     }

@@ -4,7 +4,7 @@
 //! `after-receipt <delivery>` if that delivery had been closed before, and `agent <id>` if the variable of an agent
 //! names a session. Then it reads its input, saves it in
 //! the folder as `<delivery>.<attempt>.<pid>`, and appends `end <delivery> <attempt> <pid> <nanoseconds>`
-//! before it ends.
+//! before it ends. If one turn tells of several follow-ups, it does each of this for each of them.
 //!
 //! The n-th answer is for the n-th attempt, and the last one for all that follow; by default it is `0`. What
 //! is in the file that `--told` names, if there is one, is the answer instead:
@@ -19,7 +19,7 @@
 //! - `launch:HEARBACK|PROG|FILE:CODE`: launches `PROG FILE` first; the witness gets `launched <id>`.
 //! - `launch-hang:HEARBACK|PROG|FILE`: the same, and then hangs.
 //! - `restart`: asks for a restart of the monitor, and then waits to be interrupted; the witness gets `asked <answer>`.
-//! - `betray`: kills the supervisor that sent it, and then hangs.
+//! - `betray`: kills the supervisors of what it tells, of which one sent it, and then hangs.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
 use std::env;
@@ -37,7 +37,7 @@ const GAVE_UP: i32 = 99;
 
 fn main() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let (mut witness_file, mut save, mut told) = (None, None, None);
+    let (mut witness_file, mut save, mut instructed) = (None, None, None);
     let mut answers = Vec::new();
     let mut args = env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -45,7 +45,7 @@ fn main() {
         match arg.as_str() {
             "--witness" => witness_file = Some(value()),
             "--save" => save = Some(value()),
-            "--told" => told = Some(value()),
+            "--told" => instructed = Some(value()),
             "--linger" => linger(),
             _ => answers.push(arg),
         }
@@ -54,16 +54,22 @@ fn main() {
     let of = |name: &str| env::var(name).unwrap_or_else(|_| "-".into());
     let (delivery, attempt, session) =
         (of("HEARBACK_DELIVERY"), of("HEARBACK_ATTEMPT"), of("HEARBACK_SESSION"));
-    let closed = is_closed(&delivery);
-    let us = format!("{delivery} {attempt} {}", process::id());
-    witness(&witness_file, format_args!("start {us} {now} {session}"));
+    // Looked at first of all, together: a receipt that comes later is no fault.
+    let told = deliveries(&delivery, &attempt);
+    let closed: Vec<_> = told.iter().filter(|(delivery, _)| is_closed(delivery)).collect();
+    let us: Vec<_> =
+        told.iter().map(|(delivery, attempt)| format!("{delivery} {attempt} {}", process::id())).collect();
+    for us in &us {
+        witness(&witness_file, format_args!("start {us} {now} {session}"));
+    }
     if let Ok(agent) = env::var("CLAUDE_CODE_SESSION_ID") {
         witness(&witness_file, format_args!("agent {agent}"));
     }
-    if closed {
+    for (delivery, _) in closed {
         witness(&witness_file, format_args!("after-receipt {delivery}"));
     }
-    let told = told.and_then(|file| fs_err::read_to_string(file).ok()).map(|told| told.trim().to_owned());
+    let told =
+        instructed.and_then(|file| fs_err::read_to_string(file).ok()).map(|told| told.trim().to_owned());
     let n = attempt.parse::<usize>().unwrap_or(1).saturating_sub(1);
     let planned = answers.get(n).or(answers.last()).cloned();
     let answer = told.or(planned).unwrap_or_else(|| "0".into());
@@ -71,14 +77,34 @@ fn main() {
     if kind != "deaf" {
         let mut input = Vec::new();
         let _ = io::stdin().read_to_end(&mut input);
-        if let Some(folder) = save {
-            fs_err::write(folder.join(us.replace(' ', ".")), input).expect("it can be saved");
+        for us in us.iter().filter(|_| save.is_some()) {
+            let file = save.as_ref().map(|folder| folder.join(us.replace(' ', "."))).unwrap_or_default();
+            fs_err::write(file, &input).expect("it can be saved");
         }
     }
     let code = act(kind, rest, &witness_file, &delivery);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    witness(&witness_file, format_args!("end {us} {now}"));
+    for us in &us {
+        witness(&witness_file, format_args!("end {us} {now}"));
+    }
     process::exit(code)
+}
+
+/// What this hand-over tells, with the number of the attempt at each.
+fn deliveries(delivery: &str, attempt: &str) -> Vec<(String, String)> {
+    let all = env::var("HEARBACK_DELIVERIES").unwrap_or_default();
+    if !all.contains(' ') {
+        return vec![(delivery.to_owned(), attempt.to_owned())];
+    }
+    let attempts = |delivery: &str| {
+        let leases =
+            folders(delivery).into_iter().filter_map(|folder| fs_err::read_dir(folder).ok()).flatten();
+        let names = leases.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let is_lease =
+            |name: &String| name.strip_prefix("lease.").is_some_and(|number| number.parse::<u32>().is_ok());
+        names.filter(is_lease).count()
+    };
+    all.split(' ').map(|delivery| (delivery.to_owned(), attempts(delivery).to_string())).collect()
 }
 
 fn act(kind: &str, rest: &str, witness_file: &Path, delivery: &str) -> i32 {
@@ -125,7 +151,7 @@ fn act(kind: &str, rest: &str, witness_file: &Path, delivery: &str) -> i32 {
             witness(witness_file, format_args!("asked {asked}"));
             linger()
         }
-        "betray" => betray(delivery),
+        "betray" => betray(&deliveries(delivery, "")),
         code => {
             if !rest.is_empty() {
                 eprintln!("{rest}");
@@ -196,13 +222,15 @@ fn hang() -> ! {
     linger()
 }
 
-fn betray(delivery: &str) -> ! {
-    let begin = folders(delivery).iter().find_map(|folder| fs_err::read(folder.join("begin.json")).ok());
-    let begin: serde_json::Value =
-        serde_json::from_slice(&begin.expect("the job has begun")).expect("it is a fact");
-    let pid = begin["by"]["supervisor"]["pid"].as_u64().and_then(|pid| pid.try_into().ok());
-    // On Windows we end with it.
-    hearback_tests::kill_hard(pid.expect("a process supervises it"));
+fn betray(deliveries: &[(String, String)]) -> ! {
+    for (delivery, _) in deliveries {
+        let begin = folders(delivery).iter().find_map(|folder| fs_err::read(folder.join("begin.json")).ok());
+        let begin: serde_json::Value =
+            serde_json::from_slice(&begin.expect("the job has begun")).expect("it is a fact");
+        let pid = begin["by"]["supervisor"]["pid"].as_u64().and_then(|pid| pid.try_into().ok());
+        // On Windows we end with it.
+        hearback_tests::kill_hard(pid.expect("a process supervises it"));
+    }
     linger()
 }
 

@@ -67,9 +67,112 @@ fn what_became_due_in_a_turn_is_delivered_before_the_turn_is_released() {
     outbox.release("leave-one");
     assert_eq!(one.0.wait().unwrap().code(), Some(4), "the code of the agent, whatever was delivered");
     assert_eq!(outbox.calls().len(), 3, "all of it before the turn has ended");
+    assert_eq!(outbox.processes().len(), 1, "in one turn");
     for id in &jobs {
         assert_eq!(outbox.receipt(id)["how"], "delivered");
     }
+}
+
+/// Jobs of session `s` that end when this gate is opened.
+fn held(outbox: &Outbox, gate: &str, labels: &[&str]) -> Vec<String> {
+    let go = outbox.gate(gate);
+    let launch = |label: &&str| {
+        outbox.launch(&["--label", label], "hold", &[&go, "--code", "3", "--print", &format!("of {label}")])
+    };
+    labels.iter().map(launch).collect()
+}
+
+#[test]
+fn scenario_129_jobs_that_end_together_are_told_in_one_turn() {
+    for monitored in [false, true] {
+        let outbox = Outbox::with("", "turn = true", &[]);
+        let _monitor = monitored.then(|| {
+            let monitor = outbox.monitor();
+            eventually("the monitor runs", || outbox.world.home().join("monitor").exists().then_some(()));
+            monitor
+        });
+        let labels = ["one", "two", "three", "four"];
+        let (mut jobs, last) =
+            (held(&outbox, "go", &labels[..3]), held(&outbox, "later", &labels[3..]).remove(0));
+        outbox.release("go");
+        // The last one ends a moment after the others, within a second: that is what is looked at.
+        std::thread::sleep(Duration::from_millis(200));
+        outbox.release("later");
+        jobs.push(last);
+        for id in &jobs {
+            assert_eq!(outbox.receipt(id)["how"], "delivered");
+        }
+        assert_eq!(outbox.processes().len(), 1, "one turn: {:?}", outbox.calls());
+        let event = outbox.sent(&jobs[0], 1);
+        assert_eq!(
+            (&event["type"], &event["id"]),
+            (&"dev.hearback.jobs.ended.v1".into(), &"s.turn.1".into())
+        );
+        let told = event["data"]["deliveries"].as_array().unwrap();
+        let text = event["data"]["text"].as_str().unwrap();
+        assert_eq!(told.len(), jobs.len());
+        for (id, label) in jobs.iter().zip(labels) {
+            let delivery = told.iter().find(|delivery| delivery["id"] == format!("{id}.end")).unwrap();
+            assert_eq!((&delivery["attempt"], &delivery["job"]["id"]), (&1.into(), &id.as_str().into()));
+            assert!(text.contains(delivery["text"].as_str().unwrap()), "{text}");
+            assert!(text.contains(&format!("\njob: {id} ({label})\n")), "{text}");
+            assert!(text.contains(&format!("\n| of {label}\n")), "{text}");
+        }
+        assert_eq!(told[3]["job"]["label"], "four", "in the order of their ends");
+        assert_eq!(outbox.check_order().into_values().collect::<Vec<_>>(), [1, 1, 1, 1], "each once");
+    }
+}
+
+#[test]
+fn scenario_129_a_sink_that_starts_no_turn_another_session_and_another_directory_get_their_own() {
+    let outbox = Outbox::with("", "turn = true", &[]);
+    let (go, hold, elsewhere) = (outbox.gate("go"), text(&bin("hold")), outbox.world.scratch("elsewhere"));
+    fs::create_dir(&elsewhere).unwrap();
+    let mut jobs = held(&outbox, "go", &["one", "two"]);
+    jobs.push(outbox.run_as("t", &["launch", "--", &hold, &go]).ok());
+    jobs.push(outbox.launch(&["--cwd", &text(&elsewhere)], "hold", &[&go]));
+    outbox.release("go");
+    for id in &jobs {
+        assert_eq!(outbox.receipt(id)["how"], "delivered");
+    }
+    assert_eq!(outbox.processes().len(), 3, "{:?}", outbox.calls());
+    let plain = Outbox::new(&[]);
+    for id in &held(&plain, "go", &["one", "two"]) {
+        plain.release("go");
+        assert_eq!(plain.receipt(id)["how"], "delivered");
+    }
+    assert_eq!(plain.processes().len(), 2, "{:?}", plain.calls());
+}
+
+#[test]
+fn scenario_129_a_deliverer_that_dies_after_the_hand_over_tells_each_again_under_its_own_identity() {
+    let outbox = Outbox::with("", "turn = true", &["betray", "0"]);
+    let jobs = held(&outbox, "go", &["one", "two", "three"]);
+    outbox.release("go");
+    outbox.called(jobs.len());
+    for id in &jobs {
+        outbox.until(id, &["delivered"]);
+        assert_eq!(outbox.receipt(id)["how"], "delivered");
+        let attempts: Vec<_> = outbox.calls_of(id).iter().map(|call| call.attempt).collect();
+        assert_eq!(attempts, [1, 2], "{:?}", outbox.calls());
+    }
+    outbox.check_order();
+}
+
+#[test]
+fn scenario_129_what_fails_together_comes_again_together_and_in_the_end_alone() {
+    let outbox = Outbox::with("attempts = 4", "turn = true", &["1", "1", "1", "0"]);
+    let jobs = held(&outbox, "go", &["one", "two"]);
+    outbox.release("go");
+    for id in &jobs {
+        assert_eq!(outbox.receipt(id)["how"], "delivered");
+    }
+    outbox.check_order();
+    let pids = |attempt: u32| {
+        let calls = outbox.calls().into_iter().filter(|call| call.attempt == attempt);
+        calls.map(|call| call.pid).collect::<std::collections::BTreeSet<_>>().len()
+    };
+    assert_eq!([1, 2, 3, 4].map(pids), [1, 1, 2, 2], "{:?}", outbox.calls());
 }
 
 #[test]

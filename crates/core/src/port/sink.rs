@@ -43,6 +43,9 @@ pub enum SinkError {
     /// It could not be run or reached, or its reply was invalid.
     #[error("the sink failed: {0}")]
     Failed(String),
+    /// A receipt of what is delivered appeared before anything was handed over.
+    #[error("it was closed before it was handed over")]
+    Closed,
     /// It exceeded its time limit.
     #[error("the sink did not answer in time{}", still_running(survivors))]
     TimedOut {

@@ -32,11 +32,7 @@ impl FakeSink {
 
     /// The follow-ups among it.
     pub fn taken(&self) -> Vec<Delivery> {
-        let follow_up = |payload| match payload {
-            SinkPayload::FollowUp(delivery) => Some(*delivery),
-            _ => None,
-        };
-        self.payloads().into_iter().filter_map(follow_up).collect()
+        self.payloads().iter().flat_map(|payload| payload.deliveries().to_vec()).collect()
     }
 }
 

@@ -70,7 +70,7 @@ impl SinkKind for CommandSink {
             match hand_over.run(argv, stdin, Opening::Input) {
                 Ok(report) => return answer(&report),
                 Err(error) if error.kind == StartErrorKind::NotFound => missing = error.message,
-                Err(error) => return Err(SinkError::Failed(error.message)),
+                Err(error) => return Err(hand_over.not_started(error)),
             }
         }
         Err(SinkError::Failed(missing))

@@ -75,14 +75,25 @@ impl HandOver<'_> {
         ];
         argv.extend(words);
         let event = line(&self.payload.event())?;
-        self.run(argv, event, Opening::Input).map_err(|error| SinkError::Failed(error.message))
+        self.run(argv, event, Opening::Input).map_err(|error| self.not_started(error))
+    }
+
+    /// Why a program that was not started gave no answer: it failed to start, or it is not wanted any more.
+    pub(super) fn not_started(&self, error: StartError) -> SinkError {
+        match self.context.receipts.iter().any(|receipt| receipt.symlink_metadata().is_ok()) {
+            true => SinkError::Closed,
+            false => SinkError::Failed(error.message),
+        }
     }
 
     fn environment(&self) -> Vec<(OsString, Option<OsString>)> {
         let payload = self.payload;
         let text = |name: &str, value: &str| (OsString::from(name), Some(OsString::from(value)));
+        let ids: Vec<_> = payload.deliveries().iter().map(|delivery| delivery.id.as_str()).collect();
+        let deliveries = (!ids.is_empty()).then(|| OsString::from(ids.join(" ")));
         let mut env = vec![
             text("HEARBACK_DELIVERY", payload.id()),
+            (OsString::from("HEARBACK_DELIVERIES"), deliveries),
             text("HEARBACK_ATTEMPT", &payload.attempt().to_string()),
             text(session::DEPTH_VARIABLE, &payload.depth().to_string()),
         ];

@@ -90,7 +90,7 @@ impl SinkKind for PluginSink {
 
     fn deliver(&self, hand_over: &HandOver<'_>) -> Result<SinkReply, SinkError> {
         let request = Request::deliver(hand_over.payload).line()?;
-        let report = self.speak(hand_over, request).map_err(|error| SinkError::Failed(error.message))?;
+        let report = self.speak(hand_over, request).map_err(|error| hand_over.not_started(error))?;
         understand(&report)
     }
 }

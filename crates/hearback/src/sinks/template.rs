@@ -1,7 +1,7 @@
 //! The arguments of a command, filled in from a delivery.
 
 use hearback_core::message::{clean_line, command_text, shortened};
-use hearback_core::{OsText, SinkPayload};
+use hearback_core::{JobView, OsText, SinkPayload};
 
 /// A longer argument may not fit: Windows allows some 32,000 characters in all, Linux 128 KiB in one.
 const ARGUMENT_BYTES: usize = 24 * 1024;
@@ -32,10 +32,9 @@ pub(super) fn arguments(words: &[String], payload: &SinkPayload) -> Result<Vec<O
 
 /// Replaces placeholders by values of the payload. A value is never searched for placeholders.
 fn filled(word: &str, payload: &SinkPayload) -> String {
-    let job = match payload {
-        SinkPayload::FollowUp(delivery) => Some(&delivery.job),
-        _ => None,
-    };
+    let jobs: Vec<_> = payload.deliveries().iter().map(|delivery| &delivery.job).collect();
+    let of_each =
+        |what: fn(&JobView) -> String| jobs.iter().map(|job| what(job)).collect::<Vec<_>>().join("; ");
     let mut text = String::new();
     let mut rest = word;
     while let Some(start) = rest.find('{') {
@@ -45,24 +44,26 @@ fn filled(word: &str, payload: &SinkPayload) -> String {
         match &rest[1..end] {
             "session" => text.push_str(payload.session().map_or("", |session| session.as_str())),
             "destination" => text.push_str(payload.destination().unwrap_or_default()),
-            "text" => text.push_str(&shortened(payload.text(), ARGUMENT_BYTES)),
+            "text" => text.push_str(&payload.text_within(ARGUMENT_BYTES)),
             "delivery" => text.push_str(payload.id()),
-            "job" => text.push_str(job.map_or("", |job| job.id.as_str())),
-            // Not the first line of the text, which may be about something else than the job.
-            "title" => match job.and_then(|job| job.outcome.as_ref()) {
-                Some(outcome) => text.push_str(&clean_line(&outcome.to_string())),
-                None => text.push_str(payload.text().lines().next().unwrap_or_default()),
-            },
-            "command" => {
-                let command = job.and_then(|job| job.command.as_ref()).map(command_text).unwrap_or_default();
-                text.push_str(&shortened(&clean_line(&command), ARGUMENT_BYTES / 8));
-            }
+            "job" => text.push_str(&of_each(|job| job.id.to_string())),
+            "title" if jobs.is_empty() => text.push_str(payload.text().lines().next().unwrap_or_default()),
+            "title" => text.push_str(&shortened(&of_each(outcome), ARGUMENT_BYTES / 8)),
+            "command" => text.push_str(&shortened(&of_each(command), ARGUMENT_BYTES / 8)),
             _ => text.push_str(&rest[..=end]),
         }
         rest = &rest[end + 1..];
     }
     text.push_str(rest);
     text
+}
+
+fn outcome(job: &JobView) -> String {
+    clean_line(&job.outcome.as_ref().map_or_else(|| job.state.as_str().to_owned(), ToString::to_string))
+}
+
+fn command(job: &JobView) -> String {
+    clean_line(&job.command.as_ref().map(command_text).unwrap_or_default())
 }
 
 #[cfg(test)]

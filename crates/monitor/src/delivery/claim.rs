@@ -45,7 +45,9 @@ pub(super) struct LeasedFollowUp<'a> {
     pub(super) seen: Observed,
     pub(super) claim: Claim,
     pub(super) rule: LeaseRule,
-    chance: u64,
+    /// Spreads the pauses of deliveries that failed. Those that failed in one turn come again in one turn, so they
+    /// share it.
+    pub(super) chance: u64,
     /// Keeps the folder where it is while this process works in it.
     _keeper: Option<Lock>,
     _lease: Lock,
@@ -59,6 +61,7 @@ impl<'a> LeasedFollowUp<'a> {
         claim: Claim,
         within: Duration,
         rule: LeaseRule,
+        chance: u64,
     ) -> Result<Option<Self>, StoreError> {
         let (id, ports) = (&seen.id, deliverer.ports);
         let keeper = match ports.share(id, JobLock::Keeper) {
@@ -71,7 +74,6 @@ impl<'a> LeasedFollowUp<'a> {
             Err(error) if rule.tolerates(&error) => Lock::new(()),
             Err(error) => return Err(error),
         };
-        let chance = record::chance(ports, claim.n);
         let lease = Lease {
             deadline_ms: record::millis(within.saturating_add(LEASE_SLACK)),
             attempts_used: claim.attempts_used,
@@ -108,13 +110,13 @@ impl Item for LeasedFollowUp<'_> {
         sink.starts_turn()
     }
 
-    fn cause(&self) -> TurnCause {
-        TurnCause::FollowUp { delivery: delivery_id(&self.seen.id) }
+    fn cause(&self, others: Vec<String>) -> TurnCause {
+        TurnCause::FollowUp { delivery: delivery_id(&self.seen.id), others }
     }
 
-    fn compose(&self) -> Result<SinkPayload, StoreError> {
+    fn compose(&self, n: usize) -> Result<SinkPayload, StoreError> {
         let Deliverer { ports, retry, notice, .. } = self.deliverer;
-        let delivery = compose::compose(ports, &self.seen, retry, *notice);
+        let delivery = compose::compose(ports, &self.seen, retry, notice.shared(n));
         let delivery = delivery.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
         Ok(delivery.into())
     }
@@ -189,11 +191,11 @@ impl Item for FirstMessage<'_> {
         true
     }
 
-    fn cause(&self) -> TurnCause {
+    fn cause(&self, _others: Vec<String>) -> TurnCause {
         TurnCause::Message { n: self.n, attempt: self.claim.n }
     }
 
-    fn compose(&self) -> Result<SinkPayload, StoreError> {
+    fn compose(&self, _n: usize) -> Result<SinkPayload, StoreError> {
         Ok(MessagePayload::message(self.n, self.claim.n, self.message).into())
     }
 

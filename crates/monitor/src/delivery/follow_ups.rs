@@ -11,9 +11,9 @@ use tracing::{debug, error, warn};
 
 use super::claim::{LeaseRule, LeasedFollowUp};
 use super::due::{Claim, Due, Retry, due};
-use super::hand_over::{Attempts, Route};
+use super::hand_over::{Attempts, Item, Route};
 use super::interpret::Verdict;
-use super::{compose, record};
+use super::{company, compose, record};
 use crate::session::Turns;
 use crate::{Ports, reconcile};
 
@@ -120,6 +120,9 @@ impl Deliverer<'_> {
             };
             let Some(route) = self.route(&seen, claim) else { return Ok(Attempt::Nothing) };
             let wanted = if turn_lock.is_some() { Turn::Held } else { turn };
+            if wanted == Turn::Wait && self.is_turn(&seen, &route) {
+                self.await_company(&seen, &route);
+            }
             match self.lock_turn(&seen, &route, wanted, rule)? {
                 TurnLock::Enough => {}
                 TurnLock::Taken(lock) => {
@@ -133,10 +136,7 @@ impl Deliverer<'_> {
                 return Ok(Attempt::Nothing);
             }
             match self.make(&seen, claim, &route, turn_lock.take(), rule)? {
-                Some(verdict) => {
-                    self.settle(id);
-                    return Ok(verdict.into());
-                }
+                Some(verdict) => return Ok(verdict.into()),
                 None => std::thread::sleep(CLAIM_RETRY_PAUSE),
             }
         }
@@ -170,10 +170,16 @@ impl Deliverer<'_> {
     }
 
     /// The sink that an attempt goes to.
-    fn route<'s>(&'s self, seen: &'s Observed, claim: Claim) -> Option<Route<'s>> {
+    pub(super) fn route<'s>(&'s self, seen: &'s Observed, claim: Claim) -> Option<Route<'s>> {
         let spec = seen.facts.spec.present()?;
         let name = spec.sinks.get(claim.sink as usize).map_or("", String::as_str);
         Some(Route { name, sink: self.sinks.find(name) })
+    }
+
+    /// Whether a follow-up goes there as a turn of its session.
+    fn is_turn(&self, seen: &Observed, route: &Route<'_>) -> bool {
+        let has_session = seen.facts.spec.present().is_some_and(|spec| spec.session.is_some());
+        has_session && route.sink.as_ref().is_ok_and(|sink| sink.starts_turn())
     }
 
     /// Takes the lock of the session's turn for a sink that starts one.
@@ -185,8 +191,8 @@ impl Deliverer<'_> {
         rule: LeaseRule,
     ) -> Result<TurnLock, StoreError> {
         let session = seen.facts.spec.present().and_then(|spec| spec.session.as_ref());
-        let starts_turn = route.sink.as_ref().is_ok_and(|sink| sink.starts_turn());
-        let (Some(session), true) = (session, starts_turn) else { return Ok(TurnLock::Enough) };
+        let session = session.filter(|_| self.is_turn(seen, route));
+        let Some(session) = session else { return Ok(TurnLock::Enough) };
         let wait = match turn {
             Turn::Held => return Ok(TurnLock::Enough),
             Turn::Wait => Wait::Block,
@@ -201,7 +207,7 @@ impl Deliverer<'_> {
         }
     }
 
-    /// Claims the attempt and makes it; none if another process was quicker.
+    /// Claims the attempt and makes it, in a turn together with what else is due; none if another process was quicker.
     fn make(
         &self,
         seen: &Observed,
@@ -212,10 +218,28 @@ impl Deliverer<'_> {
     ) -> Result<Option<Verdict>, StoreError> {
         let within = route.sink.as_ref().map_or(Duration::ZERO, |sink| sink.within());
         // Before the lease: a process that ends between the lease and its result would leave a spent attempt.
-        let starts_turn = route.sink.as_ref().is_ok_and(|sink| sink.starts_turn());
-        let _recording = starts_turn.then(|| self.turns.active_turns.recording());
-        let Some(item) = LeasedFollowUp::claim(self, seen, claim, within, rule)? else { return Ok(None) };
-        Attempts { turns: self.turns, retry: self.retry }.make(&item, route, turn_lock)
+        let is_turn = self.is_turn(seen, route);
+        let _recording = is_turn.then(|| self.turns.active_turns.recording());
+        let chance = record::chance(self.ports, claim.n);
+        let Some(item) = LeasedFollowUp::claim(self, seen, claim, within, rule, chance)? else {
+            return Ok(None);
+        };
+        let mut items = if is_turn { self.company(&item, route, within) } else { Vec::new() };
+        items.push(item);
+        items.sort_by(|a, b| company::order(&a.seen).cmp(&company::order(&b.seen)));
+        let list: Vec<_> = items.iter().map(|item| item as &dyn Item).collect();
+        let verdicts = Attempts { turns: self.turns, retry: self.retry }.make(&list, route, turn_lock);
+        let ids: Vec<_> = items.into_iter().map(|item| item.seen.id.clone()).collect();
+        let mut ours = None;
+        for (id, verdict) in ids.iter().zip(verdicts?) {
+            if verdict.is_some() {
+                self.settle(id);
+            }
+            if *id == seen.id {
+                ours = verdict;
+            }
+        }
+        Ok(ours)
     }
 
     /// Makes attempts until there is a receipt or a dead letter, and sleeps in between. Returns early if another
@@ -319,7 +343,7 @@ impl Deliverer<'_> {
     }
 
     /// The same, with whether a process held the last lease at that moment.
-    fn look(&self, seen: &Observed) -> Result<(Due, LockState), StoreError> {
+    pub(super) fn look(&self, seen: &Observed) -> Result<(Due, LockState), StoreError> {
         if seen.hands_off(&self.ports.here).is_some() {
             // In a job that is left alone, not even a lock is made.
             return Ok((Due::Never, LockState::Free));

@@ -1,4 +1,7 @@
-//! Making one attempt that was claimed: compose, hand over to the sink, interpret, record.
+//! Making attempts that were claimed: compose, hand over to the sink, interpret, record.
+//!
+//! Several follow-ups of one session go to a sink that starts turns in one turn. Each keeps its identity, its claim,
+//! its attempts and its receipt.
 
 use std::path::PathBuf;
 
@@ -6,7 +9,7 @@ use hearback_core::port::disk::Lock;
 use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::{DeliveryContext, FollowUpSink, SinkError, SinkReply};
 use hearback_core::session::{TurnCause, TurnHow};
-use hearback_core::{JobId, Session, SinkPayload};
+use hearback_core::{FollowUps, JobId, Session, SinkPayload};
 use tracing::field::display;
 use tracing::{debug, error, info, warn};
 
@@ -23,11 +26,11 @@ pub(super) trait Item {
     /// Whether it is handed to this sink as a turn of its session.
     fn needs_turn(&self, sink: &dyn FollowUpSink) -> bool;
 
-    /// What that turn is for.
-    fn cause(&self) -> TurnCause;
+    /// What that turn is for, if it is told together with others.
+    fn cause(&self, others: Vec<String>) -> TurnCause;
 
-    /// Composes what is sent.
-    fn compose(&self) -> Result<SinkPayload, StoreError>;
+    /// Composes what is sent, as one of `n` in a turn.
+    fn compose(&self, n: usize) -> Result<SinkPayload, StoreError>;
 
     /// The response to assume if this process begins no further turn, because it is about to end; none if that is no
     /// attempt.
@@ -97,28 +100,67 @@ pub(super) struct Attempts<'a> {
     pub(super) retry: Retry,
 }
 
+/// One item with what is sent of it.
+struct Composed<'a> {
+    /// Its place in the list of items.
+    place: usize,
+    item: &'a dyn Item,
+    payload: SinkPayload,
+}
+
+/// Items that a response is about, with their places in the list.
+type Told<'a> = Vec<(usize, &'a dyn Item)>;
+
 impl Attempts<'_> {
-    /// Makes the attempt; none if it is left to another process.
+    /// Makes one attempt for all items; for each, none if it is left to another process.
     ///
-    /// `turn_lock` is the lock of the session's turn, if it has to be released when the turn has ended.
+    /// More than one item go to a sink that starts a turn, in one turn of the session that they share. `turn_lock` is
+    /// the lock of that turn, if it has to be released when the turn has ended.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written. What an item came to is recorded even if that fails for another.
     pub(super) fn make(
+        &self,
+        items: &[&dyn Item],
+        route: &Route<'_>,
+        turn_lock: Option<Lock>,
+    ) -> Result<Vec<Option<Verdict>>, StoreError> {
+        // A process that is about to end waits for this record.
+        let _recording =
+            items.iter().any(|item| route.needs_turn(*item)).then(|| self.turns.active_turns.recording());
+        let mut composed = Vec::with_capacity(items.len());
+        for (place, item) in items.iter().enumerate() {
+            let Subject { job, session, message_number, attempt } = item.subject();
+            let (job, session) = (job.map(display), session.map(display));
+            debug!(job, session, message_number, attempt, sink = route.name, "attempt begins");
+            composed.push(Composed { place, item: *item, payload: item.compose(items.len())? });
+        }
+        let mut verdicts = vec![None; items.len()];
+        let (response, told) = self.hand_over(composed, route)?;
+        drop(turn_lock);
+        let Some(response) = response else { return Ok(verdicts) };
+        let mut failure = None;
+        for (place, item) in told {
+            match self.conclude(item, route, &response) {
+                Ok(verdict) => verdicts[place] = verdict,
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        failure.map_or(Ok(verdicts), Err)
+    }
+
+    /// Records what an attempt came to for one item; none if another process has taken over.
+    fn conclude(
         &self,
         item: &dyn Item,
         route: &Route<'_>,
-        turn_lock: Option<Lock>,
+        response: &Response,
     ) -> Result<Option<Verdict>, StoreError> {
-        // A process that is about to end waits for this record.
-        let _recording = route.needs_turn(item).then(|| self.turns.active_turns.recording());
-        let Subject { job, session, message_number, attempt } = item.subject();
-        let (job, session) = (job.map(display), session.map(display));
-        debug!(job, session, message_number, attempt, sink = route.name, "attempt begins");
-        let payload = item.compose()?;
-        let Some(response) = self.hand_over(item, route, payload)? else { return Ok(None) };
-        drop(turn_lock);
         if !item.is_still_ours()? {
             return Ok(None);
         }
-        let verdict = interpret(&response, &item.history(), &self.retry);
+        let verdict = interpret(response, &item.history(), &self.retry);
         match &verdict {
             Verdict::Delivered if is_acknowledged_in_turn(item, route) => {}
             Verdict::Delivered => item.acknowledge()?,
@@ -129,67 +171,103 @@ impl Attempts<'_> {
         Ok(Some(verdict))
     }
 
-    fn hand_over(
+    /// Hands over, and returns the response with the items that it is about; no response if all are left to others.
+    fn hand_over<'i>(
         &self,
-        item: &dyn Item,
+        composed: Vec<Composed<'i>>,
         route: &Route<'_>,
-        payload: SinkPayload,
-    ) -> Result<Option<Response>, StoreError> {
+    ) -> Result<(Option<Response>, Told<'i>), StoreError> {
+        let items: Vec<_> = composed.iter().map(|it| (it.place, it.item)).collect();
         let sink = match &route.sink {
             Ok(sink) => &**sink,
-            Err(error) => return Ok(Some(Response::Failed(error.to_string()))),
+            Err(error) => return Ok((Some(Response::Failed(error.to_string())), items)),
         };
-        let session = payload.session().filter(|_| item.needs_turn(sink)).cloned();
-        let Some(session) = session else { return Ok(Some(self.send(sink, &payload, None, item.receipt()))) };
-        let turn = match self.begin_turn(item, route, &session, &payload) {
+        let Some(first) = composed.first() else { return Ok((None, items)) };
+        let item = first.item;
+        let session = first.payload.session().filter(|_| item.needs_turn(sink)).cloned();
+        let alone = || self.send(sink, &first.payload, None, item.receipt().into_iter().collect());
+        let Some(session) = session else { return Ok((Some(alone()), items)) };
+        let turn = match self.begin_turn(&composed, route, &session) {
             Ok(Some(turn)) => turn,
-            Ok(None) => return Ok(item.without_turn()),
-            Err(error) if item.tolerates(&error) => {
-                return Ok(Some(self.send(sink, &payload, None, item.receipt())));
-            }
+            Ok(None) => return Ok((item.without_turn(), items)),
+            Err(error) if composed.len() == 1 && item.tolerates(&error) => return Ok((Some(alone()), items)),
             Err(error) => return Err(error),
         };
-        let payload = payload.after(turn.note().cloned());
-        let response = self.send(sink, &payload, Some(&turn), item.receipt());
-        if response == DELIVERED && is_acknowledged_in_turn(item, route) {
-            item.acknowledge()?;
+        let (response, told) = self.send_in_turn(composed, sink, &turn);
+        let Some(response) = response else {
+            turn.end(TurnHow::Done)?;
+            return Ok((None, told));
+        };
+        for (_, item) in &told {
+            if response == DELIVERED && is_acknowledged_in_turn(*item, route) {
+                item.acknowledge()?;
+            }
         }
-        Ok(Some(end_turn(turn, response)))
+        Ok((Some(end_turn(turn, response)), told))
+    }
+
+    /// Hands over in a turn. What was closed since it was claimed is left out; no response if that is all.
+    fn send_in_turn<'i>(
+        &self,
+        mut composed: Vec<Composed<'i>>,
+        sink: &dyn FollowUpSink,
+        turn: &OpenTurn<'_>,
+    ) -> (Option<Response>, Told<'i>) {
+        loop {
+            composed.retain(|it| {
+                it.item.is_still_ours().unwrap_or_else(|error| {
+                    warn!(delivery = it.payload.id(), %error, "not handed over, it cannot be read");
+                    false
+                })
+            });
+            let told = composed.iter().map(|it| (it.place, it.item)).collect();
+            let payloads = composed.iter().map(|it| it.payload.clone()).collect();
+            let Some(payload) = joined(payloads, turn) else { return (None, told) };
+            let receipts = composed.iter().filter_map(|it| it.item.receipt()).collect();
+            let response = self.send(sink, &payload, Some(turn), receipts);
+            // If one of them was closed at the last moment, nothing was handed over: the others are.
+            let is_closed = |it: &Composed<'_>| matches!(it.item.is_still_ours(), Ok(false));
+            if response != Response::Closed || !composed.iter().any(is_closed) {
+                return (Some(response), told);
+            }
+        }
     }
 
     fn begin_turn(
         &self,
-        item: &dyn Item,
+        composed: &[Composed<'_>],
         route: &Route<'_>,
         session: &Session,
-        payload: &SinkPayload,
     ) -> Result<Option<OpenTurn<'_>>, StoreError> {
+        let Some((first, others)) = composed.split_first() else { return Ok(None) };
+        let others = others.iter().map(|other| other.payload.id().to_owned()).collect();
         let beginning = Beginning {
             sink: Some(route.name.to_owned()),
-            destination: payload.destination().map(str::to_owned),
-            cwd: payload.cwd().cloned(),
-            ..Beginning::new(item.cause())
+            destination: first.payload.destination().map(str::to_owned),
+            cwd: first.payload.cwd().cloned(),
+            ..Beginning::new(first.item.cause(others))
         };
         self.turns.begin(session, beginning)
     }
 
-    /// Runs the sink. It looks for the receipt last: everything else is ready by then, so that hardly any time is left
+    /// Runs the sink. It looks for the receipts last: everything else is ready by then, so that hardly any time is left
     /// in which the owner closes the delivery and hears of it all the same.
     pub(super) fn send(
         &self,
         sink: &dyn FollowUpSink,
         payload: &SinkPayload,
         turn: Option<&OpenTurn<'_>>,
-        receipt: Option<PathBuf>,
+        receipts: Vec<PathBuf>,
     ) -> Response {
         let ports = self.turns.ports;
         let context = DeliveryContext {
             mark: turn.map_or_else(|| ports.sessions.mint(ports.clock.wall()), |turn| turn.mark().clone()),
             turn: turn.map(OpenTurn::number),
-            receipts: receipt.into_iter().collect(),
+            receipts,
         };
         match sink.deliver(payload, &context) {
             Ok(reply) => Response::Replied(reply),
+            Err(SinkError::Closed) => Response::Closed,
             Err(error) => Response::Failed(error.to_string()),
         }
     }
@@ -215,6 +293,16 @@ fn say(subject: &Subject<'_>, sink: &str, verdict: &Verdict) {
             error!(job, session, message_number, attempt, sink, error, "not delivered, given up");
         }
     }
+}
+
+/// One payload for a turn: that of its only item, or one of all follow-ups; none if there is nothing to tell.
+fn joined(mut payloads: Vec<SinkPayload>, turn: &OpenTurn<'_>) -> Option<SinkPayload> {
+    let note = turn.note().cloned();
+    if payloads.len() <= 1 {
+        return payloads.pop().map(|payload| payload.after(note));
+    }
+    let deliveries = payloads.iter().flat_map(|payload| payload.deliveries().to_vec()).collect();
+    Some(FollowUps::new(turn.session().clone(), turn.number(), deliveries, note).into())
 }
 
 const DELIVERED: Response = Response::Replied(SinkReply::Delivered);

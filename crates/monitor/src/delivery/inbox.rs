@@ -54,7 +54,7 @@ impl Inbox<'_> {
             let Some((facts, message)) = found else { return Ok(Due::Never) };
             let item = FirstMessage { inbox: self, session, n, facts, message, claim };
             let route = Route { name: &message.sink, sink: self.sinks.find(&message.sink) };
-            if self.attempts().make(&item, &route, None)?.is_none() {
+            if self.attempts().make(&[&item], &route, None)?.iter().all(Option::is_none) {
                 return Ok(Due::Now(claim));
             }
         }
@@ -114,7 +114,7 @@ impl Inbox<'_> {
             return Ok(false);
         };
         let payload = MessagePayload { cwd, ..MessagePayload::resume(session, interrupted.turn, note) };
-        let how = match self.attempts().send(&*sink, &payload.into(), Some(&turn), None) {
+        let how = match self.attempts().send(&*sink, &payload.into(), Some(&turn), Vec::new()) {
             Response::Replied(SinkReply::Delivered) => TurnHow::Done,
             Response::Failed(error) => TurnHow::Failed { error },
             _ => TurnHow::Failed { error: "the agent did not take it".into() },

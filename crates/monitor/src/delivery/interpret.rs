@@ -14,6 +14,8 @@ pub enum Response {
     Replied(SinkReply),
     /// The sink is missing, failed, or did not answer in time.
     Failed(String),
+    /// It was closed before anything was handed over.
+    Closed,
     /// The turn in which it ran was interrupted.
     Interrupted(Interruption),
 }
@@ -30,6 +32,7 @@ impl Response {
             // A later protocol may have more answers.
             Self::Replied(_) => "the sink gave an unknown answer",
             Self::Failed(error) => error,
+            Self::Closed => "it was closed before it was handed over",
             Self::Interrupted(reason) => return Some(format!("interrupted: {reason}")),
         };
         Some(text.to_owned())
@@ -129,11 +132,13 @@ pub fn interpret(response: &Response, history: &History, retry: &Retry) -> Verdi
         // The message for which it was interrupted goes first.
         Response::Interrupted(Interruption::Message) => Verdict::Interrupted { error, pause: pause(1) },
         Response::Interrupted(_) => Verdict::Interrupted { error, pause: Duration::ZERO },
-        Response::Replied(_) | Response::Failed(_) if is_last => Verdict::GiveUp { error, gone: false },
+        Response::Replied(_) | Response::Failed(_) | Response::Closed if is_last => {
+            Verdict::GiveUp { error, gone: false }
+        }
         Response::Replied(SinkReply::RetryAfter { millis }) => {
             Verdict::Retry { error, pause: Duration::from_millis(*millis).min(retry.most) }
         }
-        Response::Replied(_) | Response::Failed(_) => {
+        Response::Replied(_) | Response::Failed(_) | Response::Closed => {
             Verdict::Retry { error, pause: pause(history.attempts_used) }
         }
     }

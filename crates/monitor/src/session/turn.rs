@@ -217,6 +217,11 @@ impl OpenTurn<'_> {
         self.turn
     }
 
+    /// Its session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// The mark that every process of its agent carries.
     pub fn mark(&self) -> &JobId {
         &self.mark

@@ -80,6 +80,77 @@ fn what_was_acknowledged_is_never_offered_again() {
     assert_eq!((taken.len(), taken[0].attempt, taken[0].id.as_str()), (1, 1, &*format!("{}.end", world.id)));
 }
 
+impl World {
+    /// Another ended job of the same session.
+    fn another(&self, n: u64) -> JobId {
+        let id = sample::id(n);
+        let mut facts = self.store.facts(&self.id);
+        if let Read::Present(spec) = &mut facts.spec {
+            spec.id = id.clone();
+        }
+        self.store.put(&id, facts);
+        id
+    }
+}
+
+/// Starts turns, and closes follow-ups as soon as an attempt at them is claimed, or at the last moment.
+struct Closing<'a> {
+    world: &'a World,
+    claimed: Vec<JobId>,
+    handed_over: Vec<JobId>,
+    sink: FakeSink,
+}
+
+impl Closing<'_> {
+    fn close(&self, ids: &[JobId]) -> bool {
+        let facts = |id| self.world.store.facts(id);
+        let open = ids.iter().filter(|id| !facts(id).leases.is_empty() && facts(id).receipt.is_absent());
+        let closed =
+            open.map(|id| super::super::close(&self.world.ports, id, ReceiptHow::Discarded).unwrap());
+        closed.count() > 0
+    }
+}
+
+impl Sinks for Closing<'_> {
+    fn find(&self, _name: &str) -> Result<Box<dyn FollowUpSink + '_>, SinkError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl FollowUpSink for Closing<'_> {
+    fn deliver(&self, payload: &SinkPayload, context: &DeliveryContext) -> Result<SinkReply, SinkError> {
+        if self.close(&self.handed_over) {
+            return Err(SinkError::Closed);
+        }
+        self.sink.deliver(payload, context)
+    }
+
+    fn starts_turn(&self) -> bool {
+        self.close(&self.claimed);
+        true
+    }
+}
+
+#[test]
+fn scenario_129_what_is_closed_between_its_claim_and_the_hand_over_is_left_out() {
+    let world = world(&["a"]);
+    let (second, third, fourth) = (world.another(2), world.another(3), world.another(4));
+    let told = |claimed: &[&JobId], handed_over: &[&JobId]| {
+        let ids = |ids: &[&JobId]| ids.iter().map(|id| (*id).clone()).collect();
+        let (claimed, handed_over) = (ids(claimed), ids(handed_over));
+        let closing = Closing { world: &world, claimed, handed_over, sink: FakeSink::default() };
+        let attempt = world.deliverer(&closing, 3).attempt(&world.id, Turn::Try).unwrap();
+        let told: Vec<_> = closing.sink.taken().into_iter().map(|delivery| delivery.job.id).collect();
+        (attempt, told, closing.sink.payloads().len())
+    };
+    let expected = vec![world.id.clone(), fourth.clone()];
+    assert_eq!(told(&[&second], &[&third]), (Attempt::Delivered, expected, 1));
+    let how = |id: &JobId| world.store.facts(id).receipt.present().map(|receipt| receipt.how);
+    let (told_of, closed) = (Some(ReceiptHow::Delivered), Some(ReceiptHow::Discarded));
+    assert_eq!([&world.id, &second, &third, &fourth].map(how), [told_of, closed, closed, told_of]);
+    assert_eq!(told(&[], &[]), (Attempt::Nothing, vec![], 0), "each has its receipt");
+}
+
 #[test]
 fn scenario_73_failures_are_repeated_with_one_identity_and_end_as_a_dead_letter() {
     let world = world(&["a"]);

@@ -138,7 +138,6 @@ impl CliError {
             | Self::Arguments(_)
             | Self::NoParent
             | Self::Request(RequestError::Empty | RequestError::BlankPrompt | RequestError::NoPrompt)
-            | Self::Launch(LaunchError::SecretVariable(_))
             | Self::Send(SendError::Empty | SendError::TooLong) => ErrorKind::Usage,
             Self::UnknownParent(_) => ErrorKind::UnknownSession,
             Self::NotAsked(_) => ErrorKind::NoAnswer,
@@ -254,10 +253,6 @@ impl CliError {
             }
             Self::Find(FindError::NotAnId(_)) => "`hearback list` shows the jobs and their ids".into(),
             Self::Sink(SinkError::Missing(name)) | Self::Launch(LaunchError::NoSink(name)) => sink_tip(name),
-            Self::Launch(LaunchError::SecretVariable(_)) => {
-                "give the job the value under another name, or remove the name from `secrets` in config.toml"
-                    .into()
-            }
             Self::Launch(LaunchError::TooDeep { .. }) => {
                 "launch it with `--notify never`, or raise `max_depth` in config.toml if the chain is intended"
                     .into()

@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::clean::{clean, clean_line};
+use crate::credentials::mask_credentials;
 use crate::transcript::{self, Transcript};
 use crate::variant::reads_newer_variants;
 use crate::{Extra, FORMAT, Facts, JobState, Outcome};
@@ -84,6 +85,19 @@ impl Answer {
             Self::Text(words) => Some(words),
             Self::Failed { partial, .. } => partial.as_ref(),
             Self::NoAnswer { .. } | Self::Unknown => None,
+        }
+    }
+
+    /// Masks text in it that looks like a credential.
+    pub fn mask_credentials(&mut self) {
+        let (reason, words) = match self {
+            Self::Text(words) => (None, Some(words)),
+            Self::NoAnswer { reason } => (Some(reason), None),
+            Self::Failed { reason, partial } => (Some(reason), partial.as_mut()),
+            Self::Unknown => (None, None),
+        };
+        for text in reason.into_iter().chain(words.map(|words| &mut words.text)) {
+            *text = mask_credentials(text).into_owned();
         }
     }
 

@@ -128,9 +128,7 @@ impl Cleaner {
                 '\u{1b}' => Inside::Escape,
                 '\u{9b}' => Inside::Control,
                 '\r' => Inside::Return,
-                // Bidirectional overrides can make a line look like another one.
-                '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Inside::Text,
-                c if c.is_control() && c != '\t' => Inside::Text,
+                c if (c.is_control() && c != '\t') || is_unseen(c) => Inside::Text,
                 c => {
                     out.push(c);
                     Inside::Text
@@ -155,6 +153,25 @@ impl Cleaner {
     }
 }
 
+/// Whether a character shows nothing by itself, and changes what is around it or hides in it: controls of direction can
+/// make a line look like another one, and a person does not see what a model reads. The joiners that writing needs are
+/// none of these.
+fn is_unseen(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,6 +184,14 @@ mod tests {
         assert_eq!(clean("\u{1b}(B\u{1b}[mplain\u{9b}31m red\u{1b}"), "plain red");
         assert_eq!(clean("10%\r20%\r\ndone\r"), "10%\n20%\ndone\n");
         assert_eq!(clean_line("a\u{2028}b\u{2029}c"), "a⏎b⏎c");
+        assert_eq!(clean("a\u{b}b\u{c}c\u{85}d\u{1c}e"), "abcde", "no other character ends a line");
+        let unseen = "\u{200b}\u{200e}\u{200f}\u{2060}\u{2066}\u{feff}\u{61c}\u{e0041}\u{fff9}";
+        assert_eq!(clean(&format!("a{unseen}b")), "ab");
+        assert_eq!(
+            clean("e\u{301} \u{1f468}\u{200d}\u{1f467} \u{2764}\u{fe0f}").chars().count(),
+            9,
+            "as it is written"
+        );
         assert_eq!(clean("\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b\tc\u{0}"), "ab\tc");
     }
 

@@ -38,6 +38,7 @@ mod variant;
 mod view;
 
 pub mod agents;
+pub mod credentials;
 pub mod finding;
 pub mod message;
 pub mod note;

@@ -1,6 +1,7 @@
 //! How much of a job's output a follow-up holds.
 
 use crate::clean::last_state;
+use crate::credentials::{cut_after, cut_before};
 use crate::message::Excerpt;
 
 /// The most of a job's output that one follow-up holds, counted as text: a head and a longer tail, because errors are
@@ -46,8 +47,8 @@ impl NoticeBytes {
 
     /// Cuts an excerpt whose text exceeds the budget. The text may be longer than the bytes, because an invalid byte
     /// becomes a character of three; or shorter, because of an overwritten line only the last state is shown. Cuts
-    /// between lines where that wastes little, never inside a character; counts what is left out in bytes of the
-    /// output.
+    /// between lines where that wastes little, never inside a character or a credential; counts what is left out in
+    /// bytes of the output.
     pub fn cut(self, excerpt: Excerpt) -> Excerpt {
         let Excerpt { head, tail, omitted } = excerpt;
         if shown_len(&head) + shown_len(&tail) <= self.0 {
@@ -55,10 +56,10 @@ impl NoticeBytes {
         }
         let (mut first, last) = if omitted == 0 { ([head, tail].concat(), None) } else { (head, Some(tail)) };
         let all = first.len() + last.as_ref().map_or(0, Vec::len);
-        let kept = end_within(&first, self.head());
+        let kept = cut_before(&first, end_within(&first, self.head()));
         let last = last.unwrap_or_else(|| first.split_off(kept));
         first.truncate(kept);
-        let last = &last[start_within(&last, self.0 - shown_len(&first))..];
+        let last = &last[cut_after(&last, start_within(&last, self.0 - shown_len(&first)))..];
         let cut = all - first.len() - last.len();
         Excerpt { head: first, tail: last.to_vec(), omitted: omitted + cut as u64 }
     }

@@ -19,8 +19,15 @@ pub struct Spec {
     pub format: u32,
     /// The job.
     pub id: JobId,
-    /// What to run.
+    /// What to run, without secrets.
     pub command: CommandLine,
+    /// Whether a secret is masked in the command. What runs is recorded nowhere: the launcher hands it to the
+    /// supervisor.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub command_is_masked: bool,
+    /// Whether records about the job keep text that looks like a credential. Otherwise it is masked in them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_credentials: bool,
     /// Where to run it.
     pub cwd: OsText,
     /// Which executor runs it.
@@ -86,6 +93,8 @@ impl Spec {
             format: FORMAT,
             id,
             command,
+            command_is_masked: false,
+            keeps_credentials: false,
             cwd,
             launched_at_ms,
             executor: ExecutorName::default(),
@@ -133,6 +142,18 @@ pub enum CommandLine {
     },
     /// A kind that only a newer build knows, as it stands in the spec. This build shows it and does not run it.
     Unknown(Extra),
+}
+
+impl CommandLine {
+    /// The command as one line of JSON, without its end.
+    pub fn to_line(&self) -> String {
+        serde_json::to_string(self).expect("a command has no map with keys that are not text")
+    }
+
+    /// Parses a line; `None` when it is no command.
+    pub fn from_line(line: &[u8]) -> Option<Self> {
+        serde_json::from_slice(line).ok()
+    }
 }
 
 /// Text as the operating system has it: mostly UTF-8, but bound to nothing.

@@ -143,6 +143,9 @@ impl Hearback {
 
     /// The same for hearback itself, without a check of permissions.
     pub(crate) fn end_job(&self, id: &JobId, request: &KillRequest) -> Result<Killed, KillError> {
+        // The reason is recorded.
+        let reason = request.reason.as_ref().map(|reason| self.secrets().masked(reason));
+        let request = &KillRequest { reason, ..request.clone() };
         let report = kill::kill(&self.ports, &self.waits, id, request)?;
         let job = self.shown(report.seen).ok_or_else(|| WaitError::Gone(id.clone()))?;
         Ok(Killed { job, already_ended: report.already_ended, survivors: report.survivors })

@@ -41,9 +41,6 @@ pub enum LaunchError {
     /// The route names a sink that does not exist.
     #[error("there is no sink `{0}`")]
     NoSink(String),
-    /// The request sets a variable that no job inherits.
-    #[error("the variable `{0}` is listed in `secrets`, so no job gets it, and this launch sets it")]
-    SecretVariable(String),
     /// The chain of follow-ups that launch jobs is too long.
     #[error(
         "this launch is number {depth} of a chain in which each follow-up launches the next; the limit is {most}"
@@ -138,7 +135,22 @@ impl Hearback {
         }
         self.check_launch(&request)?;
         debug!(sinks = ?request.sinks, depth = request.depth, "launch is allowed");
-        request.withhold.extend(self.settings().secrets.iter().cloned());
+        // The caller means what it sets, and it gets it from the launcher alone.
+        let set = |name: &str| {
+            let value = request.env.iter().rev().find(|(set, _)| set == name).map(|(_, value)| value.clone());
+            value.flatten()
+        };
+        let withheld = self.settings().secrets.iter().filter(|name| set(name).is_none());
+        let withheld: Vec<_> = withheld.cloned().collect();
+        // What the launch sets is as secret as what it inherits.
+        let secrets = self.settings().secrets_with(|name| match set(name) {
+            Some(value) => value.into_string().ok(),
+            None => std::env::var(name).ok(),
+        });
+        request.withhold.extend(withheld);
+        request.masked_command = secrets.masked_command(&request.command);
+        request.keeps_credentials = !self.settings().mask_credentials;
+        request.label = request.label.map(|label| secrets.masked(&label));
         // A job that is launched in a turn is not part of it.
         for name in [crate::session::TURN_VARIABLE, crate::session::NOTE_VARIABLE] {
             request.env.insert(0, (name.into(), None));
@@ -157,12 +169,6 @@ impl Hearback {
         self.permissions().check(Capability::Launch)?;
         if let Some(name) = request.sinks.iter().find(|name| !self.has_sink(name)) {
             return Err(LaunchError::NoSink(name.clone()));
-        }
-        let is_set = |secret: &&String| {
-            request.env.iter().any(|(name, value)| value.is_some() && name.as_os_str() == secret.as_str())
-        };
-        if let Some(secret) = self.settings().secrets.iter().find(is_set) {
-            return Err(LaunchError::SecretVariable(secret.clone()));
         }
         let has_owner = request.session.is_some() || !request.sinks.is_empty();
         if request.notify == NotifyPolicy::Never || !has_owner {

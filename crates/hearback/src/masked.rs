@@ -20,6 +20,8 @@ impl Secrets {
             SinkPayload::FollowUps(several) => {
                 (**several).clone().map(|delivery| self.masked_delivery(delivery)).into()
             }
+            // A person may send a credential to an agent that needs it. A variable in `secrets` is for no agent.
+            SinkPayload::Message(_) => self.clone().with_credentials(false).masked_document(payload.clone()),
             other => self.masked_document(other.clone()),
         }
     }
@@ -39,7 +41,8 @@ impl Secrets {
     /// The reply of a sink as it is recorded: short, without control characters and without secrets.
     pub(crate) fn masked_reply(&self, reply: Result<SinkReply, SinkError>) -> Result<SinkReply, SinkError> {
         let words = |said: &str| {
-            let mut words = self.masked(&clean_line(said));
+            // Only the beginning of what a sink printed is kept.
+            let mut words = self.masked_before_cut(&clean_line(said));
             words.truncate(words.floor_char_boundary(REASON_BYTES));
             words
         };

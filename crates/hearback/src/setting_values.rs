@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::settings::Settings;
 
 /// Every setting that is one value, in the order in which they are shown.
-pub(crate) const VALUES: [(&str, Kind); 16] = [
+pub(crate) const VALUES: [(&str, Kind); 17] = [
     ("durability", Kind::Durability),
     ("retention", Kind::Age(|settings| &mut settings.retention.max_age)),
     ("max_jobs", Kind::Count(|settings| &mut settings.retention.max_jobs)),
@@ -26,6 +26,7 @@ pub(crate) const VALUES: [(&str, Kind); 16] = [
     ("drain_timeout", Kind::Wait(|settings| &mut settings.drain_timeout)),
     ("resume_window", Kind::Age(|settings| &mut settings.resume_window)),
     ("notice_sink", Kind::Name(|settings| &mut settings.notice_sink)),
+    ("mask_credentials", Kind::Flag(|settings| &mut settings.mask_credentials)),
 ];
 /// A field of the settings.
 pub(crate) type Field<T> = fn(&mut Settings) -> &mut T;
@@ -36,6 +37,8 @@ pub(crate) enum Kind {
     Durability,
     Busy,
     NoticeBytes,
+    /// `true` or `false`.
+    Flag(Field<bool>),
     Count(Field<usize>),
     Number {
         least: u32,
@@ -76,6 +79,7 @@ impl Kind {
             }
             Self::Busy => put(&mut settings.busy, from_word(text)),
             Self::NoticeBytes => put(&mut settings.notice, parse_size(text).ok().and_then(NoticeBytes::new)),
+            Self::Flag(field) => put(field(settings), text.parse().ok()),
             Self::Count(field) => put(field(settings), text.parse().ok()),
             Self::Number { least, field } => {
                 put(field(settings), text.parse().ok().filter(|number| *number >= least))
@@ -99,6 +103,7 @@ impl Kind {
             Self::Busy => "`queue` or `interrupt`".into(),
             Self::NoticeBytes => "a size such as `8KiB`, 1 MiB at most".into(),
             Self::Number { least, .. } => format!("a number of at least {least}"),
+            Self::Flag(_) => "`true` or `false`".into(),
             Self::Count(_) => "a number of at least 0".into(),
             Self::Name(_) => "a name".into(),
             Self::Wait(_) | Self::Age(_) => "a time such as `90s` or `30days`".into(),
@@ -114,6 +119,7 @@ impl Kind {
             Self::Durability => to_word(settings.durability),
             Self::Busy => to_word(settings.busy),
             Self::NoticeBytes => Some(settings.notice.bytes().to_string()),
+            Self::Flag(field) => Some(field(settings).to_string()),
             Self::Count(field) => Some(field(settings).to_string()),
             Self::Number { field, .. } => Some(field(settings).to_string()),
             Self::Name(field) => field(settings).clone(),

@@ -62,6 +62,9 @@ pub struct Settings {
     /// Variables that hold secrets (`secrets`, a list of names, and the `secret_env` of each webhook): no job inherits
     /// them, and their values are masked in everything that is shown or sent.
     pub secrets: Vec<String>,
+    /// Whether text that looks like a credential is masked in everything that is stored, shown or sent
+    /// (`mask_credentials`), except in the log of a job.
+    pub mask_credentials: bool,
     /// Invalid values that were ignored, each with its reason.
     pub warnings: Vec<String>,
     /// Where each value comes from that is not the default.
@@ -133,6 +136,7 @@ impl Default for Settings {
             max_depth: DEFAULT_MAX_DEPTH,
             max_rate: DEFAULT_MAX_RATE,
             secrets: Vec::new(),
+            mask_credentials: true,
             warnings: Vec::new(),
             sources: BTreeMap::new(),
         }
@@ -146,7 +150,13 @@ const SECRETS: &str = "secrets";
 impl Settings {
     /// The secrets in the environment of this process.
     pub(crate) fn secrets_here(&self) -> Secrets {
-        Secrets::new(self.secrets.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))))
+        self.secrets_with(|name| std::env::var(name).ok())
+    }
+
+    /// The secrets whose values are known from elsewhere.
+    pub(crate) fn secrets_with(&self, value: impl Fn(&str) -> Option<String>) -> Secrets {
+        let named = self.secrets.iter().filter_map(|name| Some((name.clone(), value(name)?)));
+        Secrets::new(named).with_credentials(self.mask_credentials)
     }
 
     /// Every setting with its value and its source. Of secrets it holds the names; sinks are left out.

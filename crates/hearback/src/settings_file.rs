@@ -171,11 +171,15 @@ impl<'de> Deserialize<'de> for Scalar {
             type Value = Scalar;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("text or a number")
+                formatter.write_str("text, a number, `true` or `false`")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Scalar, E> {
                 Ok(Scalar(text.to_owned()))
+            }
+
+            fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Scalar, E> {
+                Ok(Scalar(flag.to_string()))
             }
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Scalar, E> {

@@ -24,7 +24,10 @@ pub(crate) fn record_seen(ports: &Ports, seen: &Observed) -> Result<Publish, Sto
     if ports.hands_off(seen).is_some() || !answer_is_due(&seen.facts, &folded.state) {
         return Ok(Publish::Exists);
     }
-    let answer = resolve_answer(outcome, &ports.store.remains(seen, ANSWER_LOOK_BYTES)?);
+    let mut answer = resolve_answer(outcome, &ports.store.remains(seen, ANSWER_LOOK_BYTES)?);
+    if !seen.facts.spec.present().is_some_and(|spec| spec.keeps_credentials) {
+        answer.mask_credentials();
+    }
     ports.publish(seen, &Fact::Answer(AnswerRecord::new(answer)))
 }
 

@@ -213,6 +213,20 @@ fn start(
             return Err(LaunchError::Spawn(error));
         }
     };
+    // Before the job is recorded: from then on it runs even if this process dies. What an earlier launcher recorded may
+    // be masked, whatever this one would do.
+    if (request.masked_command.is_some() || held.recorded)
+        && let Err(error) = link.hand_over(&request.command, CONFIRM_WITHIN)
+    {
+        // A supervisor that could not do its part says so, and is gone.
+        let is_gone = error.kind() != std::io::ErrorKind::TimedOut;
+        let reply = link.hear(if is_gone { CONFIRM_WITHIN } else { Duration::ZERO });
+        clean_up(ports, held);
+        return Err(match reply {
+            SupervisorReply::Answer(LaunchAnswer::Refused { message }) => LaunchError::Refused(message),
+            _ => LaunchError::Spawn(error),
+        });
+    }
     match record(ports, launcher, request, &held) {
         Ok(Publish::New) => {}
         Ok(Publish::Exists) => {

@@ -214,7 +214,13 @@ fn lose(ports: &Ports, id: &JobId) -> Result<Applied, StoreError> {
         at: Some(ports.clock.stamp()),
         ..End::new(Outcome::Lost { reason }, ports.clock.wall())
     };
-    Ok(ports.publish(&seen, &Fact::End(Box::new(end)))?.into())
+    let published = ports.publish(&seen, &Fact::End(Box::new(end)))?;
+    if seen.facts.spec.present().is_some_and(|spec| spec.command_is_masked)
+        && let Err(error) = ports.store.remove_script(id)
+    {
+        tracing::warn!(job = %id, %error, "script not removed");
+    }
+    Ok(published.into())
 }
 
 /// Sweeps what is left of a job whose supervisor died, by the executor that ran it.

@@ -16,6 +16,10 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 pub struct Request {
     /// What to run.
     pub command: CommandLine,
+    /// The same without secrets, if there are any in it. This is recorded instead.
+    pub masked_command: Option<CommandLine>,
+    /// Whether records about the job keep text that looks like a credential. Otherwise it is masked in them.
+    pub keeps_credentials: bool,
     /// Where to run it.
     pub cwd: OsText,
     /// Which executor runs it.
@@ -52,6 +56,8 @@ impl Request {
     pub fn new(command: CommandLine, cwd: OsText) -> Self {
         Self {
             command,
+            masked_command: None,
+            keeps_credentials: false,
             cwd,
             executor: ExecutorName::default(),
             session: None,
@@ -75,12 +81,19 @@ impl Request {
 }
 
 impl Request {
+    /// The command as it is recorded.
+    pub fn recorded_command(&self) -> &CommandLine {
+        self.masked_command.as_ref().unwrap_or(&self.command)
+    }
+
     /// The spec of the job, as far as the request determines it.
     pub fn spec(&self, id: &JobId, session: Option<Session>, now: Timestamp) -> Spec {
         Spec {
             format: FORMAT,
             id: id.clone(),
-            command: self.command.clone(),
+            command: self.recorded_command().clone(),
+            command_is_masked: self.masked_command.is_some(),
+            keeps_credentials: self.keeps_credentials,
             cwd: self.cwd.clone(),
             executor: self.executor.clone(),
             session,

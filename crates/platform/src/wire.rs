@@ -1,9 +1,11 @@
-//! The wire between a launcher and its supervisor: one word down, one line of JSON up, over standard streams.
+//! The wire between a launcher and its supervisor: one word down, one line of JSON up, over standard streams. A command
+//! with secrets, which is recorded nowhere, goes down as a line of JSON before the word.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use hearback_core::CommandLine;
 use hearback_core::port::process::{
     LaunchAnswer, LaunchSignal, LauncherLink, SupervisorLink, SupervisorReply,
 };
@@ -12,6 +14,7 @@ use crate::sys;
 
 const DURABLE: &[u8] = b"durable\n";
 const FAILED: &[u8] = b"failed\n";
+const COMMAND: &[u8] = b"command ";
 /// More than any answer needs; a process that sends more is no supervisor.
 const MAX_ANSWER: u64 = 64 * 1024;
 
@@ -35,7 +38,21 @@ impl<W: Write> PipeLink<W> {
     }
 }
 
-impl<W: Write> SupervisorLink for PipeLink<W> {
+impl<W: Write + Send + 'static> SupervisorLink for PipeLink<W> {
+    fn hand_over(&mut self, command: &CommandLine, within: Duration) -> io::Result<()> {
+        let Some(mut down) = self.down.take() else { return Ok(()) };
+        let line = [COMMAND, command.to_line().as_bytes(), b"\n"].concat();
+        let (sender, receiver) = channel();
+        // A command may be larger than a pipe, and a supervisor may be paused.
+        std::thread::Builder::new().spawn(move || {
+            let written = down.write_all(&line);
+            let _ = sender.send((down, written)); // The launcher may have stopped waiting.
+        })?;
+        let (down, written) = receiver.recv_timeout(within).map_err(|_| io::ErrorKind::TimedOut)?;
+        self.down = Some(down);
+        written
+    }
+
     fn tell(&mut self, word: LaunchSignal) -> io::Result<()> {
         let Some(mut down) = self.down.take() else { return Ok(()) };
         match word {
@@ -57,26 +74,36 @@ impl<W: Write> SupervisorLink for PipeLink<W> {
 /// The supervisor's end: its standard input and output, until it has answered. Read and written without the buffers
 /// of the standard library, which would stay for the rest of a supervisor's life.
 #[derive(Debug, Default)]
-pub struct StdioWire(());
+pub struct StdioWire {
+    command: Option<CommandLine>,
+}
 
 impl LauncherLink for StdioWire {
     fn word(&mut self) -> LaunchSignal {
-        let mut line = [0; 16];
-        let mut read = 0;
-        while !line[..read].ends_with(b"\n") && read < line.len() {
-            match sys::detach::read_standard_input(&mut line[read..]) {
-                Ok(0) => break,
-                Ok(n) => read += n,
+        let (mut read, mut block) = (Vec::new(), [0; 512]);
+        loop {
+            if let Some(end) = read.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = read.drain(..=end).collect();
+                let command = || CommandLine::from_line(line.strip_prefix(COMMAND)?);
+                match &line[..] {
+                    DURABLE => return LaunchSignal::Durable,
+                    FAILED => return LaunchSignal::Failed,
+                    _ => self.command = command(),
+                }
+                continue;
+            }
+            match sys::detach::read_standard_input(&mut block) {
+                // A line that was cut short is no word: its launcher is gone.
+                Ok(0) => return LaunchSignal::Gone,
+                Ok(n) => read.extend_from_slice(&block[..n]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
+                Err(_) => return LaunchSignal::Gone,
             }
         }
-        // A line that was cut short is no word: its launcher is gone.
-        match &line[..read] {
-            DURABLE => LaunchSignal::Durable,
-            FAILED => LaunchSignal::Failed,
-            _ => LaunchSignal::Gone,
-        }
+    }
+
+    fn command(&mut self) -> Option<CommandLine> {
+        self.command.take()
     }
 
     fn answer(&mut self, answer: &LaunchAnswer) {

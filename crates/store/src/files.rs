@@ -78,6 +78,14 @@ impl<D: Disk> JobFiles for Store<D> {
         Ok(path)
     }
 
+    fn remove_script(&self, id: &JobId) -> Result<(), StoreError> {
+        let folder = self.layout.job(id);
+        for name in self.disk().list(&folder)?.iter().filter(|name| layout::is_script(&folder, name)) {
+            self.disk().remove(&folder.join(name))?;
+        }
+        Ok(())
+    }
+
     fn log_path(&self, id: &JobId) -> PathBuf {
         let place = self.locate(id).ok().flatten();
         layout::log(&place.map_or_else(|| self.layout.job(id), |(folder, _)| folder))

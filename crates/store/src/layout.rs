@@ -307,7 +307,12 @@ pub(crate) fn is_spent(folder: &Path, name: &str) -> bool {
     unfinished_since(name).is_some()
         || path == answer(folder)
         || path == bell(folder)
-        || path.with_extension("") == script(folder, "")
+        || is_script(folder, name)
+}
+
+/// Recognises the text of a shell command, whatever its extension.
+pub(crate) fn is_script(folder: &Path, name: &str) -> bool {
+    folder.join(name).with_extension("") == script(folder, "")
 }
 
 /// The fact that a reader, named by a hash, has the answer of a job.

@@ -135,6 +135,26 @@ fn a_launcher_killed_at_any_call_leaves_a_whole_job_or_none() {
     campaign(&[]);
 }
 
+/// What a target writes whose command holds a secret.
+const SECRET_NAME: &str = "PASSWORD=hunter2";
+
+fn secret_args(world: &World) -> Vec<String> {
+    let clock = world.scratch(SECRET_NAME).display().to_string();
+    launch_args(world).into_iter().chain(["--clock".to_owned(), clock]).collect()
+}
+
+#[test]
+fn scenario_133_a_launcher_killed_at_any_call_has_handed_its_secret_over_or_nothing_runs() {
+    campaign_of(&[], secret_args, |world, ran, point| {
+        check(world, ran, point);
+        let has_exited = jobs(world).iter().any(|job| job["outcome"]["kind"] == "exited");
+        assert_eq!(world.scratch(SECRET_NAME).exists(), has_exited, "point {point}: it ran as it was typed");
+        let image = image(world.home());
+        let found = image.iter().find(|(_, bytes)| bytes.windows(7).any(|window| window == b"hunter2"));
+        assert_eq!(found, None, "point {point}: it is recorded");
+    });
+}
+
 #[test]
 fn a_supervisor_killed_at_any_call_leaves_the_truth() {
     campaign(&["--match", "__supervise"]);

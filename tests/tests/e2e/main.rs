@@ -36,6 +36,7 @@ mod output;
 mod plugin;
 mod retention;
 mod safety;
+mod secrets;
 mod sessions;
 mod settings;
 mod shell;

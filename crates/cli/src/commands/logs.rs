@@ -4,10 +4,9 @@ use hearback::core::message::{Cleaner, Excerpt, gap_text};
 use hearback::core::port::disk::ReadError;
 use hearback::core::{Gap, Session};
 use hearback::documents::{LogDocument, LogPart};
-use hearback::log_parts::{BLOCK, Begin, DOCUMENT_MAX, Parts, mask_halves};
+use hearback::log_parts::{BLOCK, Begin, DOCUMENT_MAX, Parts};
 use hearback::{FindError, Hearback, Job, LogPiece};
-use hearback::{Log, Piece};
-use hearback::{Masker, Secrets};
+use hearback::{Log, Masker, Piece};
 
 use crate::args::LogsArgs;
 use crate::error::CliError;
@@ -25,7 +24,7 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
     let secrets = hearback.secrets();
     let begin = match &mut log {
         Some(log) => Begin::at(log, start, secrets).map_err(|error| failed(error.into()))?,
-        None => Begin { requested: start, from: start, instead: String::new() },
+        None => Begin::empty(start),
     };
     if args.follow {
         return follow(hearback, &job, &begin, args, output);
@@ -46,7 +45,7 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
         return Ok(0);
     }
     let Some(log) = &mut log else { return settle(hearback, &job, args, output).map(|()| 0) };
-    let mut printer = Printer::new(output, secrets, args.raw);
+    let mut printer = Printer::new(output, begin.masker(secrets), args.raw);
     printer.emit(begin.instead.as_bytes())?;
     let mut block = vec![0; BLOCK];
     let mut at = begin.from;
@@ -114,7 +113,7 @@ fn follow(
         }
         return Ok(0);
     }
-    let mut printer = Printer::new(output, hearback.secrets(), args.raw);
+    let mut printer = Printer::new(output, begin.masker(hearback.secrets()), args.raw);
     printer.emit(begin.instead.as_bytes())?;
     let job = hearback.follow(&job.view.id, begin.from, |printed| match printed {
         LogPiece::Bytes { bytes, .. } => printer.print(bytes),
@@ -170,7 +169,7 @@ fn print_excerpt(
     };
     let secrets = hearback.secrets();
     if output.is_json() {
-        let mut parts = Parts::new(secrets, &Begin::first());
+        let mut parts = Parts::new(secrets, &Begin::empty(0));
         parts.add(&excerpt.head);
         parts.leave_out(excerpt.omitted, &gaps);
         parts.add(&excerpt.tail);
@@ -178,12 +177,12 @@ fn print_excerpt(
         return Ok(0);
     }
     let is_cut = excerpt.omitted > 0;
-    let mut printer = Printer::new(output, secrets, args.raw);
-    printer.print(&mask_halves(secrets, excerpt.head, false, is_cut))?;
+    let mut printer = Printer::new(output, secrets.masker(), args.raw);
+    printer.print(&excerpt.head)?;
     if is_cut {
         printer.mark(&format!("[hearback: {} bytes left out here]", excerpt.omitted))?;
     }
-    printer.print(&mask_halves(secrets, excerpt.tail, is_cut, false))?;
+    printer.print(&excerpt.tail)?;
     printer.finish()?;
     Ok(0)
 }
@@ -197,7 +196,7 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(output: &'a Output, secrets: &'a Secrets, raw: bool) -> Self {
+    fn new(output: &'a Output, masker: Masker<'a>, raw: bool) -> Self {
         let cleaner = match (output.is_watched(), raw) {
             (false, _) => None,
             (true, false) => Some(Cleaner::default()),
@@ -206,7 +205,7 @@ impl<'a> Printer<'a> {
                 (!hearback::TERMINALS_TAKE_BYTES).then(Cleaner::to_text)
             }
         };
-        Self { output, cleaner, masker: secrets.masker(), in_line: false }
+        Self { output, cleaner, masker, in_line: false }
     }
 
     fn print(&mut self, bytes: &[u8]) -> Result<(), CliError> {
@@ -230,27 +229,30 @@ impl<'a> Printer<'a> {
         self.mark(&gap_text(gap))
     }
 
-    /// Prints a line of hearback between lines of the job.
+    /// Prints a line of hearback in place of missing output.
     fn mark(&mut self, line: &str) -> Result<(), CliError> {
-        self.flush()?;
+        self.end_text()?;
+        let mut masked = Vec::new();
+        self.masker.gap(&mut masked);
+        self.emit(&masked)?;
         let before = if self.in_line { "\n" } else { "" };
         self.emit(format!("{before}{line}\n").as_bytes())
     }
 
-    /// Prints the bytes that were held back for a second half.
-    fn flush(&mut self) -> Result<(), CliError> {
+    /// Cleans the bytes that were held back for a second half.
+    fn end_text(&mut self) -> Result<(), CliError> {
+        let mut text = String::new();
         if let Some(cleaner) = &mut self.cleaner {
-            let mut text = String::new();
             cleaner.finish(&mut text);
-            self.mask(text.as_bytes())?;
         }
-        let mut masked = Vec::new();
-        self.masker.flush(&mut masked);
-        self.emit(&masked)
+        self.mask(text.as_bytes())
     }
 
     fn finish(mut self) -> Result<(), CliError> {
-        self.flush()
+        self.end_text()?;
+        let mut masked = Vec::new();
+        self.masker.flush(&mut masked);
+        self.emit(&masked)
     }
 
     fn emit(&mut self, bytes: &[u8]) -> Result<(), CliError> {

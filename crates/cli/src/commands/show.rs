@@ -25,8 +25,9 @@ pub(crate) fn run(hearback: &Hearback, args: &JobArgs, output: &Output) -> Resul
     // A short log is all in the head.
     let shown = if tail.tail.is_empty() { &tail.head } else { &tail.tail };
     let shown = clean(&String::from_utf8_lossy(shown));
+    // Before it is cut to a few lines: the first line of a key shows what the others are.
     let shown = match tail.omitted {
-        0 => shown,
+        0 => hearback.secrets().masked(&shown),
         _ => hearback.secrets().masked_after_cut(&shown),
     };
     output.text(&hearback.secrets().masked(&card(hearback, &job, &shown, tail.omitted)))?;

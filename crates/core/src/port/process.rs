@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::fold::Here;
-use crate::{Exit, JobId, OsText, StartError};
+use crate::{CommandLine, Exit, JobId, OsText, StartError};
 
 /// Names one run of an operating system. Opaque; compared for equality only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -125,6 +125,9 @@ pub enum SupervisorReply {
 
 /// The launcher's end of the wire to its supervisor.
 pub trait SupervisorLink {
+    /// Hands over what runs, before the signal, because the spec does not hold it. Returns when it is with the system,
+    /// which keeps it for the supervisor even if this process dies; or after `within`.
+    fn hand_over(&mut self, command: &CommandLine, within: Duration) -> io::Result<()>;
     /// Sends the signal.
     fn tell(&mut self, word: LaunchSignal) -> io::Result<()>;
     /// Waits for the answer, but not longer than `within`.
@@ -135,6 +138,10 @@ pub trait SupervisorLink {
 pub trait LauncherLink {
     /// Waits for the signal of the launcher, or its death.
     fn word(&mut self) -> LaunchSignal;
+    /// What the launcher handed over before its signal; none if the spec holds it.
+    fn command(&mut self) -> Option<CommandLine> {
+        None
+    }
     /// Sends the answer, and closes the wire. A dead launcher is no error.
     fn answer(&mut self, answer: &LaunchAnswer);
 }

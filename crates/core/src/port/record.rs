@@ -182,6 +182,11 @@ pub trait JobFiles: Send + Sync {
         Err(StoreError::unsupported("scripts"))
     }
 
+    /// Removes the text of a shell command, which a job that has ended does not need. By default there is none.
+    fn remove_script(&self, _id: &JobId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Cuts the output of a job to a budget.
     fn excerpt(&self, _seen: &Observed, _head: u64, _tail: u64) -> Result<Excerpt, StoreError> {
         Err(StoreError::unsupported("output"))

@@ -11,7 +11,7 @@ use crate::port::process::{
     BoundedRun, BoundedRunReport, DetachedRequest, LaunchSignal, Presence, ProcessControl, ProcessIdentity,
     SupervisorLink, SupervisorReply, SupervisorRequest, SweepReport,
 };
-use crate::{BootId, Exit, JobId, OsText, StartError};
+use crate::{BootId, CommandLine, Exit, JobId, OsText, StartError};
 
 /// Processes by pid, and a note of every sweep and of every program that was detached. Clones share one table.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +21,7 @@ pub struct FakeProcesses {
     sweeps: Arc<Mutex<Vec<JobId>>>,
     heard: Arc<Mutex<Vec<SupervisorReply>>>,
     told: Arc<Mutex<Vec<LaunchSignal>>>,
+    handed_over: Arc<Mutex<Vec<CommandLine>>>,
     detached: Arc<Mutex<Vec<DetachedRequest>>>,
 }
 
@@ -50,6 +51,11 @@ impl FakeProcesses {
         self.detached.lock().unwrap().clone()
     }
 
+    /// The commands that launchers handed to their supervisors.
+    pub fn handed_over(&self) -> Vec<CommandLine> {
+        self.handed_over.lock().unwrap().clone()
+    }
+
     /// The words that launchers told their supervisors.
     pub fn told(&self) -> Vec<LaunchSignal> {
         self.told.lock().unwrap().clone()
@@ -60,10 +66,15 @@ impl FakeProcesses {
 #[derive(Debug)]
 pub struct FakeLink {
     told: Arc<Mutex<Vec<LaunchSignal>>>,
+    handed_over: Arc<Mutex<Vec<CommandLine>>>,
     heard: SupervisorReply,
 }
 
 impl SupervisorLink for FakeLink {
+    fn hand_over(&mut self, command: &CommandLine, _within: Duration) -> io::Result<()> {
+        self.handed_over.lock().unwrap().push(command.clone());
+        Ok(())
+    }
     fn tell(&mut self, word: LaunchSignal) -> io::Result<()> {
         self.told.lock().unwrap().push(word);
         Ok(())
@@ -108,7 +119,8 @@ impl ProcessControl for FakeProcesses {
     }
     fn spawn_supervisor(&self, _request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
         let heard = self.heard.lock().unwrap().pop().unwrap_or(SupervisorReply::Gone);
-        Ok(Box::new(FakeLink { told: Arc::clone(&self.told), heard }))
+        let (told, handed_over) = (Arc::clone(&self.told), Arc::clone(&self.handed_over));
+        Ok(Box::new(FakeLink { told, handed_over, heard }))
     }
     fn spawn_detached(&self, request: &DetachedRequest) -> io::Result<()> {
         if request.program.as_os_str().is_empty() {

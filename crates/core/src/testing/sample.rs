@@ -20,6 +20,8 @@ pub fn spec(session: &str) -> Spec {
         format: FORMAT,
         id: id(1),
         command: CommandLine::Argv(vec!["make".into(), "all targets".into()]),
+        command_is_masked: false,
+        keeps_credentials: false,
         cwd: "/project".into(),
         executor: ExecutorName::default(),
         session: Some(Session::parse(session).unwrap()),

@@ -100,7 +100,7 @@ fn what_is_wrong_in_the_file_is_named_with_its_place_and_the_rest_holds() {
              and `file`",
             "retention in config.toml:3:13 is `soon`, which is invalid and was ignored: expected a time such as \
              `90s` or `30days`",
-            "attempts in config.toml:4:12 is invalid and was ignored: expected text or a number",
+            "attempts in config.toml:4:12 is invalid and was ignored: expected text, a number, `true` or `false`",
         ]
     );
     assert_eq!((settings.busy, settings.max_depth), (Busy::Interrupt, 3));

@@ -1,8 +1,9 @@
 //! Launching under a key that names a job: the job has begun, or its launch is finished under the same id.
 
+use hearback_core::credentials::mask_command;
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::record::{JobLock, KeyClaim};
-use hearback_core::{JobId, Key, LockState, LockView, Observed, Read};
+use hearback_core::{CommandLine, JobId, Key, LockState, LockView, Observed, Read};
 
 use super::{HeldJob, LaunchError, Request, TRIES, clean_up, lock_launch};
 use crate::{Ports, reconcile};
@@ -70,8 +71,9 @@ fn reached(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Re
     match &seen.facts.spec {
         Read::Absent => Ok(Reached::Nothing),
         Read::Present(spec)
-            if (&spec.command, &spec.cwd, &spec.executor, spec.answer)
-                == (&request.command, &request.cwd, &request.executor, request.answer) =>
+            if is_same_command(&spec.command, request.recorded_command())
+                && (&spec.cwd, &spec.executor, spec.answer)
+                    == (&request.cwd, &request.executor, request.answer) =>
         {
             // This process may hold the launch lock itself, so the lock proves nothing here.
             let locks = LockView { launch: LockState::Free, ..seen.locks };
@@ -81,4 +83,10 @@ fn reached(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Re
         // A spec that cannot be read cannot be shown to be the same.
         _ => Err(LaunchError::KeyTaken { key: key.clone(), id: id.clone() }),
     }
+}
+
+/// Whether two commands differ in their credentials at most. Those are recorded nowhere, not even as a hash, and a
+/// repeated launch may have a fresh one.
+fn is_same_command(recorded: &CommandLine, requested: &CommandLine) -> bool {
+    recorded == requested || mask_command(recorded) == mask_command(requested)
 }

@@ -21,6 +21,8 @@ fn world(heard: SupervisorReply) -> World {
 fn request(key: Option<&str>) -> Request {
     Request {
         command: CommandLine::Argv(vec!["make".into()]),
+        masked_command: None,
+        keeps_credentials: false,
         cwd: "/".into(),
         executor: ExecutorName::default(),
         session: Some(Session::parse("s").unwrap()),
@@ -159,4 +161,41 @@ fn a_key_whose_launcher_died_before_the_begin_is_finished_under_the_same_id() {
     // A job that was declared abandoned is not finished: its owner may have been notified.
     let _ = world.store.publish(&id, &Fact::Begin(sample::abandoned()), Durability::Power).unwrap();
     assert_eq!(launch(&world.ports, &launcher(), &request).unwrap(), Launched::Known { id });
+}
+
+fn with_token(token: &str, key: Option<&str>) -> Request {
+    let command = |token: &str| CommandLine::Argv(vec!["deploy".into(), "--token".into(), token.into()]);
+    let masked_command = Some(command("[masked: token]"));
+    Request { command: command(token), masked_command, ..request(key) }
+}
+
+#[test]
+fn scenario_133_a_secret_in_a_command_is_handed_over_and_not_recorded() {
+    let world = world(STARTED);
+    let request = with_token("hunter2", None);
+    let launched = launch(&world.ports, &launcher(), &request).unwrap();
+    let facts = world.store.facts(launched.id());
+    let spec = facts.spec.present().unwrap();
+    assert!(spec.command_is_masked && Some(&spec.command) == request.masked_command.as_ref(), "{spec:?}");
+    assert_eq!(world.processes.handed_over(), [request.command]);
+    let _ = launch(&world.ports, &launcher(), &self::request(None));
+    assert_eq!(world.processes.handed_over().len(), 1, "a command without secrets is in the spec");
+}
+
+#[test]
+fn scenario_133_a_launch_is_finished_with_the_secret_of_the_launcher_that_finishes_it() {
+    let world = world(STARTED);
+    let id = world.store.create(sample::at()).unwrap();
+    let first = with_token("hunter2", Some("k"));
+    let _ = world.store.claim_key(first.session.as_ref(), first.key.as_ref().unwrap(), &id).unwrap();
+    let recorded = Fact::Spec(Box::new(spec(&world.ports, &launcher(), &first, &id)));
+    let _ = world.store.publish(&id, &recorded, Durability::Power).unwrap();
+    // It would record the command as it is. What is recorded is not.
+    let second = Request { masked_command: None, ..with_token("hunter3", Some("k")) };
+    let launched = launch(&world.ports, &launcher(), &second).unwrap();
+    assert_eq!(launched, Launched::Started { id: id.clone(), pid: Some(7), bound_to: None });
+    assert_eq!(world.processes.handed_over(), [second.command]);
+    let _ = world.store.publish(&id, &Fact::Begin(sample::begin()), Durability::Power).unwrap();
+    let third = with_token("hunter4", Some("k"));
+    assert_eq!(launch(&world.ports, &launcher(), &third).unwrap(), Launched::Known { id });
 }

@@ -10,7 +10,9 @@ use hearback_core::port::executor::{RunEvent, Running};
 use hearback_core::port::process::{LaunchAnswer, LauncherLink};
 use hearback_core::port::record::JobLock;
 use hearback_core::port::surroundings::{Happened, OutsideEvent, Ready, Surround, Surroundings, next_event};
-use hearback_core::{Durability, JobId, Kill, KilledBy, Limits, LostReason, Outcome, Read, Spec};
+use hearback_core::{
+    CommandLine, Durability, JobId, Kill, KilledBy, Limits, LostReason, Outcome, Read, Spec,
+};
 use tracing::{debug, error, info, warn};
 
 use super::ending::{Cause, Ending, MainExit};
@@ -35,6 +37,8 @@ pub struct Supervisor<'a> {
     pub(super) wire: &'a mut dyn LauncherLink,
     pub(super) id: JobId,
     pub(super) spec: Option<Spec>,
+    /// What runs, until it does, if the launcher handed it over.
+    pub(super) command: Option<CommandLine>,
     /// Held until the begin is published, if the launcher has died.
     pub(super) launching: Option<Lock>,
     /// Held from before the begin until the end is durable.
@@ -68,6 +72,7 @@ impl<'a> Supervisor<'a> {
             wire,
             id,
             spec: None,
+            command: None,
             launching: None,
             alive: None,
             around: None,
@@ -131,7 +136,7 @@ impl<'a> Supervisor<'a> {
                 Err(error) => {
                     // Its message may quote the command.
                     info!(job = %self.id, kind = ?error.kind, "target not started");
-                    return Some(Event::StartFailed(error.shortened()));
+                    return Some(Event::StartFailed(self.recorded_error(error).shortened()));
                 }
             },
             Action::Announce => self.announce(),
@@ -143,6 +148,7 @@ impl<'a> Supervisor<'a> {
             Action::End(ending) => {
                 self.record_end(ending, None);
                 self.record_answer();
+                self.remove_script();
             }
             Action::Keep => self.keep(),
             Action::Drain => drop(self.drain()),

@@ -3,9 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use hearback_core::credentials::mask_credentials;
 use hearback_core::port::disk::{LockMode, Publish, Wait};
 use hearback_core::port::record::JobLock;
-use hearback_core::{End, Extra, FORMAT, Fact, Leftovers, LockView, Observed, Outcome, Output, Target};
+use hearback_core::{
+    End, Extra, FORMAT, Fact, Leftovers, LockView, Observed, Outcome, Output, StartError, Target,
+};
 use tracing::{info, warn};
 
 use super::drive::Supervisor;
@@ -99,6 +102,24 @@ impl Supervisor<'_> {
         if let Err(error) = recorded {
             warn!(job = %self.id, %error, "answer not recorded");
         }
+    }
+
+    /// Removes the text for the shell, if it holds secrets that the spec does not. Best effort: it goes with the
+    /// settlement at the latest.
+    pub(super) fn remove_script(&self) {
+        if self.spec.as_ref().is_some_and(|spec| spec.command_is_masked)
+            && let Err(error) = self.ports.store.remove_script(&self.id)
+        {
+            warn!(job = %self.id, %error, "script not removed");
+        }
+    }
+
+    /// Why the target was not started, as it is recorded. The message may quote the command.
+    pub(super) fn recorded_error(&self, error: StartError) -> StartError {
+        if self.spec.as_ref().is_some_and(|spec| spec.keeps_credentials) {
+            return error;
+        }
+        StartError { message: mask_credentials(&error.message).into_owned(), ..error }
     }
 
     fn end(&self, ending: Ending, output: Output, note: Option<String>) -> End {

@@ -32,6 +32,10 @@ impl Supervisor<'_> {
         }
         match self.ports.store.spec(&self.id) {
             Ok(Read::Present(spec)) => {
+                self.command = self.wire.command();
+                if spec.command_is_masked && self.command.is_none() {
+                    return Event::Unable("its launcher did not hand over the command".into());
+                }
                 self.spec = Some(spec);
                 Event::LaunchSignal(signal)
             }
@@ -89,9 +93,12 @@ impl Supervisor<'_> {
 
     pub(super) fn start(&mut self) -> Result<(), StartError> {
         let spec = self.spec.as_ref().expect("a job that was claimed has a spec");
+        // Not kept longer than it is needed.
+        let handed_over = self.command.take();
+        let command = handed_over.as_ref().unwrap_or(&spec.command);
         let around = self.around.as_ref().expect("a target has surroundings");
         let executor = self.ports.executors.find(&spec.executor)?;
-        let script = match &spec.command {
+        let script = match command {
             // The executor refuses a kind of command that it does not know.
             CommandLine::Argv(_) | CommandLine::Unknown(_) => None,
             CommandLine::Shell { shell: text, program } => {
@@ -106,7 +113,7 @@ impl Supervisor<'_> {
         let answer = spec.answer.then(|| self.ports.store.answer_path(&self.id));
         self.running = Some(executor.start(&StartRequest {
             job: &self.id,
-            command: &spec.command,
+            command,
             cwd: &spec.cwd,
             withhold: &spec.withhold,
             answer: answer.as_deref(),

@@ -1,14 +1,18 @@
 //! Cutting a log to a budget: between lines where that wastes little, and never within a character.
 
 use std::io;
+use std::ops::Range;
 
+use hearback_core::Output;
+use hearback_core::credentials::{self, cut_after, cut_before};
 use hearback_core::message::Excerpt;
 
 use super::read::Log;
 
 impl Log {
-    /// Cuts the log to at most `head` bytes of its beginning and `tail` bytes of its end, at line ends
-    /// where that wastes little.
+    /// Cuts the log to at most `head` bytes of its beginning and `tail` bytes of its end, at line ends where that
+    /// wastes little, and never within text that looks like a credential: half of it could not be recognised, and so
+    /// not be masked.
     ///
     /// # Errors
     ///
@@ -26,12 +30,16 @@ impl Log {
             Some(end) => first.truncate(end),
             None => first.truncate(whole_characters(&first)),
         }
-        let whole_from = match output.gaps.last() {
-            Some(gap) => self.widened(&output, gap)?.end,
-            None => first.len() as u64,
+        let whole_to = output.gaps.first().map_or(size, |gap| gap.start);
+        let head_end = self.cut(&output, 0..whole_to, first.len() as u64, cut_before)?;
+        first.truncate(usize::try_from(head_end).unwrap_or(0));
+        let gap_end = match output.gaps.last() {
+            Some(gap) => Some(self.widened(&output, gap)?.end),
+            None => None,
         };
+        let whole_from = gap_end.unwrap_or(first.len() as u64);
         let tail_start = size.saturating_sub(tail);
-        let last = if tail_start <= whole_from {
+        let mut last = if tail_start <= whole_from {
             self.range(&output, whole_from, size)?
         } else {
             // With the byte before it, which shows whether a line begins here.
@@ -42,6 +50,9 @@ impl Log {
             last.drain(..cut);
             last
         };
+        let start = size - last.len() as u64;
+        let tail_start = self.cut(&output, gap_end.unwrap_or(0)..size, start, cut_after)?;
+        last.drain(..usize::try_from(tail_start - start).unwrap_or(0));
         let omitted = size - first.len() as u64 - last.len() as u64;
         Ok(Excerpt { head: first, tail: last, omitted })
     }
@@ -50,6 +61,25 @@ impl Log {
 /// Whether a cut between lines leaves so little of the budget unused that it is better than one within a line.
 fn is_cheap(unused: usize, budget: u64) -> bool {
     unused as u64 <= budget / 4
+}
+
+impl Log {
+    /// Moves a cut at `at` as `moved` says for the bytes around it. There is no gap `within` these bytes.
+    fn cut(
+        &mut self,
+        output: &Output,
+        within: Range<u64>,
+        at: u64,
+        moved: fn(&[u8], usize) -> usize,
+    ) -> io::Result<u64> {
+        let reach = (credentials::LONGEST + credentials::LOOK_BACK) as u64;
+        let from = at.saturating_sub(reach).max(within.start);
+        if from >= at || at >= within.end {
+            return Ok(at);
+        }
+        let around = self.range(output, from, at.saturating_add(reach).min(within.end))?;
+        Ok(from + moved(&around, usize::try_from(at - from).unwrap_or(0)) as u64)
+    }
 }
 
 /// A character has at most four bytes. The bytes after the first can be recognised.

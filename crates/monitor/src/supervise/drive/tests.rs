@@ -191,3 +191,41 @@ fn what_cannot_be_surrounded_or_has_no_executor_fails_to_start() {
     let Outcome::FailedToStart { error } = outcome(&store) else { panic!("{:?}", outcome(&store)) };
     assert!(error.message.contains("no executor named `elsewhere`"), "{error}");
 }
+
+/// A launcher that handed a command over before it gave its signal, or died.
+struct HandedOver(LaunchSignal, Option<CommandLine>, Vec<LaunchAnswer>);
+
+impl LauncherLink for HandedOver {
+    fn word(&mut self) -> LaunchSignal {
+        self.0
+    }
+    fn command(&mut self) -> Option<CommandLine> {
+        self.1.take()
+    }
+    fn answer(&mut self, answer: &LaunchAnswer) {
+        self.2.push(answer.clone());
+    }
+}
+
+#[test]
+fn scenario_133_what_was_handed_over_runs_and_a_masked_command_never_does() {
+    let id = sample::id(1);
+    let spec = Spec { command_is_masked: true, ..sample::unowned(&id) };
+    for signal in [LaunchSignal::Durable, LaunchSignal::Gone] {
+        for handed_over in [Some(FakeExecutor::commands().hello_then_3), None] {
+            let store = FakeStore::default();
+            store.put(&id, Facts { spec: Read::Present(spec.clone()), ..Facts::default() });
+            let executor = FakeExecutor::plays(exits(9));
+            let executors = Executors::local(executor.clone());
+            let ports = Ports::new(store.clone(), FakeProcesses::default(), FakeClock::default(), executors);
+            let mut wire = HandedOver(signal, handed_over.clone(), vec![]);
+            let surround = FakeSurround::default();
+            let _ = Supervisor::new(&ports, &surround, &mut wire, &|_| {}, id.clone()).run();
+            assert!(executor.calls().is_empty(), "what the spec says is not what runs");
+            match handed_over {
+                Some(_) => assert_eq!(outcome(&store), Outcome::Exited { code: 3 }),
+                None => assert!(matches!(&wire.2[..], [LaunchAnswer::Refused { .. }]), "{:?}", wire.2),
+            }
+        }
+    }
+}

@@ -273,10 +273,16 @@ impl Hearback {
             Err(error) if self.may_see(&scope, id) => problems.push((id.clone(), error)),
             Err(_) => {}
         };
-        let mut looked_at = HashSet::new();
+        let (mut looked_at, mut is_forsaken) = (HashSet::new(), false);
         for id in self.store.open_jobs()? {
-            read(&id, self.job(&id));
+            let job = self.up_to_date(&id);
+            let seen = job.as_ref().ok().and_then(|job| job.as_ref()).map(|job| &job.seen);
+            is_forsaken = is_forsaken || seen.is_some_and(|seen| self.needs_deliverer(seen));
+            read(&id, job);
             looked_at.insert(id);
+        }
+        if is_forsaken {
+            self.start_deliverer();
         }
         for id in self.store.past_jobs(HISTORY_MAX)? {
             // A job may have moved to history since the open ones were listed.

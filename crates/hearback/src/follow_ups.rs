@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hearback_core::message::Excerpt;
-use hearback_core::port::process::{ProcessControl, SupervisorRequest};
+use hearback_core::port::process::{DetachedRequest, ProcessControl, SupervisorRequest};
 use hearback_core::port::record::{FactStore, StoreError};
 use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::{Delivery, DeliveryContext, SinkError, SinkReply, Sinks};
@@ -188,19 +188,36 @@ impl Hearback {
         self.deliverer().deliver_until_settled(id)
     }
 
-    /// Starts a process that delivers a follow-up, if it is due and the process that would deliver it has died.
-    ///
-    /// Best effort: the next process that looks at the job tries again.
+    /// Delivers what no other process delivers; see [`Deliverer::deliver_forsaken`].
+    pub(crate) fn deliver_forsaken(&self) -> Result<(), StoreError> {
+        self.deliverer().deliver_forsaken(&self.store)
+    }
+
+    /// Starts a process that delivers follow-ups, if this one is due and the process that would deliver it has died.
     pub(crate) fn start_deliverer_if_needed(&self, seen: &Observed) {
-        if !self.deliverer().needs_deliverer(seen).unwrap_or(false) {
-            return;
+        if self.needs_deliverer(seen) {
+            self.start_deliverer();
         }
-        let sent = self.supervisor_program().and_then(|program| {
-            spawn_deliverer(&*self.ports.processes, program, self.home().to_owned(), &seen.id)
-        });
+    }
+
+    pub(crate) fn needs_deliverer(&self, seen: &Observed) -> bool {
+        self.deliverer().needs_deliverer(seen).unwrap_or(false)
+    }
+
+    /// Starts the process that delivers whatever no other process delivers, or wakes it.
+    ///
+    /// Best effort: the next process that looks at such a job tries again.
+    pub(crate) fn start_deliverer(&self) {
+        // One that sleeps until its next attempt does not know of this one.
+        if let Err(error) = self.store.wake_host() {
+            debug!(%error, "deliverer not woken");
+        }
+        let sent = self
+            .supervisor_program()
+            .and_then(|program| spawn_deliverer(&*self.ports.processes, program, self.home().to_owned()));
         match sent {
-            Ok(()) => debug!(job = %seen.id, "deliverer started"),
-            Err(error) => warn!(job = %seen.id, %error, "deliverer not started"),
+            Ok(()) => debug!("deliverer started"),
+            Err(error) => warn!(%error, "deliverer not started"),
         }
     }
 }
@@ -214,8 +231,21 @@ fn is_next(job: &Job) -> bool {
     job.view.follow_up.state != FollowUpState::DeadLetter
 }
 
-/// Starts a process that delivers the follow-up of one job: a supervisor, which finds that the job has ended.
+/// The command that makes hearback, executed again, deliver what no other process delivers.
+pub(crate) const DELIVERER_COMMAND: &str = "__deliverer";
+
+/// Starts a process that delivers what no other process delivers. However many are started, one does it.
 pub(crate) fn spawn_deliverer(
+    processes: &dyn ProcessControl,
+    program: PathBuf,
+    home: PathBuf,
+) -> std::io::Result<()> {
+    let args = vec![DELIVERER_COMMAND.into()];
+    processes.spawn_detached(&DetachedRequest { program, args, home, env: Vec::new() })
+}
+
+/// Starts a process that delivers the follow-up of one job: a supervisor, which finds that the job has ended.
+pub(crate) fn spawn_deliverer_of(
     processes: &dyn ProcessControl,
     program: PathBuf,
     home: PathBuf,

@@ -158,15 +158,20 @@ impl Hearback {
     /// When the job cannot be read. If the store cannot be written, the job is not brought up to date; that is no
     /// error, because what is returned is still true.
     pub fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
-        match reconcile::job(&self.ports, id) {
-            Err(error) if !error.is_unwritable() => return Err(error),
-            _ => {}
-        }
-        let job = self.look(id)?;
+        let job = self.up_to_date(id)?;
         if let Some(job) = &job {
             self.start_deliverer_if_needed(&job.seen);
         }
         Ok(job)
+    }
+
+    /// The same for a caller that looks at many jobs, and then starts one deliverer for all.
+    pub(crate) fn up_to_date(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        match reconcile::job(&self.ports, id) {
+            Err(error) if !error.is_unwritable() => return Err(error),
+            _ => {}
+        }
+        self.look(id)
     }
 
     /// Returns one job as it is recorded, and changes nothing; none if there is no such job.
@@ -208,7 +213,7 @@ impl Hearback {
     /// When the store cannot be listed.
     pub fn jobs(&self, select: &Select) -> Result<Listing, StoreError> {
         let mut listing = Listing::default();
-        let mut looked_at = HashSet::new();
+        let (mut looked_at, mut is_forsaken) = (HashSet::new(), false);
         let mut add = |id: &JobId, seen: Result<Option<Job>, StoreError>| match seen {
             Ok(job) => listing.add(select, job),
             Err(error) => {
@@ -219,8 +224,14 @@ impl Hearback {
             }
         };
         for id in self.store.open_jobs()? {
-            add(&id, self.job(&id));
+            let job = self.up_to_date(&id);
+            let seen = job.as_ref().ok().and_then(|job| job.as_ref()).map(|job| &job.seen);
+            is_forsaken = is_forsaken || seen.is_some_and(|seen| self.needs_deliverer(seen));
+            add(&id, job);
             looked_at.insert(id);
+        }
+        if is_forsaken {
+            self.start_deliverer();
         }
         let wanted = select.history_max.unwrap_or(usize::MAX);
         // History is read from its newest end, and further back only until enough jobs are selected.

@@ -1,10 +1,9 @@
-//! Starting this program again: as the next monitor, or to deliver one follow-up.
+//! Starting this program again: as the next monitor, or to deliver what no process delivers.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hearback_core::JobId;
 use hearback_core::port::process::{DetachedRequest, ProcessIdentity};
 use hearback_core::port::relaunch::Relaunch;
 use hearback_monitor::Ports;
@@ -36,8 +35,8 @@ impl Relaunch for Relauncher {
         self.ports.processes.spawn_detached(&DetachedRequest { program, args, home, env })
     }
 
-    fn start_deliverer(&self, job: &JobId) -> io::Result<()> {
+    fn start_deliverer(&self) -> io::Result<()> {
         let program = self.supervisor.as_ref().map_err(|error| io::Error::other(error.to_string()))?;
-        spawn_deliverer(&*self.ports.processes, program.clone(), self.home.clone(), job)
+        spawn_deliverer(&*self.ports.processes, program.clone(), self.home.clone())
     }
 }

@@ -14,6 +14,7 @@ use hearback_store::Store;
 use tracing::{error, warn};
 
 use crate::diagnostics::{self, LevelFilter, LogOutput};
+use crate::follow_ups::DELIVERER_COMMAND;
 use crate::sessions::MESSENGER_COMMAND;
 use crate::sinks::{self, SINK_COMMAND};
 use crate::{Hearback, Options, follow_ups, rehearsal};
@@ -44,6 +45,7 @@ pub fn supervise_if_asked_with(complete: impl FnOnce(Options) -> Options) {
             std::process::exit(sinks::run_builtin(&arguments.collect::<Vec<_>>()))
         }
         Some(first) if first == MESSENGER_COMMAND => std::process::exit(deliver_messages(complete)),
+        Some(first) if first == DELIVERER_COMMAND => std::process::exit(deliver_forsaken(complete)),
         Some(first) if first == rehearsal::COMMAND => std::process::exit(rehearsal::run(arguments)),
         _ => return,
     }
@@ -87,7 +89,7 @@ fn supervise(id: JobId, complete: impl FnOnce(Options) -> Options) -> i32 {
     if !has_ended(&ports, &id) {
         let meanwhile = |id: &JobId| {
             let sent = program(None).and_then(|program| {
-                follow_ups::spawn_deliverer(&*ports.processes, program, home.clone(), id)
+                follow_ups::spawn_deliverer_of(&*ports.processes, program, home.clone(), id)
             });
             if let Err(error) = sent {
                 warn!(job = %id, %error, "deliverer not started");
@@ -110,6 +112,22 @@ fn supervise(id: JobId, complete: impl FnOnce(Options) -> Options) -> i32 {
         Err(error) => error!(job = %id, %error, "store cannot be opened to deliver"),
     }
     0
+}
+
+/// Delivers the follow-ups that no other process delivers.
+fn deliver_forsaken(complete: impl FnOnce(Options) -> Options) -> i32 {
+    // The store is the working directory, as for a supervisor.
+    let opened =
+        std::env::current_dir().ok().map(|home| complete(Options::default().home(home)).unrestricted());
+    let Some(hearback) = opened.and_then(|options| Hearback::open(options).ok()) else { return 2 };
+    diagnostics::install_own(LevelFilter::WARN, |filter| LogOutput::monitor_log(&hearback, filter));
+    match hearback.deliver_forsaken() {
+        Ok(()) => 0,
+        Err(error) => {
+            warn!(%error, "follow-ups not delivered");
+            125
+        }
+    }
 }
 
 /// Delivers the messages of the session that the environment names.

@@ -258,6 +258,11 @@ pub(crate) fn run_lock(monitor: &Path) -> PathBuf {
     monitor.join("run.lock")
 }
 
+/// Held by the process that delivers the follow-ups which no other process delivers.
+pub(crate) fn deliverer_lock(monitor: &Path) -> PathBuf {
+    monitor.join("deliver.lock")
+}
+
 /// The output of the target.
 pub(crate) fn log(folder: &Path) -> PathBuf {
     folder.join("output.log")

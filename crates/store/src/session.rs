@@ -212,6 +212,11 @@ impl<D: Disk> SessionStore for Store<D> {
         self.lock_in(&folder, &layout::run_lock(&folder), mode, wait)
     }
 
+    fn lock_deliverer(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError> {
+        let folder = self.layout.monitor();
+        self.lock_in(&folder, &layout::deliverer_lock(&folder), mode, wait)
+    }
+
     fn wake_host(&self) -> Result<(), StoreError> {
         self.write_wake()
     }

@@ -581,6 +581,79 @@ fn a_chain_of_follow_ups_that_launch_is_bounded() {
     assert!(said[3].contains("chain"), "{said:?}");
 }
 
+/// Kills the supervisor of a job, and waits for its death.
+fn forsake(outbox: &Outbox, id: &str) {
+    let supervisor = outbox.world.supervisor(id);
+    outbox.world.end_supervisor(id);
+    eventually("the supervisor is gone", || (!alive(supervisor)).then_some(()));
+}
+
+/// How many invocations of the sink ran at the same time, at most.
+fn most_at_once(outbox: &Outbox) -> usize {
+    let (mut now, mut most) = (0_usize, 0);
+    for line in lines(&outbox.witness) {
+        match line.split(' ').next() {
+            Some("start") => now += 1,
+            Some("end") => now -= 1,
+            _ => {}
+        }
+        most = most.max(now);
+    }
+    most
+}
+
+#[test]
+fn scenario_127_follow_ups_that_no_process_has_go_out_a_few_at_a_time() {
+    const AT_ONCE: usize = 8;
+    let (count, gate) = (scaled(30, 12), "go");
+    for of_sink in ["", "turn = true"] {
+        let outbox = Outbox::with("", of_sink, &[]);
+        outbox.tell(&format!("until:{}:0", outbox.gate(gate)));
+        let hold = text(&bin("hold"));
+        let jobs: Vec<_> = (0..count)
+            .map(|n| outbox.run_as(&format!("s{n}"), &["launch", "--", &hold, &outbox.gate("never")]).ok())
+            .collect();
+        for id in &jobs {
+            forsake(&outbox, id);
+        }
+        let looks = || ["list", "followups", "list"].map(|look| outbox.world.run([look]).ok());
+        looks();
+        outbox.called(AT_ONCE);
+        looks();
+        outbox.release(gate);
+        for id in &jobs {
+            assert_eq!(outbox.receipt(id)["how"], "delivered");
+        }
+        eventually("all have ended", || (outbox.said("end").len() == count).then_some(()));
+        assert_eq!((outbox.calls().len(), most_at_once(&outbox)), (count, AT_ONCE), "{of_sink}");
+        outbox.check_order();
+        outbox.world.settle_down();
+    }
+}
+
+#[test]
+fn scenario_127_what_becomes_due_while_the_deliverer_sleeps_goes_out_at_once() {
+    let outbox = Outbox::with("attempts = 2\nretry_first = \"1h\"", "", &["1"]);
+    let gone = |session: &str| {
+        let id = outbox.run_as(session, &["launch", "--", &text(&bin("hold")), &outbox.gate("never")]).ok();
+        forsake(&outbox, &id);
+        id
+    };
+    // One that is due again in an hour: the deliverer sleeps.
+    let sleeping = gone("s");
+    outbox.world.run(["list"]).ok();
+    outbox.called(1);
+    eventually("its attempt is recorded", || {
+        let job = outbox.world.show(&sleeping);
+        (job["follow_up"]["state"] == "pending").then_some(())
+    });
+    outbox.tell("0");
+    let next = gone("t");
+    outbox.world.run(["list"]).ok();
+    assert_eq!(outbox.receipt(&next)["how"], "delivered");
+    assert_eq!(outbox.calls_of(&sleeping).len(), 1, "its time has not come");
+}
+
 #[test]
 fn jobs_of_one_session_that_end_at_once_are_delivered_one_turn_at_a_time() {
     let count = of(200);

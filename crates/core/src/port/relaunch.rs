@@ -3,7 +3,6 @@
 use std::io;
 
 use super::process::ProcessIdentity;
-use crate::JobId;
 
 /// Starts hearback again, as detached processes.
 pub trait Relaunch: Send + Sync {
@@ -14,10 +13,11 @@ pub trait Relaunch: Send + Sync {
     /// When it cannot be started.
     fn start_successor(&self, after: &ProcessIdentity) -> io::Result<()>;
 
-    /// Starts a process that delivers the follow-up of one job, with retries.
+    /// Starts a process that delivers the follow-ups which no other process delivers, with retries. Only one of them
+    /// works, however many are started.
     ///
     /// # Errors
     ///
     /// When it cannot be started.
-    fn start_deliverer(&self, job: &JobId) -> io::Result<()>;
+    fn start_deliverer(&self) -> io::Result<()>;
 }

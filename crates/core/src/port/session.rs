@@ -83,6 +83,9 @@ pub trait SessionStore: Send + Sync {
     /// Takes the lock of the monitor.
     fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError>;
 
+    /// Takes the lock of the process that delivers the follow-ups which no other process delivers.
+    fn lock_deliverer(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError>;
+
     /// Wakes the monitor. Best effort: it also looks from time to time.
     fn wake_host(&self) -> Result<(), StoreError>;
 }

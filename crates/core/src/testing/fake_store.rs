@@ -106,6 +106,7 @@ enum LockName {
     Job(JobId, JobLock),
     Session(Session, SessionLock),
     Reader(JobId, Option<Reader>),
+    Deliverer,
     Monitor,
 }
 
@@ -411,6 +412,10 @@ impl SessionStore for FakeStore {
 
     fn lock_monitor(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError> {
         Ok(self.take(LockName::Monitor, mode, wait))
+    }
+
+    fn lock_deliverer(&self, mode: LockMode, wait: Wait) -> Result<Option<Lock>, StoreError> {
+        Ok(self.take(LockName::Deliverer, mode, wait))
     }
 
     fn wake_host(&self) -> Result<(), StoreError> {

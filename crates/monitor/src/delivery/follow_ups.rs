@@ -304,17 +304,15 @@ impl Deliverer<'_> {
     /// When the records cannot be read.
     pub fn needs_deliverer(&self, seen: &Observed) -> Result<bool, StoreError> {
         let is_now = !matches!(self.due(seen)?, Due::Never | Due::In(_));
-        if !is_now || self.ports.host_lock()? == LockState::Held || self.supervisor_delivers(seen)? {
+        if !is_now || self.ports.host_lock()? == LockState::Held {
             return Ok(false);
         }
-        // Taken as a deliverer takes it: if there is no room for the lock, no deliverer is started.
-        let lock = self.ports.store.lock(&seen.id, JobLock::Deliverer, LockMode::Exclusive, Wait::Try)?;
-        Ok(lock.is_some())
+        Ok(!self.is_delivered_by_another(seen)?)
     }
 
     /// Whether the supervisor is alive and delivers next. It is preferred, because it has the secrets of the launch in
     /// its environment. A supervisor that keeps leftover processes has started a deliverer instead.
-    fn supervisor_delivers(&self, seen: &Observed) -> Result<bool, StoreError> {
+    pub(super) fn supervisor_delivers(&self, seen: &Observed) -> Result<bool, StoreError> {
         let Some(BegunBy::Supervisor(supervisor)) = seen.facts.begin.present().map(|begin| &begin.by) else {
             return Ok(false);
         };

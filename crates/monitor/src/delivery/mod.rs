@@ -17,6 +17,7 @@ mod company;
 mod compose;
 mod due;
 mod follow_ups;
+mod forsaken;
 mod hand_over;
 mod inbox;
 mod interpret;

@@ -136,7 +136,7 @@ impl Loop {
     fn leave_retries_of(&self, job: &OpenJob) {
         if self.monitor.deliverer().needs_deliverer(&job.seen).unwrap_or(false) {
             debug!(job = %job.id(), "leaving retries to a process of their own");
-            if let Err(error) = self.monitor.relaunch.start_deliverer(job.id()) {
+            if let Err(error) = self.monitor.relaunch.start_deliverer() {
                 warn!(job = %job.id(), %error, "deliverer not started");
             }
         }

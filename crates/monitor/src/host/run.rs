@@ -314,7 +314,7 @@ mod tests {
         let once = MonitorOptions { once: true, ..MonitorOptions::default() };
         assert!(world.monitor.run(&once).is_err());
         assert_eq!(world.delivered(), std::slice::from_ref(&fine));
-        assert_eq!(world.relaunch.deliverers(), [fine], "a process of its own would make further attempts");
+        assert_eq!(world.relaunch.deliverers(), 1, "a process of its own would make further attempts");
         let world = World::new();
         assert_eq!(world.monitor.run(&once).unwrap(), MonitorEnd::Done);
     }

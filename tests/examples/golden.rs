@@ -111,7 +111,7 @@ impl Golden {
             spec.depth = 2;
             spec.cwd = OsText::Bytes { bytes: b"/caf\xe9".to_vec() };
         });
-        self.store.reserve_end(&running).unwrap();
+        self.store.reserve(&running).unwrap();
         self.write_log(&running, "one\ntwo\n");
         self.publish(&running, Fact::Kill(1, sample::kill()));
     }

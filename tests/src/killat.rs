@@ -105,3 +105,42 @@ pub fn at_each(calls: RangeInclusive<usize>, wanted: usize, kill: impl Fn(usize)
     thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(worker))));
     points.len()
 }
+
+/// A process that is held at a system call until this is dropped. Then the call is made, and it runs on.
+#[cfg(not(windows))]
+#[derive(Debug)]
+pub struct Held {
+    killat: Option<crate::KillOnDrop>,
+    /// The process.
+    pub pid: u32,
+}
+
+#[cfg(not(windows))]
+impl Held {
+    /// Runs `killat stop HOW -- hearback ARGS` until a process is held.
+    ///
+    /// # Panics
+    ///
+    /// If none is.
+    #[track_caller]
+    pub fn new(world: &World, how: &[&str], args: &[&str]) -> Held {
+        let (said, printed) = (world.scratch("killat.err"), world.scratch("killat.out"));
+        let mut command = std::process::Command::new(bin("killat"));
+        world.settle(&mut command);
+        command.arg("stop").args(how).args(["--for", "120", "--"]).arg(bin("hearback")).args(args);
+        command.stdin(std::process::Stdio::null());
+        command.stderr(fs_err::File::create(&said).unwrap().into_parts().0);
+        command.stdout(fs_err::File::create(&printed).unwrap().into_parts().0);
+        let killat = crate::KillOnDrop(command.spawn().unwrap());
+        let pid = crate::eventually("it is held", || {
+            let said = fs_err::read_to_string(&said).unwrap();
+            said.lines().find_map(|line| line.strip_prefix("stopped ")?.parse().ok())
+        });
+        Held { killat: Some(killat), pid }
+    }
+
+    /// Lets it run on.
+    pub fn let_go(&mut self) {
+        self.killat = None;
+    }
+}

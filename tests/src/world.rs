@@ -120,6 +120,17 @@ impl World {
         found.unwrap_or_else(|| panic!("no folder of job `{id}` in `{}`", self.home.display())).clone()
     }
 
+    /// The id of the one job that is open.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    #[track_caller]
+    pub fn only_job(&self) -> String {
+        let mut jobs = fs_err::read_dir(self.home().join("jobs")).unwrap();
+        jobs.next().unwrap().unwrap().file_name().into_string().unwrap()
+    }
+
     /// Which process supervises an open job, or did.
     #[track_caller]
     pub fn supervisor(&self, id: &str) -> u32 {

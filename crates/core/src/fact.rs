@@ -226,6 +226,17 @@ impl End {
     }
 }
 
+impl Kill {
+    /// Cuts its reason so that its JSON has at most `bytes` bytes.
+    pub fn fit(&mut self, bytes: usize) {
+        if serde_json::to_vec(self).is_ok_and(|json| json.len() > bytes)
+            && let Some(reason) = &mut self.reason
+        {
+            truncate(reason, 512);
+        }
+    }
+}
+
 pub(crate) fn truncate(text: &mut String, bytes: usize) {
     if text.len() > bytes {
         text.truncate(text.floor_char_boundary(bytes));

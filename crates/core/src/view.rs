@@ -79,7 +79,7 @@ pub struct JobView {
     /// Whether a monitor that restarts or stops kills it first (`--bound`).
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub bound: bool,
-    /// Pids of processes that outlived it: they could not be killed, or were kept.
+    /// Pids of processes that outlived it and still run: they could not be killed, or were kept.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub survivors: Vec<u32>,
     /// Remarks, such as: a fact cannot be read, a fact has a newer format, the job belongs to another machine.

@@ -338,6 +338,9 @@ pub struct KillDocument {
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+    /// How many processes that had outlived the job were killed now.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub leftovers_killed: usize,
     /// Pids of processes that could not be killed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<u32>,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use hearback_core::port::process::Presence;
 use hearback_core::port::record::{FactStore, Housekeeping, JobFiles, StoreError};
 use hearback_core::{
     HandsOff, JobId, JobView, LockState, Observed, Output, ProcessIdentity, Read, Session, StateWord,
@@ -13,7 +14,7 @@ use hearback_monitor::wait::WaitError;
 use hearback_monitor::{answer, reconcile};
 
 use crate::lookup::{self, FindError};
-use crate::permissions::{Capability, Guarded};
+use crate::permissions::{Capability, Denied, Guarded};
 use crate::{Hearback, Scope};
 
 /// One job as it was seen.
@@ -65,6 +66,8 @@ pub struct Killed {
     pub job: Job,
     /// Whether it had ended before the kill.
     pub already_ended: bool,
+    /// How many processes that had outlived it were killed now.
+    pub leftovers_killed: usize,
     /// Processes that survived.
     pub survivors: Vec<ProcessIdentity>,
 }
@@ -141,14 +144,42 @@ impl Hearback {
         self.end_job(id, request).map_err(Guarded::Failed)
     }
 
+    /// Kills several jobs, and calls `each` in their order. All are requested to end before the first is waited for, so
+    /// this takes as long as the slowest of them.
+    ///
+    /// # Errors
+    ///
+    /// When the caller must not kill. Each job has its own result.
+    pub fn kill_all(
+        &self,
+        ids: &[JobId],
+        request: &KillRequest,
+        mut each: impl FnMut(&JobId, Result<Killed, KillError>),
+    ) -> Result<(), Denied> {
+        self.permissions().check(Capability::Kill)?;
+        let request = self.masked_request(request);
+        kill::kill_all(&self.ports, &self.waits, ids, &request, |id, report| {
+            each(id, report.and_then(|report| self.killed(id, report)));
+        });
+        Ok(())
+    }
+
     /// The same for hearback itself, without a check of permissions.
     pub(crate) fn end_job(&self, id: &JobId, request: &KillRequest) -> Result<Killed, KillError> {
-        // The reason is recorded.
+        let request = self.masked_request(request);
+        self.killed(id, kill::kill(&self.ports, &self.waits, id, &request)?)
+    }
+
+    /// A request without secrets: its reason is recorded.
+    fn masked_request(&self, request: &KillRequest) -> KillRequest {
         let reason = request.reason.as_ref().map(|reason| self.secrets().masked(reason));
-        let request = &KillRequest { reason, ..request.clone() };
-        let report = kill::kill(&self.ports, &self.waits, id, request)?;
-        let job = self.shown(report.seen).ok_or_else(|| WaitError::Gone(id.clone()))?;
-        Ok(Killed { job, already_ended: report.already_ended, survivors: report.survivors })
+        KillRequest { reason, ..request.clone() }
+    }
+
+    fn killed(&self, id: &JobId, report: kill::Report) -> Result<Killed, KillError> {
+        let kill::Report { seen, already_ended, leftovers_killed, survivors } = report;
+        let job = self.shown(seen).ok_or_else(|| WaitError::Gone(id.clone()))?;
+        Ok(Killed { job, already_ended, leftovers_killed, survivors })
     }
 
     /// Brings one job up to date and returns it; none if there is no such job.
@@ -198,12 +229,29 @@ impl Hearback {
                 .present()
                 .and_then(|target| target.handle.process())
                 .is_some_and(|process| self.ports.processes.is_stopped(&process));
+        self.drop_ended_survivors(&seen, &mut view);
         if elsewhere {
             view.notes
                 .push("its supervisor works in another store, of which this is a copy: left alone".into());
         }
         let view = self.secrets().masked_view(view);
         Some(Job { view, seen })
+    }
+
+    /// Leaves only those survivors in the view that still run: what was true at the end may not be true any more.
+    fn drop_ended_survivors(&self, seen: &Observed, view: &mut JobView) {
+        // Of another machine nothing can be seen here.
+        if self.ports.here.is_foreign(&seen.facts) {
+            return;
+        }
+        let survivors = seen.end().map(|end| &*end.survivors).unwrap_or_default();
+        let runs = |who: &&ProcessIdentity| self.ports.processes.presence(who) != Presence::Gone;
+        view.survivors = survivors.iter().filter(runs).map(|who| who.pid).collect();
+        match survivors.len() - view.survivors.len() {
+            0 => {}
+            1 => view.notes.push("1 process that outlived it has ended since".into()),
+            n => view.notes.push(format!("{n} processes that outlived it have ended since")),
+        }
     }
 
     /// Lists the open jobs, and the newest of history.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hearback_core::port::disk::Publish;
+use hearback_core::port::process::SweepReport;
 use hearback_core::port::record::StoreError;
 use hearback_core::{
     BegunBy, Extra, FORMAT, Fact, JobId, JobState, Kill, KilledBy, Limits, Observed, ProcessIdentity,
@@ -37,6 +38,8 @@ pub struct Report {
     pub seen: Observed,
     /// Whether it had ended before the request. Then only survivors of that end were signalled.
     pub already_ended: bool,
+    /// How many survivors of an earlier end were killed now.
+    pub leftovers_killed: usize,
     /// Processes that survived.
     pub survivors: Vec<ProcessIdentity>,
 }
@@ -68,7 +71,37 @@ pub enum KillError {
 ///
 /// When it cannot be shown that the job has ended.
 pub fn kill(ports: &Arc<Ports>, waits: &Waits, id: &JobId, request: &Request) -> Result<Report, KillError> {
-    let failed = |source| KillError::Store { id: id.clone(), source };
+    let asked = ask(ports, id, request)?;
+    conclude(ports, waits, id, request, asked, ports.clock.awake())
+}
+
+/// Kills several jobs, and calls `each` in their order. All are requested to end before the first is waited for, so
+/// this takes as long as the slowest of them.
+pub fn kill_all(
+    ports: &Arc<Ports>,
+    waits: &Waits,
+    ids: &[JobId],
+    request: &Request,
+    mut each: impl FnMut(&JobId, Result<Report, KillError>),
+) {
+    let asked: Vec<_> = ids.iter().map(|id| ask(ports, id, request)).collect();
+    let since = ports.clock.awake();
+    for (id, asked) in ids.iter().zip(asked) {
+        each(id, asked.and_then(|asked| conclude(ports, waits, id, request, asked, since)));
+    }
+}
+
+/// A job that was requested to end.
+enum Asked {
+    /// It had ended before.
+    Ended(Box<Observed>),
+    /// Its supervisor has the request, and ends it within this time.
+    Requested { within: Duration },
+    /// The request cannot be recorded, and the supervisor is to be killed at once.
+    Forced,
+}
+
+fn ask(ports: &Ports, id: &JobId, request: &Request) -> Result<Asked, KillError> {
     // A job that cannot be brought up to date can still be looked at.
     if let Err(error) = reconcile::job(ports, id) {
         debug!(job = %id, %error, "job not brought up to date");
@@ -78,15 +111,53 @@ pub fn kill(ports: &Arc<Ports>, waits: &Waits, id: &JobId, request: &Request) ->
         return Err(WaitError::Elsewhere(id.clone()).into());
     }
     if matches!(seen.fold().state, JobState::Ended { .. }) {
-        return end_survivors(ports, seen).map_err(failed);
+        return Ok(Asked::Ended(Box::new(seen)));
     }
     let limits = seen.facts.spec.present().map(|spec| spec.limits).unwrap_or_default();
     let grace = if request.force { Duration::ZERO } else { grace(request, &limits) };
-    request_kill(ports, &seen, request, grace).map_err(failed)?;
+    let grace = match request_kill(ports, &seen, request, grace) {
+        Ok(()) => grace,
+        Err(error) if error.is_unwritable() && request.force => {
+            warn!(job = %id, %error, "kill not recorded, killing the supervisor");
+            return Ok(Asked::Forced);
+        }
+        // Another request has taken the room that is kept for one. It ends the job as well.
+        Err(error) if error.is_unwritable() => match grace_of_others(ports, id) {
+            Some(theirs) => theirs.max(grace),
+            None => return Err(KillError::Store { id: id.clone(), source: error }),
+        },
+        Err(source) => return Err(KillError::Store { id: id.clone(), source }),
+    };
     info!(job = %id, by = %request.by, ?grace, "kill requested");
-    let within = grace.saturating_add(SWEEP_WITHIN * 2 + ANSWER_WITHIN);
-    let mut ended = None;
-    waits.wait(ports, std::slice::from_ref(id), Until::All, Some(within), |_, result| ended = Some(result));
+    Ok(Asked::Requested { within: grace.saturating_add(SWEEP_WITHIN * 2 + ANSWER_WITHIN) })
+}
+
+/// The longest grace of the requests that are recorded; none if there are none.
+fn grace_of_others(ports: &Ports, id: &JobId) -> Option<Duration> {
+    let kills = ports.store.kills(id, 0).ok()?;
+    kills.iter().filter_map(|(_, kill)| Some(Duration::from_millis(kill.present()?.grace_ms))).max()
+}
+
+/// Waits for a job that was requested to end at `since`, and reports how it did.
+fn conclude(
+    ports: &Arc<Ports>,
+    waits: &Waits,
+    id: &JobId,
+    request: &Request,
+    asked: Asked,
+    since: Duration,
+) -> Result<Report, KillError> {
+    let failed = |source| KillError::Store { id: id.clone(), source };
+    let ended = match asked {
+        Asked::Ended(seen) => return end_survivors(ports, *seen).map_err(failed),
+        Asked::Requested { within } => {
+            let left = since.saturating_add(within).saturating_sub(ports.clock.awake());
+            let mut ended = None;
+            waits.wait(ports, std::slice::from_ref(id), Until::All, Some(left), |_, it| ended = Some(it));
+            ended
+        }
+        Asked::Forced => None,
+    };
     let seen = match ended {
         Some(seen) => seen?,
         None if request.force => {
@@ -97,7 +168,7 @@ pub fn kill(ports: &Arc<Ports>, waits: &Waits, id: &JobId, request: &Request) ->
         None => return Err(KillError::Unanswered(id.clone())),
     };
     let survivors = survivors(&seen);
-    Ok(Report { seen, already_ended: false, survivors })
+    Ok(Report { seen, already_ended: false, leftovers_killed: 0, survivors })
 }
 
 fn observe(ports: &Ports, id: &JobId) -> Result<Observed, KillError> {
@@ -144,11 +215,11 @@ fn request_kill(
 
 /// Kills the processes that survived the end of the job, or were kept.
 fn end_survivors(ports: &Ports, seen: Observed) -> Result<Report, StoreError> {
-    let survivors = match survivors(&seen).is_empty() {
-        true => Vec::new(),
-        false => reconcile::sweep(ports, &seen)?.survivors,
+    let swept = match survivors(&seen).is_empty() {
+        true => SweepReport::default(),
+        false => reconcile::sweep(ports, &seen)?,
     };
-    Ok(Report { seen, already_ended: true, survivors })
+    Ok(Report { seen, already_ended: true, leftovers_killed: swept.ended, survivors: swept.survivors })
 }
 
 fn survivors(seen: &Observed) -> Vec<ProcessIdentity> {

@@ -165,6 +165,10 @@ impl Disk for Native {
         Ok(if take(&file, LockMode::Shared, Wait::Try)? { LockState::Free } else { LockState::Held })
     }
 
+    fn holder(&self, path: &Path) -> Option<u32> {
+        sys::files::holder(path)
+    }
+
     fn move_dir(&self, from: &Path, to: &Path) -> io::Result<Publish> {
         sys::files::move_dir(from, to)
     }

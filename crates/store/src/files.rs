@@ -12,8 +12,8 @@ use hearback_core::{FactKind, JobId, Key, Observed, Output, Remains, Session, Ti
 use crate::log::Log;
 use crate::{Store, key, layout};
 
-/// Room for an end: one block of every known file system.
-pub(crate) const END_RESERVE_BYTES: usize = 4096;
+/// Room for an end, and for a kill request: one block of every known file system.
+pub(crate) const RESERVE_BYTES: usize = 4096;
 /// How often to try to open the log of a job that moves to history at the same moment.
 const LOOKS: usize = 3;
 
@@ -67,9 +67,15 @@ impl<D: Disk> JobFiles for Store<D> {
         self.records.lock(layout::lock(&self.layout.job(id), lock), mode, wait)
     }
 
-    fn reserve_end(&self, id: &JobId) -> Result<(), StoreError> {
+    fn lock_holder(&self, id: &JobId, lock: JobLock) -> Option<u32> {
+        self.disk().holder(&layout::lock(&self.layout.job(id), lock))
+    }
+
+    fn reserve(&self, id: &JobId) -> Result<(), StoreError> {
+        let folder = self.layout.job(id);
         // An earlier launch under the same key may have reserved the room already.
-        self.records.reserve(layout::end_reserve(&self.layout.job(id)), END_RESERVE_BYTES)
+        self.records.reserve(layout::end_reserve(&folder), RESERVE_BYTES)?;
+        self.records.reserve(layout::kill_reserve(&folder), RESERVE_BYTES)
     }
 
     fn write_script(&self, id: &JobId, script: &Script) -> Result<PathBuf, StoreError> {

@@ -1,11 +1,13 @@
 //! The facts of jobs: publishing each, and reading one. Seeing a whole job is [`observe`](crate::observe).
 
+use std::path::Path;
+
 use hearback_core::port::disk::{Disk, Flush, Lock, Publish};
 use hearback_core::port::record::{FactStore, StoreError};
 use hearback_core::{Durability, Fact, FactKind, JobId, Kill, Observed, Read, Reader, Spec, Stamp};
 
 use crate::Store;
-use crate::files::END_RESERVE_BYTES;
+use crate::files::RESERVE_BYTES;
 use crate::{layout, settled, store};
 
 /// Which facts have to survive a power cut. The others may be lost: what they say can be found out again, or follows
@@ -25,7 +27,7 @@ impl<D: Disk> FactStore for Store<D> {
         let published = match fact {
             Fact::End(end) => {
                 let mut end = end.clone();
-                end.fit(END_RESERVE_BYTES);
+                end.fit(RESERVE_BYTES);
                 let bytes = Fact::End(end).to_json()?;
                 let published =
                     self.records.publish_reserved(layout::end_reserve(&folder), path, &bytes, flush)?;
@@ -38,6 +40,7 @@ impl<D: Disk> FactStore for Store<D> {
                 let bytes = settled::to_json(&self.records, &folder, settled)?;
                 self.records.publish_bytes(path, &bytes, flush)?
             }
+            Fact::Kill(n, kill) => self.publish_kill(&folder, *n, kill, flush)?,
             _ => self.records.publish_bytes(path, &fact.to_json()?, flush)?,
         };
         if matches!(fact, Fact::Spec(_)) && flush == Flush::Power {
@@ -94,6 +97,32 @@ impl<D: Disk> FactStore for Store<D> {
     }
 }
 
+impl<D: Disk> Store<D> {
+    /// Publishes a kill request. On a full disk the first one takes the room that was reserved for it: the job that
+    /// fills the disk is the one to be killed.
+    fn publish_kill(&self, folder: &Path, n: u32, kill: &Kill, flush: Flush) -> Result<Publish, StoreError> {
+        let path = layout::fact(folder, FactKind::Kill(n));
+        let published = self.records.publish_bytes(&path, &Fact::Kill(n, kill.clone()).to_json()?, flush);
+        if !published.as_ref().is_err_and(StoreError::is_unwritable) {
+            return published;
+        }
+        // Several processes may want it at once, and one gets it.
+        let (reserve, mine) =
+            (layout::kill_reserve(folder), layout::kill_reserve_of(folder, self.disk().nonce()));
+        if !matches!(self.disk().move_dir(&reserve, &mine), Ok(Publish::New)) {
+            return published;
+        }
+        let mut kill = kill.clone();
+        kill.fit(RESERVE_BYTES);
+        let published = self.records.publish_reserved(&mine, &path, &Fact::Kill(n, kill).to_json()?, flush);
+        if !matches!(published, Ok(Publish::New)) {
+            // For the next number, or the next request.
+            let _ = self.disk().move_dir(&mine, &reserve);
+        }
+        published
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use hearback_core::Outcome;
@@ -116,7 +145,7 @@ mod tests {
             let made = store.create(sample::at()).and_then(|id| {
                 let spec = Fact::Spec(Box::new(sample::unowned(&id)));
                 let _ = store.publish(&id, &spec, Durability::Power)?;
-                store.reserve_end(&id)?;
+                store.reserve(&id)?;
                 Ok(id)
             });
             disk.heal();
@@ -140,7 +169,7 @@ mod tests {
     fn a_full_disk_has_room_for_the_end() {
         let (disk, store) = store();
         let id = launched(&store, Durability::Power);
-        store.reserve_end(&id).unwrap();
+        store.reserve(&id).unwrap();
         disk.fail_after(0);
         let mut end = sample::end(7);
         end.survivors = (1..500).map(sample::process).collect();
@@ -158,7 +187,7 @@ mod tests {
         let kept = launched(&store, Durability::Power);
         let ended = launched(&store, Durability::Power);
         let lost = launched(&store, Durability::Process);
-        store.reserve_end(&ended).unwrap();
+        store.reserve(&ended).unwrap();
         let end = Fact::End(Box::new(sample::end(3)));
         let _ = store.publish(&ended, &end, Durability::Power).unwrap();
         disk.cut_power();

@@ -290,6 +290,18 @@ pub(crate) fn bell(folder: &Path) -> PathBuf {
     folder.join("bell")
 }
 
+/// Room for the first kill request.
+pub(crate) fn kill_reserve(folder: &Path) -> PathBuf {
+    folder.join(KILL_RESERVE)
+}
+
+/// The same in the hands of one process.
+pub(crate) fn kill_reserve_of(folder: &Path, nonce: u64) -> PathBuf {
+    folder.join(format!("{KILL_RESERVE}.{nonce:016x}"))
+}
+
+const KILL_RESERVE: &str = "kill.reserve";
+
 /// Reserved room for the end.
 pub(crate) fn end_reserve(folder: &Path) -> PathBuf {
     folder.join("end.reserve")
@@ -310,6 +322,7 @@ pub(crate) fn answer(folder: &Path) -> PathBuf {
 pub(crate) fn is_spent(folder: &Path, name: &str) -> bool {
     let path = folder.join(name);
     unfinished_since(name).is_some()
+        || name.starts_with(KILL_RESERVE)
         || path == answer(folder)
         || path == bell(folder)
         || is_script(folder, name)

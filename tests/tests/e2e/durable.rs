@@ -3,47 +3,11 @@
 // Not on Windows: ptrace.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
-use std::process::{Command, Stdio};
-
-use hearback_tests::{KillOnDrop, Outbox, World, bin, eventually, killat};
+use hearback_tests::killat::{self, Held};
+use hearback_tests::{Outbox, World, bin, eventually};
 
 /// The supervisor flushes the content of the end first, and its name second.
 const BEFORE_THE_NAME_IS_FLUSHED: &str = "2";
-
-/// A process that is held at a system call until `killat` is dropped.
-struct Held {
-    killat: Option<KillOnDrop>,
-    /// The process.
-    held: u32,
-}
-
-impl Held {
-    /// Runs `killat stop HOW -- hearback ARGS` until a process is held.
-    fn new(world: &World, how: &[&str], args: &[&str]) -> Held {
-        let (said, printed) = (world.scratch("killat.err"), world.scratch("killat.out"));
-        let mut command = Command::new(bin("killat"));
-        world.settle(&mut command);
-        command.arg("stop").args(how).args(["--for", "120", "--"]).arg(bin("hearback")).args(args);
-        command.stdin(Stdio::null());
-        command.stderr(fs_err::File::create(&said).unwrap().into_parts().0);
-        command.stdout(fs_err::File::create(&printed).unwrap().into_parts().0);
-        let killat = KillOnDrop(command.spawn().unwrap());
-        let held = eventually("it is held", || {
-            let said = fs_err::read_to_string(&said).unwrap();
-            said.lines().find_map(|line| line.strip_prefix("stopped ")?.parse().ok())
-        });
-        Held { killat: Some(killat), held }
-    }
-
-    fn let_go(&mut self) {
-        self.killat = None;
-    }
-}
-
-fn the_only_job(world: &World) -> String {
-    let mut jobs = fs_err::read_dir(world.home().join("jobs")).unwrap();
-    jobs.next().unwrap().unwrap().file_name().into_string().unwrap()
-}
 
 #[test]
 fn an_end_that_is_not_flushed_yet_is_told_by_nobody() {
@@ -52,7 +16,7 @@ fn an_end_that_is_not_flushed_yet_is_told_by_nobody() {
     let how = [BEFORE_THE_NAME_IS_FLUSHED, "--flushes", "--match", "__supervise"];
     let exits = bin("exit-with").display().to_string();
     let mut held = Held::new(world, &how, &["launch", "--session", "s", "--", &exits, "3"]);
-    let id = the_only_job(world);
+    let id = world.only_job();
     assert!(world.job_dir(&id).join("end.json").exists(), "it has its name");
 
     world.show(&id).state_is("running").lacks("/outcome").lacks("/ended_at");
@@ -78,7 +42,7 @@ fn a_reader_flushes_the_end_of_a_dead_supervisor_before_it_tells_it() {
     let exits = bin("exit-with").display().to_string();
     let launched = killat::run(&world, &how, &["launch", "--session", "s", "--", &exits, "3"]);
     assert!(launched.stderr.contains("killed "), "{launched:?}");
-    let id = the_only_job(&world);
+    let id = world.only_job();
     eventually("the supervisor is gone", || {
         world.show(&id)["state"].as_str().is_some_and(|state| state != "running").then_some(())
     });
@@ -114,7 +78,7 @@ fn a_follow_up_that_is_acknowledged_at_the_last_moment_is_not_handed_over() {
         let outbox = Outbox::with("", "turn = true", &[]);
         let how = [&flush.to_string(), "--flushes", "--match", "__supervise"];
         let mut held = Held::new(&outbox.world, &how, &["launch", "--session", "s", "--", &exits, "3"]);
-        let id = the_only_job(&outbox.world);
+        let id = outbox.world.only_job();
         if !outbox.world.job_dir(&id).join("lease.1").exists() {
             continue;
         }
@@ -122,7 +86,7 @@ fn a_follow_up_that_is_acknowledged_at_the_last_moment_is_not_handed_over() {
         assert_eq!(outbox.calls(), []);
         outbox.world.run(["followups", "ack", &id]).ok();
         held.let_go();
-        eventually("the deliverer is gone", || (!hearback_tests::alive(held.held)).then_some(()));
+        eventually("the deliverer is gone", || (!hearback_tests::alive(held.pid)).then_some(()));
         assert_eq!(outbox.calls(), [], "it has its receipt");
         return;
     }

@@ -548,10 +548,59 @@ fn leftovers_that_were_kept_can_be_killed() {
     let (id, leftover) = kept(&world);
     let killed = world.json(["kill", "--json", &id]);
     let outcome = json!({"kind": "exited", "code": 0});
-    assert_eq!(killed, json!({"format": 1, "id": id, "already_ended": true, "outcome": outcome}));
+    let expected =
+        json!({"format": 1, "id": id, "already_ended": true, "outcome": outcome, "leftovers_killed": 1});
+    assert_eq!(killed, expected);
     all_dead(&id, &[leftover], "kept");
     is_settled(&world, &id);
-    world.show(&id).state_is("done");
+    world.show(&id).state_is("done").lacks("/survivors").notes("1 process that outlived it has ended since");
+    assert!(!world.run(["show", &id]).ok().contains("still runs"));
+    let again = world.json(["kill", "--json", &id]);
+    Job::new(again).has("/already_ended", true).lacks("/leftovers_killed");
+
+    let other = World::new();
+    let (id, _) = kept(&other);
+    assert!(other.run(["show", &id]).ok().contains("outlived it and still runs"));
+    let killed = other.run(["kill", &id]).ok();
+    assert!(
+        killed.ends_with("already ended: done: exit code 0; 1 process that had outlived it was killed"),
+        "{killed}"
+    );
+}
+
+#[test]
+fn several_jobs_are_requested_to_end_at_once() {
+    let world = World::new();
+    let ready = |n: usize| world.scratch(format!("ready-{n}"));
+    let launch = |n: usize| {
+        let tree = args![
+            "--",
+            bin("tree"),
+            "--depth",
+            "0",
+            "--breadth",
+            "1",
+            "--ignore-term",
+            "--witness",
+            ready(n)
+        ];
+        let id = world.launch(tree);
+        eventually("it ignores termination", || (!lines(ready(n)).is_empty()).then_some(()));
+        id
+    };
+    let ids: Vec<_> = (0..6).map(launch).collect();
+    let since = Instant::now();
+    let killed = world.run(["kill", "--grace", "3s"].into_iter().chain(ids.iter().map(String::as_str)));
+    let took = since.elapsed();
+    let answers: Vec<_> = killed.ok().lines().map(str::to_owned).collect();
+    assert_eq!(answers.len(), 6, "{answers:?}");
+    for (id, answer) in ids.iter().zip(&answers) {
+        assert!(answer.starts_with(&format!("{id} killed")), "in their order: {answers:?}");
+    }
+    assert!(
+        (Duration::from_secs(3)..Duration::from_secs(15)).contains(&took),
+        "one after the other: {took:?}"
+    );
 }
 
 #[test]

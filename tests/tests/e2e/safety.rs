@@ -732,6 +732,58 @@ mod full_and_read_only {
     }
 
     #[test]
+    fn scenario_120_a_job_can_be_killed_on_a_full_disk() {
+        with_private_mounts(|| {
+            for how in [&[][..], &["--force"]] {
+                let disk = SmallDisk::new("size=256k,nr_inodes=200");
+                let world = &disk.world;
+                let never = world.scratch("never");
+                let id = world.launch(["--", &program("hold"), &text(&never)]);
+                let target = world.show(&id)["pid"].as_u64().unwrap().try_into().unwrap();
+                fill(world);
+                let reason = "it fills the disk ".repeat(500);
+                let killed = world.run(["kill", &id, "--reason", &reason].iter().chain(how));
+                assert_eq!(killed.code, Some(0), "{how:?}: {killed:?}");
+                assert!(
+                    killed.stdout.contains("killed: by a person, it fills the disk"),
+                    "{how:?}: {killed:?}"
+                );
+                assert!(!alive(target), "{how:?}");
+                world.show(&id).in_case(format!("{how:?}")).ended_as("killed").has("/outcome/by", "person");
+                empty(world);
+                world.run(["reconcile"]).ok();
+                let left = fs::read_dir(world.job_dir(&id)).unwrap();
+                let reserves =
+                    left.filter(|entry| entry.as_ref().unwrap().path().to_string_lossy().contains("reserve"));
+                assert_eq!(reserves.count(), 0, "what was reserved is gone");
+            }
+        });
+    }
+
+    #[test]
+    fn scenario_120_a_second_kill_on_a_full_disk_is_more_urgent_too() {
+        with_private_mounts(|| {
+            let disk = SmallDisk::new("size=256k,nr_inodes=200");
+            let world = &disk.world;
+            let ready = world.scratch("ready");
+            let tree = ["--depth", "0", "--breadth", "1", "--ignore-term", "--witness", &text(&ready)];
+            let id = world.launch(["--grace", "10m", "--", &program("tree")].iter().chain(&tree));
+            eventually("it ignores termination", || (!lines(&ready).is_empty()).then_some(()));
+            let target = world.show(&id)["pid"].as_u64().unwrap().try_into().unwrap();
+            fill(world);
+            let mut patient = world.command(["kill", &id]);
+            let mut patient =
+                KillOnDrop(patient.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+            let kill = world.job_dir(&id).join("kill.1.json");
+            eventually("the first request has the room that was kept for it", || kill.exists().then_some(()));
+            let killed = world.run(["kill", "--force", &id]);
+            assert_eq!(killed.code, Some(0), "{killed:?}");
+            assert!(!alive(target), "{killed:?}");
+            assert!(patient.0.wait().unwrap().success(), "the first one hears of it, too");
+        });
+    }
+
+    #[test]
     fn an_end_finds_room_on_a_full_disk() {
         with_private_mounts(|| {
             let disk = SmallDisk::new("size=256k,nr_inodes=200");

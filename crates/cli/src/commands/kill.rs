@@ -19,20 +19,18 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
     let by =
         hearback::current_session()?.or(scope.session().cloned()).map_or(KilledBy::Person, KilledBy::Session);
     let request = KillRequest { by, reason: args.reason.clone(), grace: args.grace, force: args.force };
-    let mut code = 0;
-    for id in &ids {
-        match hearback.kill(id, &request) {
-            Ok(killed) => {
-                tell(&killed, output)?;
-                if !killed.survivors.is_empty() {
-                    code = NOT_ENDED;
-                }
+    let (mut code, mut unprinted) = (0, None);
+    hearback.kill_all(&ids, &request, |id, killed| match killed {
+        Ok(killed) => {
+            // The others are killed even if this cannot be printed.
+            unprinted = tell(&killed, output).err().or(unprinted.take());
+            if !killed.survivors.is_empty() {
+                code = NOT_ENDED;
             }
-            // The others are killed even if one cannot be.
-            Err(error) => super::keep_error(&mut failed, CliError::from(error).of(id), output),
         }
-    }
-    failed.map_or(Ok(code), Err)
+        Err(error) => super::keep_error(&mut failed, CliError::from(error).of(id), output),
+    })?;
+    unprinted.or(failed).map_or(Ok(code), Err)
 }
 
 fn tell(killed: &Killed, output: &Output) -> Result<(), CliError> {
@@ -47,13 +45,19 @@ fn tell(killed: &Killed, output: &Output) -> Result<(), CliError> {
             id: view.id.clone(),
             already_ended: killed.already_ended,
             outcome: view.outcome.clone(),
+            leftovers_killed: killed.leftovers_killed,
             survivors,
         };
         return output.object(&Reply { document, error: error.as_ref().map(CliError::detail) });
     }
     let ending = view.outcome.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
     let before = if killed.already_ended { "had already ended: " } else { "" };
-    output.line(&format!("{} {before}{}", view.id, clean_line(&ending)))?;
+    let leftovers = match killed.leftovers_killed {
+        0 => String::new(),
+        1 => "; 1 process that had outlived it was killed".to_owned(),
+        n => format!("; {n} processes that had outlived it were killed"),
+    };
+    output.line(&format!("{} {before}{}{leftovers}", view.id, clean_line(&ending)))?;
     for pid in survivors {
         output.warn(&format!("process {pid} of job `{}` could not be killed", view.id));
     }

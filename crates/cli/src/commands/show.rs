@@ -72,7 +72,7 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
     }
     row("follow-up", table::follow_up(view.follow_up.state).to_owned());
     for pid in &view.survivors {
-        row("survivor", format!("process {pid} still ran at the end"));
+        row("survivor", format!("process {pid} outlived it and still runs"));
     }
     for note in &view.notes {
         row("note", clean_line(note));

@@ -197,6 +197,11 @@ pub trait Disk: Send + Sync {
     /// Tells whether a process holds a lock exclusively, without disturbing its holder and without creating anything.
     fn probe(&self, path: &Path) -> io::Result<LockState>;
 
+    /// The pid of a process that holds a lock, to be shown; none where the system does not tell.
+    fn holder(&self, _path: &Path) -> Option<u32> {
+        None
+    }
+
     /// Moves a directory, or a file, to a name that does not exist.
     fn move_dir(&self, from: &Path, to: &Path) -> io::Result<Publish>;
 

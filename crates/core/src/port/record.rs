@@ -84,7 +84,7 @@ pub enum KeyClaim {
 /// The facts of jobs: publishing and reading them.
 pub trait FactStore: Send + Sync {
     /// Publishes a fact, unless its name is taken. An end uses the room reserved for it, so its caller must hold
-    /// [`JobLock::Alive`].
+    /// [`JobLock::Alive`]. A kill request uses the room reserved for it if there is no other.
     fn publish(&self, id: &JobId, fact: &Fact, durability: Durability) -> Result<Publish, StoreError>;
 
     /// Observes one job, open or in history; none if there is no folder of this id.
@@ -151,6 +151,11 @@ pub trait JobFiles: Send + Sync {
     fn lock(&self, id: &JobId, lock: JobLock, mode: LockMode, wait: Wait)
     -> Result<Option<Lock>, StoreError>;
 
+    /// The pid of a process that holds a lock of a job, to be shown; none where the system does not tell.
+    fn lock_holder(&self, _id: &JobId, _lock: JobLock) -> Option<u32> {
+        None
+    }
+
     /// Where the output of a job goes.
     fn log_path(&self, id: &JobId) -> PathBuf;
 
@@ -172,8 +177,9 @@ pub trait JobFiles: Send + Sync {
         self.log_path(id).with_added_extension("answer")
     }
 
-    /// Reserves room for the end, so that it can be recorded on a full disk. By default there is always room.
-    fn reserve_end(&self, _id: &JobId) -> Result<(), StoreError> {
+    /// Reserves room for the end and for a kill request, so that both can be recorded on a full disk. By default there
+    /// is always room.
+    fn reserve(&self, _id: &JobId) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -221,7 +221,7 @@ impl JobFiles for FakeStore {
         Ok(self.take(LockName::Job(id.clone(), lock), mode, wait))
     }
 
-    fn reserve_end(&self, _id: &JobId) -> Result<(), StoreError> {
+    fn reserve(&self, _id: &JobId) -> Result<(), StoreError> {
         self.records().writable()
     }
 

@@ -14,7 +14,7 @@ use super::step::Event;
 impl Supervisor<'_> {
     /// Gets ready while the launcher flushes the spec, then waits for its signal and reads the spec.
     pub(super) fn first_event(&mut self) -> Event {
-        let reserved = self.ports.store.reserve_end(&self.id);
+        let reserved = self.ports.store.reserve(&self.id);
         let signal = self.wire.word();
         debug!(job = %self.id, ?signal, "signal of the launcher");
         if signal == LaunchSignal::Failed {

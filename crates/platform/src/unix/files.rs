@@ -265,6 +265,27 @@ pub(crate) fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
+/// A process that holds a lock, as proc(5) lists them: `1: FLOCK ADVISORY WRITE 708 08:01:1311 0 EOF`, with the device
+/// in hexadecimal and the inode. A process of another space of pids has no number here.
+#[cfg(target_os = "linux")]
+pub(crate) fn holder(path: &Path) -> Option<u32> {
+    let found = fs_err::symlink_metadata(path).ok()?;
+    let (major, minor) = (libc::major(found.dev()), libc::minor(found.dev()));
+    let locked = format!("{major:02x}:{minor:02x}:{}", found.ino());
+    let locks = fs_err::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let words: Vec<_> = line.split_ascii_whitespace().collect();
+        let [_, "FLOCK", _, _, pid, file, ..] = words[..] else { return None };
+        pid.parse().ok().filter(|pid| *pid > 0 && file == locked)
+    })
+}
+
+/// Where no list of locks is known, no holder is.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn holder(_path: &Path) -> Option<u32> {
+    None
+}
+
 /// Through a descriptor that can only read, so that a reader can do this on a read-only file system.
 pub(crate) fn flush_file(path: &Path) -> io::Result<()> {
     open(OpenOptions::new().read(true).custom_flags(CHECKED), path)?.sync_all()

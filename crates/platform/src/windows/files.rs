@@ -268,6 +268,11 @@ fn information(file: &File) -> io::Result<BY_HANDLE_FILE_INFORMATION> {
     Ok(information)
 }
 
+/// Windows does not tell who holds a lock.
+pub(crate) fn holder(_path: &Path) -> Option<u32> {
+    None
+}
+
 /// A handle that can only read cannot be flushed here.
 pub(crate) fn flush_file(path: &Path) -> io::Result<()> {
     open_to_overwrite(path)?.sync_all()

@@ -36,7 +36,7 @@ fn facts(store: &dyn RecordStore) {
     assert!(store.observe(&id).unwrap().unwrap().facts.spec.is_absent(), "a folder without spec is no job");
 
     let spec = Spec { id: id.clone(), ..sample::spec("s") };
-    store.reserve_end(&id).unwrap();
+    store.reserve(&id).unwrap();
     let all = [
         Fact::Spec(Box::new(spec.clone())),
         Fact::Begin(sample::begin()),

@@ -86,7 +86,8 @@ fn supervise(id: JobId, complete: impl FnOnce(Options) -> Options) -> i32 {
     diagnostics::install_own(LevelFilter::WARN, log);
     let ports = Ports::new(store, native, native, Executors::local(native));
     // If the job has ended, this process was started to deliver its follow-up.
-    if !has_ended(&ports, &id) {
+    let is_deliverer = has_ended(&ports, &id);
+    if !is_deliverer {
         let meanwhile = |id: &JobId| {
             let sent = program(None).and_then(|program| {
                 follow_ups::spawn_deliverer_of(&*ports.processes, program, home.clone(), id)
@@ -107,6 +108,10 @@ fn supervise(id: JobId, complete: impl FnOnce(Options) -> Options) -> i32 {
         Ok(hearback) => {
             if let Err(error) = hearback.deliver_until_settled(&id) {
                 warn!(job = %id, %error, "follow-up not delivered");
+            }
+            // Last, because it may have to wait for the launcher.
+            if !is_deliverer {
+                hearback_monitor::supervise::retire(&hearback.ports, &id);
             }
         }
         Err(error) => error!(job = %id, %error, "store cannot be opened to deliver"),

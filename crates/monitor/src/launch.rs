@@ -99,6 +99,16 @@ pub enum LaunchError {
         /// Its job.
         id: JobId,
     },
+    /// Another launcher launches the job that the key names, and does not finish. Nothing was run by this one.
+    #[error("job `{id}`, which key `{key}` names, is still being launched by {by}")]
+    BeingLaunched {
+        /// The key.
+        key: Key,
+        /// Its job.
+        id: JobId,
+        /// The process that launches it.
+        by: String,
+    },
     /// The command could not be started. The job is recorded, and has ended.
     #[error("job `{id}` could not be started")]
     FailedToStart {

@@ -44,15 +44,18 @@ pub fn until_ended(ports: &Ports, id: &JobId) -> Result<Observed, WaitError> {
     let failed = |error: StoreError| WaitError::Store { id: id.clone(), message: error.to_string() };
     loop {
         let observe = || ports.store.observe(id).map_err(failed)?.ok_or_else(|| WaitError::Gone(id.clone()));
-        if let Some(ended) = ended(observe()?) {
+        let seen = observe()?;
+        // Once a supervisor has begun, the launcher has no say any more, however long it holds its lock.
+        let has_begun = !seen.facts.begin.is_absent();
+        if let Some(ended) = ended(seen) {
             return Ok(ended);
         }
         {
             let lock = |lock| ports.store.lock(id, lock, LockMode::Shared, Wait::Block).map_err(failed);
-            let _launching = lock(JobLock::Launch)?;
+            let _launching = if has_begun { None } else { lock(JobLock::Launch)? };
             let _alive = lock(JobLock::Alive)?;
-            // While this process holds both locks, no launcher and no supervisor is alive, so what it sees now is
-            // final. A lock file that does not exist yet cannot be held: then a late supervisor may have begun, and
+            // While this process holds the locks, no launcher that matters and no supervisor is alive, so what it sees
+            // now is final. A lock file that does not exist yet cannot be held: then a late supervisor may have begun, and
             // the next round waits for it.
             let seen = observe()?;
             match seen.fold().state {

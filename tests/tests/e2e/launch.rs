@@ -949,3 +949,67 @@ fn a_launch_killed_whole_at_any_call_is_finished_under_its_key_or_known_to_be_lo
         }
     });
 }
+
+/// A launcher that is stopped, held by ptrace because only that stops it between two calls of one's choice.
+// Not on Windows: ptrace.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod stopped_launcher {
+    use hearback_tests::Outbox;
+    use hearback_tests::killat::Held;
+
+    use super::*;
+
+    /// Far less than a launcher stays stopped here.
+    const PROMPTLY: Duration = Duration::from_secs(15);
+
+    fn is_locked(path: &Path) -> bool {
+        fs_err::File::open(path).is_ok_and(|file| file.file().try_lock_shared().is_err())
+    }
+
+    #[test]
+    fn scenario_128_a_stopped_launcher_holds_up_neither_the_follow_up_nor_the_next_launch() {
+        let exits = bin("exit-with").display().to_string();
+        let launch = ["launch", "--session", "s", "--key", "k", "--", &exits, "3"];
+        let last = killat::count(&Outbox::new(&[]).world, &["--only", "launcher"], &launch);
+        // From the end of the launcher back to where it still holds its lock: it waits for the answer, or has it.
+        // The last few are for counts that differ from run to run.
+        for call in (1..last - 8).rev() {
+            let outbox = Outbox::new(&[]);
+            let (world, since) = (&outbox.world, Instant::now());
+            let _held = Held::new(world, &[&call.to_string()], &launch);
+            let folder =
+                fs_err::read_dir(world.home().join("jobs")).unwrap().next().map(|job| job.unwrap().path());
+            if !folder.is_some_and(|folder| is_locked(&folder.join("launch.lock"))) {
+                continue;
+            }
+            let id = world.only_job();
+            assert_eq!(outbox.receipt(&id)["how"], "delivered", "the owner is told");
+            assert_eq!(world.run(["wait", &id]).code, Some(3));
+            let again = world.run(launch);
+            assert_eq!(again.ok(), id);
+            assert!(since.elapsed() < PROMPTLY, "{:?}", since.elapsed());
+            return;
+        }
+        panic!("it never holds its lock");
+    }
+
+    #[test]
+    fn scenario_128_a_launcher_that_is_stopped_before_anything_runs_is_named() {
+        let exits = bin("exit-with").display().to_string();
+        let launch = ["launch", "--key", "k", "--", &exits, "3"];
+        let world = World::new();
+        world.run(["list"]).ok();
+        // In a store that is there, its flushes are those of the key and its folder, and then those of the spec.
+        let mut held = Held::new(&world, &["3", "--flushes"], &launch);
+        let (id, since) = (world.only_job(), Instant::now());
+        let again = world.run(launch);
+        assert_eq!(again.code, Some(125), "{again:?}");
+        let named =
+            format!("job `{id}`, which key `k` names, is still being launched by process {}", held.pid);
+        assert!(again.stderr.contains(&named), "{named}: {again:?}");
+        assert!(since.elapsed() < PROMPTLY, "{:?}", since.elapsed());
+        held.let_go();
+        eventually("it is launched and ends", || (world.run(["wait", &id]).code == Some(3)).then_some(()));
+        assert_eq!(world.run(launch).ok(), id);
+    }
+}

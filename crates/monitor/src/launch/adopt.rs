@@ -1,11 +1,13 @@
 //! Launching under a key that names a job: the job has begun, or its launch is finished under the same id.
 
+use std::time::Duration;
+
 use hearback_core::credentials::mask_command;
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::record::{JobLock, KeyClaim};
 use hearback_core::{CommandLine, JobId, Key, LockState, LockView, Observed, Read};
 
-use super::{HeldJob, LaunchError, Request, TRIES, clean_up, lock_launch};
+use super::{HeldJob, LaunchError, Request, TRIES, clean_up};
 use crate::{Ports, reconcile};
 
 /// What a key names.
@@ -27,23 +29,39 @@ enum Reached {
     Begun,
 }
 
-/// Finds the job that a key names. Waits if another process is launching it at this moment.
+/// How long to wait for another process that launches the job. It may be stopped, and then it never finishes.
+const OTHERS_WITHIN: Duration = Duration::from_secs(5);
+const OTHERS_LOOK: Duration = Duration::from_millis(10);
+
+/// Finds the job that a key names. Waits, with a bound, if another process is launching it at this moment.
 pub(super) fn adopt(
     ports: &Ports,
     request: &Request,
     key: &Key,
     mut id: JobId,
 ) -> Result<Adopted, LaunchError> {
-    for _ in 0..TRIES {
-        let waited = ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Block)?;
-        drop(waited);
-        match reached(ports, request, key, &id)? {
+    let until = ports.clock.awake() + OTHERS_WITHIN;
+    let mut tries = 0;
+    while tries < TRIES {
+        let reached_before = reached(ports, request, key, &id)?;
+        let is_launching = ports.store.lock(&id, JobLock::Launch, LockMode::Shared, Wait::Try)?.is_none();
+        match reached_before {
+            // Its launcher has no say any more, however long it holds its lock.
             Reached::Begun => return Ok(Adopted::Known(id)),
+            _ if is_launching => {
+                wait_for_launcher(ports, key, &id, until)?;
+                continue;
+            }
             Reached::Recorded => {}
             Reached::Nothing => ports.store.recreate(&id)?,
         }
-        let launching = match lock_launch(ports, &id) {
-            Ok(launching) => launching,
+        tries += 1;
+        let launching = match ports.store.lock(&id, JobLock::Launch, LockMode::Exclusive, Wait::Try) {
+            Ok(Some(launching)) => launching,
+            Ok(None) => {
+                wait_for_launcher(ports, key, &id, until)?;
+                continue;
+            }
             Err(error) if error.is_gone() => continue,
             Err(error) => return Err(error.into()),
         };
@@ -64,6 +82,25 @@ pub(super) fn adopt(
         }
     }
     Err(LaunchError::Refused("other processes kept removing its folder".into()))
+}
+
+/// Gives another launcher a moment. After the deadline, an error names it.
+fn wait_for_launcher(ports: &Ports, key: &Key, id: &JobId, until: Duration) -> Result<(), LaunchError> {
+    if ports.clock.awake() < until {
+        std::thread::sleep(OTHERS_LOOK);
+        return Ok(());
+    }
+    let holder = ports.store.lock_holder(id, JobLock::Launch);
+    let is_stopped = |pid| {
+        let found = ports.processes.identify(pid).ok().flatten();
+        found.is_some_and(|found| ports.processes.is_stopped(&found))
+    };
+    let by = match holder {
+        Some(pid) if is_stopped(pid) => format!("process {pid}, which is stopped"),
+        Some(pid) => format!("process {pid}"),
+        None => "another process".to_owned(),
+    };
+    Err(LaunchError::BeingLaunched { key: key.clone(), id: id.clone(), by })
 }
 
 fn reached(ports: &Ports, request: &Request, key: &Key, id: &JobId) -> Result<Reached, LaunchError> {

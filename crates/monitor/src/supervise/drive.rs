@@ -11,7 +11,7 @@ use hearback_core::port::process::{LaunchAnswer, LauncherLink};
 use hearback_core::port::record::JobLock;
 use hearback_core::port::surroundings::{Happened, OutsideEvent, Ready, Surround, Surroundings, next_event};
 use hearback_core::{
-    CommandLine, Durability, JobId, Kill, KilledBy, Limits, LostReason, Outcome, Read, Spec,
+    CommandLine, Durability, JobId, Kill, KilledBy, Limits, LostReason, Observed, Outcome, Place, Read, Spec,
 };
 use tracing::{debug, error, info, warn};
 
@@ -101,7 +101,7 @@ impl<'a> Supervisor<'a> {
         if self.spec.is_none() {
             return Supervised::Nothing;
         }
-        self.retire();
+        settle(self.ports, &self.id);
         Supervised::Job
     }
 
@@ -270,23 +270,30 @@ impl<'a> Supervisor<'a> {
         self.record_answer();
     }
 
-    /// Settles the job and moves it to history, so that no other process has to.
-    fn retire(&mut self) {
-        // A folder cannot move while the launcher holds its lock, which it does until it has its answer.
-        let waited = self.ports.store.lock(&self.id, JobLock::Launch, LockMode::Shared, Wait::Block);
-        drop(waited);
-        // Best effort: every later command completes what is left undone.
-        if let Err(error) = reconcile::job(self.ports, &self.id) {
-            warn!(job = %self.id, %error, "job not settled");
-        }
-    }
-
     pub(super) fn limits(&self) -> Limits {
         self.spec.as_ref().map(|spec| spec.limits).unwrap_or_default()
     }
 
     pub(super) fn durability(&self) -> Durability {
         self.spec.as_ref().map(Spec::durability).unwrap_or_default()
+    }
+}
+
+/// Settles a job that has ended and moves it to history, so that no other process has to. For a supervisor that has
+/// delivered the follow-up: a launcher that is stopped may hold its lock for long, and keeps only the folder in place.
+pub fn retire(ports: &Ports, id: &JobId) {
+    if !matches!(ports.store.observe(id), Ok(Some(Observed { place: Place::Open, .. }))) {
+        return;
+    }
+    // A folder cannot move while the launcher holds its lock, which it does until it has its answer.
+    drop(ports.store.lock(id, JobLock::Launch, LockMode::Shared, Wait::Block));
+    settle(ports, id);
+}
+
+fn settle(ports: &Ports, id: &JobId) {
+    // Best effort: every later command completes what is left undone.
+    if let Err(error) = reconcile::job(ports, id) {
+        warn!(job = %id, %error, "job not settled");
     }
 }
 

@@ -8,6 +8,6 @@ mod record;
 mod start;
 mod step;
 
-pub use drive::{Supervised, Supervisor};
+pub use drive::{Supervised, Supervisor, retire};
 pub use ending::{Cause, EndSoFar, Ending, MainExit};
 pub use step::{Action, Event, State, step};

@@ -55,8 +55,8 @@ pub fn until_ended(ports: &Ports, id: &JobId) -> Result<Observed, WaitError> {
             let _launching = if has_begun { None } else { lock(JobLock::Launch)? };
             let _alive = lock(JobLock::Alive)?;
             // While this process holds the locks, no launcher that matters and no supervisor is alive, so what it sees
-            // now is final. A lock file that does not exist yet cannot be held: then a late supervisor may have begun, and
-            // the next round waits for it.
+            // now is final. A lock file that does not exist yet cannot be held: then a late supervisor may have begun,
+            // and the next round waits for it.
             let seen = observe()?;
             match seen.fold().state {
                 // An end is valid whichever process wrote it, on this machine or another.

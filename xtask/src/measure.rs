@@ -10,6 +10,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::Workspace;
 
+mod monitor;
+
 const SUPERVISORS: usize = 200;
 /// What an idle supervisor may cost, in KiB.
 const PSS_MOST: u64 = 200;
@@ -43,7 +45,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         .and_then(|()| launches(&hearback, &home))
         .and_then(|()| follow_ups(&hearback, &home));
     let removed = remove(&home);
-    measured.and(removed)
+    measured.and(removed)?;
+    monitor::run(&hearback, &workspace.root().join("target/release/sink"))
 }
 
 /// Removes the store, once the last supervisor has filed its job away.

@@ -410,6 +410,18 @@ pub struct SessionsDocument {
     pub format: u32,
     /// The sessions, sorted by name.
     pub sessions: Vec<SessionDocument>,
+    /// Sessions that could not be read.
+    pub problems: Vec<SessionProblem>,
+}
+
+/// A session that could not be read.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SessionProblem {
+    /// The session, or the name of its folder if it is not known whose it is.
+    pub session: String,
+    /// What failed.
+    pub error: String,
 }
 
 /// The state of a session.

@@ -76,7 +76,9 @@ pub use permissions::{Capability, DENY_VARIABLE, Denied, Guarded, Permissions, U
 pub use scope::Scope;
 pub use service::{FailedOrder, InstallError, MonitorService};
 pub use session::{SessionError, current_session};
-pub use sessions::{MAX_MESSAGE_BYTES, OutgoingMessage, SeenSession, SendError, Sent, TurnRequest};
+pub use sessions::{
+    MAX_MESSAGE_BYTES, OutgoingMessage, SeenSession, SendError, Sent, SessionListing, TurnRequest,
+};
 pub use setting_values::parse_size;
 pub use settings::{EffectiveSetting, SettingSource, Settings};
 pub use sinks::{CommandSink, FileSink, Input, PluginCheck, PluginSink, Route, SinkSettings, WebhookSink};

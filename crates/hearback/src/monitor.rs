@@ -11,6 +11,7 @@ use hearback_monitor::host::{
     await_end_of,
 };
 use hearback_platform::Native;
+use tracing::debug;
 
 use crate::Hearback;
 use crate::permissions::{Capability, Guarded};
@@ -39,6 +40,14 @@ impl Hearback {
             policy: self.monitor_policy(),
         };
         Arc::new(monitor).run(options).map_err(Guarded::Failed)
+    }
+
+    /// Lets this process have as many open files as the system allows it, for a program that is a monitor and nothing
+    /// else: deliveries that are on their way need about ten each. Sinks get the limit from before. Best effort.
+    pub fn raise_descriptor_limit(&self) {
+        if let Err(error) = Native::raise_descriptor_limit() {
+            debug!(%error, "limit of open files not raised");
+        }
     }
 
     fn monitor_policy(&self) -> MonitorPolicy {

@@ -329,12 +329,19 @@ impl Hearback {
     /// # Errors
     ///
     /// When the records cannot be read.
-    pub fn sessions(&self, scope: &Scope) -> Result<Vec<SeenSession>, StoreError> {
+    pub fn sessions(&self, scope: &Scope) -> Result<SessionListing, StoreError> {
         let mut sessions = self.store.sessions()?;
         sessions.retain(|session| scope.sees(Some(session)));
         sessions.sort();
-        let seen: Vec<_> =
-            sessions.iter().map(|session| self.see_session(session)).collect::<Result<_, _>>()?;
+        let (mut seen, mut problems) = (Vec::new(), Vec::new());
+        for session in &sessions {
+            match self.see_session(session) {
+                Ok(it) => seen.push(it),
+                Err(error) => problems.push((session.as_str().to_owned(), error)),
+            }
+        }
+        // It cannot be known whose they are.
+        problems.extend(self.store.unreadable_sessions()?);
         // The messenger of a session may have died. Not at once: a monitor may just be taking over.
         let now = self.ports.clock.stamp();
         for SeenSession { session, facts, .. } in &seen {
@@ -348,7 +355,7 @@ impl Hearback {
                 self.start_messenger(session);
             }
         }
-        Ok(seen)
+        Ok(SessionListing { sessions: seen, problems })
     }
 
     /// One session as it is recorded.
@@ -361,6 +368,15 @@ impl Hearback {
         let lock = self.turns().is_in_turn(session)?;
         Ok(SeenSession { session: session.clone(), facts: self.store.session(session)?, lock })
     }
+}
+
+/// The sessions that were found.
+#[derive(Debug, Default)]
+pub struct SessionListing {
+    /// Sorted by name.
+    pub sessions: Vec<SeenSession>,
+    /// What could not be read: the name of the session, or that of its folder, and why.
+    pub problems: Vec<(String, StoreError)>,
 }
 
 impl SeenSession {

@@ -42,6 +42,16 @@ impl Native {
         Self { names, ..Self::default() }
     }
 
+    /// Lets this process have as many open files as the system allows it. Programs that it starts through this crate
+    /// get the limit from before.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn raise_descriptor_limit() -> io::Result<()> {
+        sys::descriptors::raise_limit()
+    }
+
     /// Finds a program on the PATH.
     pub fn find_program(&self, name: &str) -> Option<PathBuf> {
         crate::program::find(name.as_ref(), Path::new("/")).ok()

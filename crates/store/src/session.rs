@@ -35,18 +35,34 @@ impl<D: Disk> Store<D> {
         Ok(inbox)
     }
 
+    /// The session of an entry among the sessions; none if it is no folder, or nothing is recorded in it.
+    fn session_in(&self, name: &str) -> Result<Option<Session>, StoreError> {
+        // File managers leave files of their own in every folder that they show.
+        if self.disk().is_dir(&self.layout.sessions().join(name))? { self.session_of(name) } else { Ok(None) }
+    }
+
     /// The session of a folder. The folder is named by a hash; every turn and every message names the session.
     pub(crate) fn session_of(&self, folder_name: &str) -> Result<Option<Session>, StoreError> {
         let folder = self.layout.session(folder_name);
         let found = [self.numbered(&folder)?, self.numbered(&layout::inbox(&folder))?].concat();
-        let mut named = found.iter().rev().filter_map(|(_, kind, path)| match kind {
-            Kind::TurnBegin => {
-                self.records.read::<TurnBegin>(path).ok()?.present().map(|it| it.session.clone())
+        let mut failed = None;
+        for (_, kind, path) in found.iter().rev() {
+            let named = match kind {
+                Kind::TurnBegin => {
+                    self.records.read::<TurnBegin>(path).map(|it| it.present().map(|it| it.session.clone()))
+                }
+                Kind::Message => {
+                    self.records.read::<Message>(path).map(|it| it.present().map(|it| it.session.clone()))
+                }
+                _ => continue,
+            };
+            match named {
+                Ok(Some(session)) if hash::session_name(&session) == folder_name => return Ok(Some(session)),
+                Ok(_) => {}
+                Err(error) => failed = Some(error),
             }
-            Kind::Message => self.records.read::<Message>(path).ok()?.present().map(|it| it.session.clone()),
-            _ => None,
-        });
-        Ok(named.find(|session| hash::session_name(session) == folder_name))
+        }
+        failed.map_or(Ok(None), Err)
     }
 
     fn turns(&self, folder: &Path) -> Result<Vec<(u32, TurnFacts)>, StoreError> {
@@ -87,14 +103,13 @@ impl<D: Disk> Store<D> {
 
 impl<D: Disk> SessionStore for Store<D> {
     fn sessions(&self) -> Result<Vec<Session>, StoreError> {
-        let mut sessions = Vec::new();
-        for name in self.disk().list(&self.layout.sessions())? {
-            // File managers leave files of their own in every folder that they show.
-            if self.disk().is_dir(&self.layout.sessions().join(&name))? {
-                sessions.extend(self.session_of(&name)?);
-            }
-        }
-        Ok(sessions)
+        let names = self.disk().list(&self.layout.sessions())?;
+        Ok(names.iter().filter_map(|name| self.session_in(name).ok()?).collect())
+    }
+
+    fn unreadable_sessions(&self) -> Result<Vec<(String, StoreError)>, StoreError> {
+        let names = self.disk().list(&self.layout.sessions())?.into_iter();
+        Ok(names.filter_map(|name| self.session_in(&name).err().map(|error| (name, error))).collect())
     }
 
     fn session(&self, session: &Session) -> Result<SessionFacts, StoreError> {

@@ -32,6 +32,7 @@ mod launch;
 mod limits;
 mod loss;
 mod marks;
+mod monitor;
 mod output;
 mod plugin;
 mod retention;

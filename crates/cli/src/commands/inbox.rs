@@ -20,8 +20,10 @@ pub(crate) fn run(hearback: &Hearback, args: InboxArgs, output: &Output) -> Resu
 }
 
 fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliError> {
+    let listing = hearback.sessions(scope)?;
+    let failed = super::sessions::unread(&listing.problems, output);
     let mut messages = Vec::new();
-    for seen in &hearback.sessions(scope)? {
+    for seen in &listing.sessions {
         for (n, message) in seen.open_messages() {
             let (text, sent_at, problem) = match &message.message {
                 Read::Present(message) => {
@@ -43,9 +45,9 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
         }
     }
     if output.is_json() {
-        return output.reply(InboxDocument { format: DOCUMENT_FORMAT, messages }, None);
+        return output.reply(InboxDocument { format: DOCUMENT_FORMAT, messages }, failed.as_ref());
     }
-    if messages.is_empty() {
+    if messages.is_empty() && failed.is_none() {
         output.say("no messages");
         return Ok(0);
     }
@@ -59,7 +61,7 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
         let _ = writeln!(text, "{state:<11} {session} {}: {}{error}", message.message, clean_line(first));
     }
     output.text(&text)?;
-    Ok(0)
+    failed.map_or(Ok(0), Err)
 }
 
 fn discard(hearback: &Hearback, args: &InboxDiscardArgs, output: &Output) -> Result<u32, CliError> {

@@ -50,6 +50,7 @@ fn run_monitor(
     }
     let (once, service, after) = (args.once, args.service, args.after);
     let options = MonitorOptions { once, service, succeed: !service, after };
+    hearback.raise_descriptor_limit();
     let end = Arc::new(hearback).run_monitor(&options)?;
     if output.is_json() {
         let stopped = if let MonitorEnd::Stopped(kind) = end { Some(kind) } else { None };
@@ -129,7 +130,7 @@ fn status(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
     let running = seen.lock == LockState::Held;
     let begin = seen.facts.last_begin().filter(|_| running);
     let stopping = seen.facts.stopping(seen.lock);
-    let sessions: Vec<_> = hearback.sessions(&Scope::All)?.iter().map(sessions::document).collect();
+    let sessions: Vec<_> = hearback.sessions(&Scope::All)?.sessions.iter().map(sessions::document).collect();
     let document = MonitorDocument {
         format: DOCUMENT_FORMAT,
         running,

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::message::clean_line;
-use hearback::documents::{InterruptedDocument, SessionDocument, SessionsDocument};
+use hearback::core::port::record::StoreError;
+use hearback::documents::{InterruptedDocument, SessionDocument, SessionProblem, SessionsDocument};
 use hearback::{Hearback, SeenSession};
 
 use crate::args::SessionsArgs;
@@ -13,12 +14,19 @@ use crate::output::Output;
 
 pub(crate) fn run(hearback: &Hearback, args: &SessionsArgs, output: &Output) -> Result<u32, CliError> {
     let scope = super::scope(&args.scope)?;
-    let sessions = hearback.sessions(&scope)?;
-    let sessions: Vec<_> = sessions.iter().map(document).collect();
+    let listing = hearback.sessions(&scope)?;
+    let failed = unread(&listing.problems, output);
+    let sessions: Vec<_> = listing.sessions.iter().map(document).collect();
     if output.is_json() {
-        return output.reply(SessionsDocument { format: DOCUMENT_FORMAT, sessions }, None);
+        let problems = listing
+            .problems
+            .into_iter()
+            .map(|(session, error)| SessionProblem { session, error: error.to_string() })
+            .collect();
+        let document = SessionsDocument { format: DOCUMENT_FORMAT, sessions, problems };
+        return output.reply(document, failed.as_ref());
     }
-    if sessions.is_empty() {
+    if sessions.is_empty() && failed.is_none() {
         output.say("no session has had a turn or a message");
         return Ok(0);
     }
@@ -33,7 +41,18 @@ pub(crate) fn run(hearback: &Hearback, args: &SessionsArgs, output: &Output) -> 
         );
     }
     output.text(&text)?;
-    Ok(0)
+    failed.map_or(Ok(0), Err)
+}
+
+/// Names the sessions that could not be read, for people, and returns the error that a command ends with which lists
+/// sessions: what it lists is not complete.
+pub(super) fn unread(problems: &[(String, StoreError)], output: &Output) -> Option<CliError> {
+    if !output.is_json() {
+        for (session, error) in problems {
+            output.warn(&format!("session `{}` cannot be read: {error}", clean_line(session)));
+        }
+    }
+    (!problems.is_empty()).then_some(CliError::Partly)
 }
 
 /// A session for programs.

@@ -26,6 +26,11 @@ pub trait SessionStore: Send + Sync {
     /// Every recorded session, in no order, except those whose records cannot be read.
     fn sessions(&self) -> Result<Vec<Session>, StoreError>;
 
+    /// The folders of sessions whose records cannot be read, each with the reason. By default there are none.
+    fn unreadable_sessions(&self) -> Result<Vec<(String, StoreError)>, StoreError> {
+        Ok(Vec::new())
+    }
+
     /// Reads one session. An unknown session has no facts.
     fn session(&self, session: &Session) -> Result<SessionFacts, StoreError>;
 

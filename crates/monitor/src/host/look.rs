@@ -36,7 +36,20 @@ impl Loop {
         let sessions: BTreeSet<_> = self.monitor.ports.sessions.sessions()?.into_iter().collect();
         self.session_pauses.retain(|session| sessions.contains(session));
         sessions.into_iter().for_each(|session| self.sessions.add(session));
+        self.name_unreadable_sessions();
         Ok(())
+    }
+
+    /// Sessions whose records do not say which session they are of. Each is named once, as long as it is so.
+    fn name_unreadable_sessions(&mut self) {
+        let Ok(found) = self.monitor.ports.sessions.unreadable_sessions() else { return };
+        let before = std::mem::take(&mut self.unreadable);
+        for (folder, error) in found {
+            if !before.contains(&folder) {
+                warn!(folder, %error, "session cannot be read");
+            }
+            self.unreadable.insert(folder);
+        }
     }
 
     /// Looks at what has to be looked at now, for a while, and tells when to look again; none if only changes matter.

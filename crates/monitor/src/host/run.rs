@@ -52,6 +52,8 @@ pub(super) struct Loop {
     pub(super) hand_overs: HandOvers,
     pub(super) job_pauses: Pauses<JobId>,
     pub(super) session_pauses: Pauses<Session>,
+    /// Folders of sessions that cannot be read, and were named.
+    pub(super) unreadable: BTreeSet<String>,
     pub(super) pruning: Pruning,
     /// Looks at everything in a row that failed.
     errors: u32,
@@ -88,6 +90,7 @@ impl Loop {
             hand_overs: HandOvers::new(options.once),
             job_pauses: Pauses::default(),
             session_pauses: Pauses::default(),
+            unreadable: BTreeSet::new(),
             pruning: Pruning::default(),
             errors: 0,
             failure: None,

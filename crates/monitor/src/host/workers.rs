@@ -85,7 +85,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_worker_reports_its_end_whatever_that_is() {
+    fn scenario_116_a_worker_reports_its_end_whatever_that_is() {
         let (sender, heard) = channel();
         let task = Task::Update(sample::id(1));
         drop(Report::new(task.clone(), sender.clone()));

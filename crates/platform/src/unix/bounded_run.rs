@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use hearback_core::port::process::{BoundedRun, BoundedRunReport};
@@ -15,13 +16,15 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tracing::debug;
 
-use super::{clock, identity, signals, tree};
+use super::{clock, descriptors, identity, signals, tree};
 use crate::mark::Names;
 use crate::program::{self, Invocation};
 
 /// How the child says that a file of [`BoundedRun::unless`] exists: an error number is all that it can say.
 const NOT_WANTED: i32 = libc::ECANCELED;
 const CHUNK: usize = 16 * 1024;
+/// A pipe that is ready has room for this.
+const PIECE: usize = 4096;
 /// How long a tree that is out of time may take to die.
 const KILL_WITHIN: Duration = Duration::from_secs(2);
 
@@ -38,21 +41,23 @@ pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunR
             _ => format!("cannot run `{}`: {error}", invocation.program.display()),
         },
     };
-    let mut child = spawn(names, bounded_run, &invocation, &cwd).map_err(cannot)?;
-    let process = identity::identify_child(child.id()).ok();
-    let mut input = InputWriter { stdin: child.stdin.take(), bytes: bounded_run.stdin.clone() };
-    if !bounded_run.speaks_first {
-        input.begin();
-    }
-    let mut output = OutputReader::new(&mut child, bounded_run.output_max, input).map_err(cannot)?;
-    let deadline = clock::awake().saturating_add(bounded_run.within);
-    // A thread that waits closes its end of a pipe, so that one poll hears of everything.
+    // Before anything runs: a program that is started and then cannot be waited for would run unseen. A thread that
+    // waits closes its end of a pipe, so that one poll hears of everything.
     let (over, closes) = io::pipe().map_err(cannot)?;
-    let waiter = std::thread::spawn(move || {
-        let status = child.wait();
+    let (started, starts) = channel::<Child>();
+    let wait = move || {
+        let status = starts.recv().map_err(io::Error::other)?.wait();
         drop(closes);
         status
-    });
+    };
+    let waiter = std::thread::Builder::new().spawn(wait).map_err(cannot)?;
+    let mut child = spawn(names, bounded_run, &invocation, &cwd).map_err(cannot)?;
+    let process = identity::identify_child(child.id()).ok();
+    let input = InputWriter::new(child.stdin.take(), bounded_run);
+    let mut output = OutputReader::new(&mut child, bounded_run.output_max, input);
+    let deadline = clock::awake().saturating_add(bounded_run.within);
+    // The thread sleeps until it gets this.
+    let _ = started.send(child);
     let (exit, survivors) = match output.until(&over, deadline) {
         true => (waiter.join().ok().and_then(Result::ok).map(exit_of), Vec::new()),
         // The thread is not waited for. It reaps the program when that ends, and a process that cannot be killed (of
@@ -116,6 +121,7 @@ pub(crate) fn run_in_front(mut command: Command) -> io::Result<ExitStatus> {
 fn prepare(parent: u32) -> io::Result<()> {
     nix::unistd::setsid()?;
     signals::reset();
+    descriptors::restore_limit();
     #[cfg(target_os = "linux")]
     {
         // The caller is gone, so no process would ever record the result; the run is repeated.
@@ -131,17 +137,41 @@ fn prepare(parent: u32) -> io::Result<()> {
 struct InputWriter {
     stdin: Option<ChildStdin>,
     bytes: Vec<u8>,
+    /// Whether the program may get it now.
+    may_begin: bool,
 }
 
 impl InputWriter {
-    /// Writes it and closes its input. One that ends, or closes that, without reading all of it is none of our
-    /// business.
-    fn begin(&mut self) {
-        if let Some(mut stdin) = self.stdin.take() {
-            let bytes = std::mem::take(&mut self.bytes);
-            std::thread::spawn(move || drop(stdin.write_all(&bytes)));
+    fn new(stdin: Option<ChildStdin>, bounded_run: &BoundedRun) -> Self {
+        // A pipe that cannot be set so is written in pieces that it has room for, and blocks for a moment at worst.
+        let _ = stdin.as_ref().map(|stdin| fcntl(stdin, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)));
+        Self { stdin, bytes: bounded_run.stdin.clone(), may_begin: !bounded_run.speaks_first }
+    }
+
+    /// What there is to be written now.
+    fn pipe(&self) -> Option<&ChildStdin> {
+        self.stdin.as_ref().filter(|_| self.may_begin)
+    }
+
+    /// Writes what there is room for, and closes the input after the last of it. A program that ends, or closes its
+    /// input, without reading all of it is none of our business.
+    fn write(&mut self) {
+        let Some(stdin) = &mut self.stdin else { return };
+        let piece = self.bytes.len().min(PIECE);
+        match stdin.write(&self.bytes[..piece]) {
+            Ok(n) => drop(self.bytes.drain(..n)),
+            Err(error) if is_for_later(&error) => return,
+            Err(_) => self.bytes.clear(),
+        }
+        if self.bytes.is_empty() {
+            self.stdin = None;
         }
     }
+}
+
+/// Whether a call is to be repeated.
+fn is_for_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
 /// Kills a run that is out of time, and returns what survives that.
@@ -173,12 +203,11 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(pipe: Option<impl Into<std::os::fd::OwnedFd>>, most: usize) -> io::Result<Self> {
+    fn new(pipe: Option<impl Into<std::os::fd::OwnedFd>>, most: usize) -> Self {
         let pipe = pipe.map(|pipe| PipeReader::from(pipe.into()));
-        if let Some(pipe) = &pipe {
-            fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        }
-        Ok(Self { pipe, kept: Vec::new(), most })
+        // The system does not refuse this of an open pipe.
+        let pipe = pipe.filter(|pipe| fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).is_ok());
+        Self { pipe, kept: Vec::new(), most }
     }
 
     /// Reads one piece, and keeps of it what there is room for; tells whether there may be more.
@@ -208,12 +237,9 @@ struct OutputReader {
 }
 
 impl OutputReader {
-    fn new(child: &mut Child, most: usize, input: InputWriter) -> io::Result<Self> {
-        Ok(Self {
-            out: Stream::new(child.stdout.take(), most)?,
-            err: Stream::new(child.stderr.take(), most)?,
-            input,
-        })
+    fn new(child: &mut Child, most: usize, input: InputWriter) -> Self {
+        let (out, err) = (Stream::new(child.stdout.take(), most), Stream::new(child.stderr.take(), most));
+        Self { out, err, input }
     }
 
     /// Listens until the program has ended, which closes `over`; tells whether that was before the deadline.
@@ -223,28 +249,31 @@ impl OutputReader {
             if left.is_zero() {
                 return false;
             }
-            let (out_ready, err_ready, has_ended) = {
-                let mut sources = vec![PollFd::new(over.as_fd(), PollFlags::POLLIN)];
-                let streams = [&self.out, &self.err].map(|stream| stream.pipe.as_ref());
-                sources.extend(
-                    streams.iter().flatten().map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
-                );
+            let [has_ended, out_ready, err_ready, in_ready] = {
+                let wanted = [
+                    Some((over.as_fd(), PollFlags::POLLIN)),
+                    self.out.pipe.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::POLLIN)),
+                    self.err.pipe.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::POLLIN)),
+                    self.input.pipe().map(|pipe| (pipe.as_fd(), PollFlags::POLLOUT)),
+                ];
+                let mut sources: Vec<_> =
+                    wanted.iter().flatten().map(|(pipe, what)| PollFd::new(*pipe, *what)).collect();
                 let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
                 if poll(&mut sources, timeout).is_err() {
                     continue; // Interrupted; whatever it was, the next look tells.
                 }
-                let ready = |n: usize| sources.get(n).and_then(PollFd::any).unwrap_or(false);
-                let second = 1 + usize::from(streams[0].is_some());
-                (streams[0].is_some() && ready(1), streams[1].is_some() && ready(second), ready(0))
+                let mut ready = sources.iter().map(|source| source.any().unwrap_or(false));
+                wanted.map(|wanted| wanted.is_some() && ready.next().unwrap_or(false))
             };
             if out_ready {
                 self.out.read();
-                if self.out.kept.contains(&b'\n') {
-                    self.input.begin();
-                }
+                self.input.may_begin |= self.out.kept.contains(&b'\n');
             }
             if err_ready {
                 self.err.read();
+            }
+            if in_ready {
+                self.input.write();
             }
             if has_ended {
                 return true;

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use hearback_core::ProcessIdentity;
 use hearback_core::port::process::{DetachedRequest, SupervisorLink, SupervisorRequest};
 
-use super::{identity, signals};
+use super::{descriptors, identity, signals};
 use crate::mark::Names;
 use crate::wire::PipeLink;
 
@@ -59,14 +59,14 @@ pub(crate) fn spawn_leader(request: &DetachedRequest, output: Option<File>) -> i
     // SAFETY: `leave` makes async-signal-safe calls only, and the gate's descriptors are open until `spawn` returns.
     unsafe { command.pre_exec(move || leave(Some(gate))) };
     // `spawn` returns when the program is executed, so that another thread has to open the gate.
-    let identify = std::thread::spawn(move || {
+    let identify = std::thread::Builder::new().spawn(move || {
         let mut number = [0; size_of::<u32>()];
         pid.read_exact(&mut number)?;
         // It waits at the gate, so that it is there.
         let who = identity::identify(u32::from_ne_bytes(number))?.ok_or(io::ErrorKind::NotFound)?;
         let_run.write_all(&[1])?;
         Ok(who)
-    });
+    })?;
     let spawned = command.spawn();
     // The thread hears from this that no pid will come.
     drop((tell_pid, may_run));
@@ -143,6 +143,7 @@ fn leave(gate: Option<Gate>) -> io::Result<()> {
         gate.pass()?;
     }
     signals::reset();
+    descriptors::restore_limit();
     // From its first write on, and handed on by exec; the target's own dispositions are reset again.
     survive_size_limits();
     close_on_exec_from_3();

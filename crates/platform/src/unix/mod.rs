@@ -4,6 +4,7 @@ pub(crate) mod bell;
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
 pub(crate) mod bounded_run;
 pub(crate) mod clock;
+pub(crate) mod descriptors;
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
 pub(crate) mod detach;
 #[expect(unsafe_code, reason = "wait4 tells what a child used, and has no safe wrapper")]

@@ -8,6 +8,7 @@ mod call;
 #[expect(unsafe_code, reason = "the clocks have no safe wrapper")]
 pub(crate) mod clock;
 mod command_line;
+pub(crate) mod descriptors;
 #[expect(unsafe_code, reason = "standard handles and job membership have no safe wrapper")]
 pub(crate) mod detach;
 #[expect(unsafe_code, reason = "names are compared as the system compares them")]

@@ -97,14 +97,15 @@ impl Disk for Native {
     }
 
     fn read(&self, path: &Path, max: u64) -> Result<Option<Vec<u8>>, ReadError> {
+        sys::files::open_checked(path)?.map(|file| read_whole(file, max)).transpose()
+    }
+
+    fn read_trusted(&self, path: &Path, max: u64) -> Result<Option<Vec<u8>>, ReadError> {
         let Some(file) = sys::files::open_checked(path)? else { return Ok(None) };
-        let size = file.metadata()?.len().min(max);
-        let mut bytes = Vec::with_capacity(usize::try_from(size + 1).unwrap_or(0));
-        file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > max {
-            return Err(ReadError::Refused(format!("larger than {max} bytes")));
+        if let Some(why) = sys::files::trouble(&file)? {
+            return Err(ReadError::Refused(format!("it names programs to run, and {why}")));
         }
-        Ok(Some(bytes))
+        read_whole(file, max).map(Some)
     }
 
     fn open(&self, path: &Path) -> Result<Option<Box<dyn ReadSeek>>, ReadError> {
@@ -225,6 +226,16 @@ impl ReadSeek for Opened {
     fn stored(&mut self, from: u64) -> io::Result<Option<Range<u64>>> {
         sys::files::stored(&self.0, from)
     }
+}
+
+fn read_whole(file: fs_err::File, max: u64) -> Result<Vec<u8>, ReadError> {
+    let size = file.metadata()?.len().min(max);
+    let mut bytes = Vec::with_capacity(usize::try_from(size + 1).unwrap_or(0));
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(ReadError::Refused(format!("larger than {max} bytes")));
+    }
+    Ok(bytes)
 }
 
 fn split(path: &Path) -> io::Result<(&Path, &str)> {

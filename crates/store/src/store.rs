@@ -84,10 +84,10 @@ impl<D: Disk> Store<D> {
     }
 
     /// The path of the settings file, and its content. Settings name programs to run, so the file is checked as facts
-    /// are.
+    /// are, and no other user may write it.
     pub fn read_config(&self) -> (PathBuf, Result<Option<Vec<u8>>, ReadError>) {
         let path = self.layout.config();
-        let text = self.disk().read(&path, MAX_CONFIG_BYTES);
+        let text = self.disk().read_trusted(&path, MAX_CONFIG_BYTES);
         (path, text)
     }
 

@@ -372,6 +372,45 @@ fn settings_of_another_user_are_ignored() {
 }
 
 #[test]
+fn settings_that_others_may_write_are_ignored() {
+    let world = World::new();
+    world.run(["list"]).ok();
+    let config = world.home().join("config.toml");
+    fs::write(&config, "max_jobs = 0\n").unwrap();
+    set_mode(&config, 0o600);
+    let id = world.launch(["--", &program("exit-with"), "0"]);
+    settled(world.home(), &id);
+    for mode in [0o666, 0o620] {
+        set_mode(&config, mode);
+        let pruned = world.run(["prune"]);
+        pruned.refuses(0);
+        let why = "config.toml` was ignored: it names programs to run, and may be written by others";
+        assert!(pruned.stderr.contains(why), "{pruned:?}");
+    }
+    set_mode(&config, 0o644);
+    assert_eq!(world.run(["prune"]).ok(), id, "others may read it");
+}
+
+// Not on Windows: there a file has the rights that its folder hands down.
+#[cfg(unix)]
+#[test]
+fn a_file_sink_makes_a_private_file_and_leaves_the_mode_of_another() {
+    use std::os::unix::fs::MetadataExt;
+    let outbox = hearback_tests::Outbox::pull();
+    let journal = outbox.world.scratch("journal");
+    let settings = format!("default_sink = 'journal'\n[sink.journal]\nfile = '{}'\n", journal.display());
+    outbox.write_settings(&settings);
+    let deliver = || {
+        let id = outbox.launch(&[], "exit-with", &["0"]);
+        outbox.receipt(&id);
+        fs::metadata(&journal).unwrap().mode() & 0o777
+    };
+    assert_eq!(deliver(), 0o600);
+    set_mode(&journal, 0o640);
+    assert_eq!(deliver(), 0o640);
+}
+
+#[test]
 fn what_hearback_makes_is_private_whatever_the_umask() {
     // On Windows it is the folder above that says what is handed down to what is made in it.
     let masks: &[&str] = if cfg!(windows) { &[""] } else { &["000", "022", "077"] };

@@ -251,6 +251,17 @@ pub(crate) fn open_checked(path: &Path) -> Result<Option<File>, ReadError> {
     Ok(Some(file))
 }
 
+/// Why other users may change a file of ours; nothing when they may not.
+pub(crate) fn trouble(file: &File) -> io::Result<Option<String>> {
+    let mode = file.metadata()?.mode();
+    Ok((mode & 0o022 != 0).then(|| format!("may be written by others (mode {:04o})", mode & 0o7777)))
+}
+
+/// Opens a file of the user to add to it. If there is none, makes one that no other user may read.
+pub fn open_to_add(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().create(true).read(true).append(true).mode(PRIVATE_FILE), path)
+}
+
 fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     fs_err::OpenOptions::from_options(options.clone()).open(path)
 }

@@ -217,6 +217,16 @@ pub(crate) fn open_checked(path: &Path) -> Result<Option<File>, ReadError> {
     }
 }
 
+/// Why other users may change a file of ours; nothing when they may not.
+pub(crate) fn trouble(file: &File) -> io::Result<Option<String>> {
+    rights::trouble(file)
+}
+
+/// Opens a file of the user to add to it. If there is none, makes one with the rights that its folder hands down.
+pub fn open_to_add(path: &Path) -> io::Result<File> {
+    fs_err::OpenOptions::new().create(true).read(true).append(true).open(path)
+}
+
 /// Why this is nothing that hearback wrote; nothing when it may be.
 fn refusal(found: &Metadata) -> Option<&'static str> {
     if is_link(found) {

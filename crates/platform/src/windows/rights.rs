@@ -47,8 +47,8 @@ const ALLOWED_PERHAPS: [u8; 4] = [4, 5, 9, 11];
 /// Room for an identifier, which has at most 68 bytes, behind what a token or a descriptor has before it.
 const WORDS: usize = 32;
 
-/// Reports why a folder is not ours alone; nothing when it is. It must have been opened with the right to read its
-/// rights.
+/// Reports why a folder or a file is not ours alone; nothing when it is. It must have been opened with the right to
+/// read its rights.
 ///
 /// Its owner can take every right to it, at any time.
 pub(crate) fn trouble(folder: &File) -> io::Result<Option<String>> {

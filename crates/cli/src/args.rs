@@ -73,7 +73,7 @@ pub(crate) enum Command {
     Send(SendArgs),
     /// List sessions: which are in a turn, which were interrupted, and how many messages wait.
     Sessions(SessionsArgs),
-    /// List the messages that wait for sessions, or discard one.
+    /// List the messages that wait for sessions; retry or discard one.
     Inbox(InboxArgs),
     /// Run and control the monitor: the service that delivers, retries and cleans up.
     #[command(subcommand)]
@@ -613,14 +613,17 @@ pub(crate) struct InboxArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InboxCommand {
-    /// List the messages that wait, and those that were given up. This changes nothing.
+    /// List the messages that wait, and dead letters: those that were given up, or are held for a person. This changes
+    /// nothing.
     List(SessionsArgs),
+    /// Retry a dead letter.
+    Retry(InboxMessageArgs),
     /// Discard a message.
-    Discard(InboxDiscardArgs),
+    Discard(InboxMessageArgs),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct InboxDiscardArgs {
+pub(crate) struct InboxMessageArgs {
     /// The number of the message.
     pub(crate) n: u32,
 

@@ -149,7 +149,8 @@ impl CliError {
             Self::Launch(LaunchError::NoSink(_))
             | Self::Sink(SinkError::Missing(_))
             | Self::Send(SendError::NoRoute(_) | SendError::NoSink(_)) => ErrorKind::NoSink,
-            Self::Launch(LaunchError::TooDeep { .. } | LaunchError::TooFast { .. }) => ErrorKind::ChainLimit,
+            Self::Launch(LaunchError::TooDeep { .. } | LaunchError::TooFast { .. })
+            | Self::Send(SendError::TooDeep { .. } | SendError::TooFast { .. }) => ErrorKind::ChainLimit,
             Self::Launch(LaunchError::Failed(LaunchFailure::KeyTaken { .. })) => ErrorKind::KeyTaken,
             Self::Send(SendError::Refused(_)) | Self::UnderWay(_) | Self::InTurn(_) => ErrorKind::Busy,
             Self::Deadline(_) => ErrorKind::Deadline,
@@ -259,6 +260,14 @@ impl CliError {
             }
             Self::Launch(LaunchError::TooFast { .. }) => {
                 "launch it with `--notify never`, or raise `max_rate` in config.toml if that many are intended"
+                    .into()
+            }
+            Self::Send(SendError::TooDeep { .. }) => {
+                "let the turn end without a message, or raise `max_depth` in config.toml if the chain is intended"
+                    .into()
+            }
+            Self::Send(SendError::TooFast { .. }) => {
+                "let the turn end without a message, or raise `max_rate` in config.toml if that many are intended"
                     .into()
             }
             Self::Send(SendError::NoRoute(_)) => {

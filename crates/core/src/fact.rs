@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::session::Interruption;
 use crate::variant::reads_newer_variants;
 use crate::{
     AnswerRecord, Extra, FORMAT, Facts, Outcome, Output, ProcessIdentity, Session, Spec, Stamp, TargetHandle,
@@ -261,6 +262,9 @@ pub struct Lease {
     /// How long to wait after [`Self::at`] if this attempt leaves no result.
     #[serde(default)]
     pub next_ms: u64,
+    /// Whether the attempt is a turn of the session: without a result, that turn was cut short by a death.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub turn: bool,
     /// What a newer build wrote besides.
     #[serde(flatten)]
     pub extra: Extra,
@@ -276,6 +280,7 @@ impl Lease {
             attempts_used: 0,
             sink: 0,
             next_ms: 0,
+            turn: false,
             extra: Extra::new(),
         }
     }
@@ -296,6 +301,9 @@ pub struct LeaseResult {
     /// The session no longer exists there: the next attempt goes to the next sink.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
+    /// Why its turn was cut short, if it was. The attempt does not count, but several of them in a row do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Interruption>,
     /// How long to wait after [`Self::at`].
     #[serde(default)]
     pub next_ms: u64,

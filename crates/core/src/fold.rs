@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fact::KilledBy;
+use crate::session::Interruption;
 use crate::{
     AnswerRecord, Begin, BegunBy, BootId, End, FactKind, JobId, Kill, Lease, LeaseResult, LostReason,
     MachineId, NotifyPolicy, Outcome, Output, Receipt, ReceiptHow, Settled, Spec, Stamp, Target,
@@ -77,7 +78,59 @@ pub struct Facts {
     pub settled: Read<Settled>,
 }
 
+/// How an attempt at a follow-up ended, as far as it tells whether its turn is cut short again and again.
+enum AttemptEnd {
+    CutShort(Interruption),
+    Busy,
+    Other,
+}
+
 impl Facts {
+    /// How often in a row, in the attempts before this number, the turn of the follow-up was cut short, and why the
+    /// last time. A message that interrupts a turn is sent on purpose, so it does not count; neither does a busy
+    /// session.
+    pub fn cut_short_before(&self, n: u32) -> (usize, Option<Interruption>) {
+        let (mut times, mut last) = (0, None);
+        for attempt in self.attempts_before(n) {
+            match attempt {
+                Some(AttemptEnd::CutShort(reason)) => {
+                    times += usize::from(reason != Interruption::Message);
+                    last = last.or(Some(reason));
+                }
+                Some(AttemptEnd::Busy) => {}
+                Some(AttemptEnd::Other) | None => break,
+            }
+        }
+        (times, last)
+    }
+
+    /// Why the turn of the follow-up was cut short in an attempt before this number, the last time that it was.
+    pub fn last_cut_short_before(&self, n: u32) -> Option<Interruption> {
+        self.attempts_before(n).find_map(|attempt| match attempt {
+            Some(AttemptEnd::CutShort(reason)) => Some(reason),
+            _ => None,
+        })
+    }
+
+    /// How the attempts before this number ended, the newest first; none for what was no attempt but a retry by hand.
+    fn attempts_before(&self, n: u32) -> impl Iterator<Item = Option<AttemptEnd>> {
+        let mut leases: Vec<_> = self.leases.iter().filter(|(number, _)| *number < n).collect();
+        leases.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+        leases.into_iter().map(|(number, lease)| {
+            let lease = lease.present();
+            let is_turn = lease.is_some_and(|lease| lease.turn);
+            let result = self.results.iter().find(|(result, _)| result == number).map(|(_, it)| it.present());
+            Some(match result {
+                None if lease.is_some_and(|lease| lease.attempts_used == 0) => return None,
+                // It died with its process.
+                None if is_turn => AttemptEnd::CutShort(Interruption::Crash),
+                Some(Some(LeaseResult { interrupted: Some(reason), .. })) => AttemptEnd::CutShort(*reason),
+                Some(Some(LeaseResult { busy: true, .. })) => AttemptEnd::Busy,
+                None | Some(_) => AttemptEnd::Other,
+            })
+        })
+    }
+
     /// Whether only a newer build can say what becomes of the job: one of the facts is of a newer format, or it was
     /// begun in a way that this build does not know and has no end. An answer does not count: nothing else follows
     /// from it.

@@ -57,6 +57,18 @@ pub struct Note {
 }
 
 impl Note {
+    /// The note of a turn that repeats what an earlier one was cut short over, for a session that starts afresh or has
+    /// had a good turn since.
+    pub fn repeat(reason: Interruption) -> Self {
+        let text = format!(
+            "[hearback: this was handed to you before, and that turn was interrupted before it ended ({reason}). \
+             Its last step may already have taken effect, even a restart or anything else that must not be done \
+             twice. Verify what was done before you repeat it.]"
+        );
+        let (format, reason) = (DOCUMENT_FORMAT, Some(reason));
+        Self { format, turn: None, reason, cause: None, requested_restart: false, text }
+    }
+
     /// Puts the note before a message, which is not changed.
     pub fn before(&self, message: &str) -> String {
         if message.is_empty() {

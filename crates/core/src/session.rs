@@ -9,8 +9,16 @@ use serde::{Deserialize, Serialize};
 use crate::variant::reads_newer_variants;
 use crate::{Extra, FORMAT, JobId, LockState, OsText, ProcessIdentity, Read, Session, Stamp};
 
-/// So many interruptions without a good turn in between, and a session is not continued any more.
+/// So many interruptions without a good turn in between, and a session is not continued any more. So many in a row of
+/// the turn of one message or follow-up, and it is held for a person.
 pub const INTERRUPTIONS_MAX: usize = 3;
+
+/// Why a message or follow-up is held for a person, if it is. `times` is how often in a row its turn was cut short, the
+/// last time for this `reason`.
+pub fn held(times: usize, reason: Interruption) -> Option<String> {
+    (times >= INTERRUPTIONS_MAX)
+        .then(|| format!("held for a person: its turn was cut short {times} times in a row (last: {reason})"))
+}
 
 /// A turn has begun. Written under the session's lock, before its agent runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -243,12 +251,25 @@ pub struct Message {
     /// The directory of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<OsText>,
-    /// How many follow-ups led to it.
+    /// How many follow-ups and messages led to it; zero for one that a person or another program sent.
     #[serde(default)]
     pub depth: u32,
+    /// How many messages turns have sent to the session lately, this one included. Each message carries the count on,
+    /// because messages are forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<ChainCount>,
     /// What a newer build wrote besides.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// How many messages turns have sent to a session since some moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChainCount {
+    /// Since when.
+    pub since: Stamp,
+    /// How many.
+    pub sent: u32,
 }
 
 /// What an attempt at a message came to, when it did not arrive.
@@ -267,9 +288,31 @@ pub struct MessageResult {
     /// There will be no further attempt: a person has to act.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gave_up: bool,
+    /// Why its turn was cut short, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Interruption>,
+    /// This was no attempt: a person released the message, and what was before counts no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub released: bool,
     /// What a newer build wrote besides.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl MessageResult {
+    fn at(at: Stamp) -> Self {
+        Self {
+            format: FORMAT,
+            at,
+            error: String::new(),
+            spent: false,
+            next_ms: 0,
+            gave_up: false,
+            interrupted: None,
+            released: false,
+            extra: Extra::new(),
+        }
+    }
 }
 
 /// Nothing more is to be done about a message.
@@ -319,9 +362,23 @@ impl MessageFact {
     /// An attempt did not get it there.
     pub fn result(attempt: u32, at: Stamp, error: String, spent: bool, next: Option<u64>) -> Self {
         let (gave_up, next_ms) = (next.is_none(), next.unwrap_or(0));
-        let result =
-            MessageResult { format: FORMAT, at, error, spent, next_ms, gave_up, extra: Extra::new() };
-        Self::Result(attempt, result)
+        Self::Result(attempt, MessageResult { error, spent, next_ms, gave_up, ..MessageResult::at(at) })
+    }
+
+    /// The turn of an attempt was cut short, after `before` times in a row. The message comes again at once, and no
+    /// attempt is spent; or it is held.
+    pub fn interrupted(attempt: u32, at: Stamp, reason: Interruption, before: usize) -> Self {
+        let held = held(before + 1, reason);
+        let gave_up = held.is_some();
+        let error = held.unwrap_or_else(|| format!("interrupted: {reason}"));
+        let interrupted = Some(reason);
+        Self::Result(attempt, MessageResult { error, gave_up, interrupted, ..MessageResult::at(at) })
+    }
+
+    /// A person released a dead letter. That takes the number of an attempt.
+    pub fn released(attempt: u32, at: Stamp) -> Self {
+        let error = "released".to_owned();
+        Self::Result(attempt, MessageResult { error, released: true, ..MessageResult::at(at) })
     }
 
     /// Nothing more is to be done about it.
@@ -343,6 +400,31 @@ impl MessageFacts {
     /// The newest result that can be read.
     pub fn last_result(&self) -> Option<&MessageResult> {
         self.results.iter().rev().find_map(|(_, result)| result.present())
+    }
+
+    /// The results that count: those since a person released it last.
+    pub fn counted(&self) -> &[(u32, Read<MessageResult>)] {
+        let is_release = |result: &Read<MessageResult>| result.present().is_some_and(|it| it.released);
+        let since = self.results.iter().rposition(|(_, result)| is_release(result)).map_or(0, |at| at + 1);
+        self.results.get(since..).unwrap_or_default()
+    }
+
+    /// How many attempts were made.
+    pub fn attempts(&self) -> usize {
+        self.results.iter().filter(|(_, result)| !result.present().is_some_and(|it| it.released)).count()
+    }
+
+    /// How often in a row its turn was cut short. A busy session neither counts nor ends the row.
+    pub fn cut_short_in_a_row(&self) -> usize {
+        let results = self.counted().iter().rev().map_while(|(_, result)| result.present());
+        let row = results.take_while(|result| result.interrupted.is_some() || !result.spent);
+        row.filter(|result| result.interrupted.is_some()).count()
+    }
+
+    /// Why its turn was cut short, the last time that it was.
+    pub fn last_cut_short(&self) -> Option<Interruption> {
+        let results = self.results.iter().rev().filter_map(|(_, result)| result.present());
+        results.filter(|result| !result.released).find_map(|result| result.interrupted)
     }
 
     /// Whether its delivery was given up, and a person has to act. Later messages do not wait for it.
@@ -369,6 +451,11 @@ impl SessionFacts {
     /// The newest turn that can be read.
     pub fn last_begin(&self) -> Option<&TurnBegin> {
         self.turns.iter().rev().find_map(|(_, turn)| turn.begin.present())
+    }
+
+    /// The message of this number.
+    pub fn message(&self, n: u32) -> Option<&MessageFacts> {
+        self.messages.iter().find(|(number, _)| *number == n).map(|(_, message)| message)
     }
 
     /// The messages that still wait for delivery, oldest first, without dead letters.

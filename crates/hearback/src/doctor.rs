@@ -15,6 +15,7 @@ use hearback_core::port::session::SessionStore;
 use hearback_core::{
     BegunBy, FollowUpState, JobId, KilledBy, LockState, Outcome, ProcessIdentity, delivery_id,
 };
+use hearback_monitor::HostState;
 use hearback_monitor::delivery::Due;
 use hearback_monitor::doctor::{self, Check};
 use hearback_platform::Native;
@@ -96,7 +97,7 @@ pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
         oom_score: probe::oom_score(),
         descriptors: probe::descriptors(),
     }));
-    checks.extend(doctor::judge_delivery(host_lock(&home), &obstacles(&settings)));
+    checks.extend(doctor::judge_delivery(host(&home, options), &obstacles(&settings)));
     checks.extend(doctor::judge_content(&settings.warnings, &look_around(&home, options)));
     drop(trial_folder);
     match stop.is_some_and(|stop| stop.was_asked()) {
@@ -105,11 +106,15 @@ pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
     }
 }
 
-/// Whether a host serves the store. A lock that cannot be looked at counts as free. Creates nothing.
-fn host_lock(home: &Home) -> LockState {
-    let Home::Ours(home) = home else { return LockState::Free };
-    let lock = hearback_store::monitor_lock_path(home);
-    Native::default().probe(&lock).unwrap_or(LockState::Free)
+/// Whether a host serves the store. What cannot be looked at counts as absent. Creates nothing.
+fn host(home: &Home, options: &Options) -> HostState {
+    let Home::Ours(home) = home else { return HostState::Absent };
+    let lock = Native::default().probe(&hearback_store::monitor_lock_path(home));
+    if !lock.is_ok_and(|lock| lock == LockState::Held) {
+        return HostState::Absent;
+    }
+    let open = Hearback::open(options.clone().home(home).unrestricted());
+    open.ok().and_then(|hearback| hearback.monitor_state().ok()).unwrap_or(HostState::Answers)
 }
 
 /// What is in the store. Changes nothing.

@@ -441,8 +441,11 @@ pub struct SessionDocument {
     pub suspended: Option<String>,
     /// How many messages wait.
     pub waiting: usize,
-    /// How many messages are dead letters: hearback gave up their delivery.
+    /// How many messages are dead letters: hearback gave up their delivery, or holds them for a person.
     pub dead_letters: usize,
+    /// Why the oldest of them is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dead_letter_error: Option<String>,
     /// The sink of its last turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sink: Option<String>,
@@ -493,17 +496,17 @@ pub struct MessageDocument {
     pub sent_at: Option<String>,
     /// How many attempts were made to deliver it.
     pub attempts: usize,
-    /// Whether hearback gave up its delivery.
+    /// Whether hearback gave up its delivery, or holds it for a person: `error` says why.
     pub dead_letter: bool,
     /// Why the last attempt failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What `inbox discard --json` prints.
+/// What `inbox retry` and `inbox discard` print with `--json`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DiscardedDocument {
+pub struct ChangedMessageDocument {
     /// The version of this document.
     pub format: u32,
     /// The session of the message.
@@ -577,6 +580,8 @@ pub struct MonitorDocument {
     pub format: u32,
     /// Whether a monitor is running.
     pub running: bool,
+    /// Whether it answers; false for one that is paused, or leaves what is due undone.
+    pub answers: bool,
     /// The pid of the monitor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -726,8 +731,8 @@ struct Documents {
     sessions: Reply<SessionsDocument>,
     /// `inbox`.
     inbox: Reply<InboxDocument>,
-    /// `inbox discard`.
-    inbox_discard: Reply<DiscardedDocument>,
+    /// `inbox retry` and `inbox discard`.
+    inbox_change: Reply<ChangedMessageDocument>,
     /// `turn`.
     turn: Reply<TurnDocument>,
     /// `monitor run`.

@@ -100,6 +100,10 @@ impl Hearback {
         if closed == Closed::Done
             && let Some(seen) = self.store.observe(id).map_err(Guarded::Failed)?
         {
+            // A monitor watches the folder of all jobs, and not what is within each.
+            if let Err(error) = self.store.wake_host() {
+                debug!(job = %id, %error, "monitor not woken");
+            }
             self.start_deliverer_if_needed(&seen);
         }
         Ok(closed)

@@ -62,7 +62,7 @@ pub use hearback_monitor::launch::{DEFAULT_TIMEOUT, LaunchError as LaunchFailure
 pub use hearback_monitor::prune::Retention;
 pub use hearback_monitor::session::{OpenTurn, Refusal};
 pub use hearback_monitor::wait::{Until, WaitError};
-pub use hearback_monitor::{prune, reconcile};
+pub use hearback_monitor::{HostState, prune, reconcile};
 pub use hearback_platform::{TERMINALS_TAKE_BYTES, exit_code, from_os, split_variable, stdout_is_connected};
 pub use hearback_store::{Log, Piece};
 pub use jobs::{Job, Killed, Listing, Select};

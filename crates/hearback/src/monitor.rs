@@ -6,9 +6,10 @@ use std::time::Duration;
 use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::{FollowUpSink, SinkError, Sinks};
 use hearback_core::{StopKind, StopRequest};
+use hearback_monitor::HostState;
 use hearback_monitor::host::{
     HostRequests, Monitor, MonitorEnd, MonitorOptions, MonitorPolicy, Predecessor, SeenMonitor, StopResponse,
-    await_end_of,
+    await_end_of, host_state,
 };
 use hearback_platform::Native;
 use tracing::debug;
@@ -101,6 +102,15 @@ impl Hearback {
     /// When the records cannot be read.
     pub fn monitor(&self) -> Result<SeenMonitor, StoreError> {
         self.host_requests().seen()
+    }
+
+    /// Whether a monitor serves this store, and whether it does its work.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read.
+    pub fn monitor_state(&self) -> Result<HostState, StoreError> {
+        host_state(&self.ports, &self.settings().retry)
     }
 
     /// The number of the newest monitor that was the host; it grows with each.

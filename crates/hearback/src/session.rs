@@ -25,9 +25,17 @@ pub(crate) fn variables_of_others(session: Option<&Session>) -> impl Iterator<It
 /// How many follow-ups led to what runs here.
 pub(crate) const DEPTH_VARIABLE: &str = "HEARBACK_DEPTH";
 
-/// How many follow-ups led to this process; zero if no follow-up started it.
+/// How many follow-ups and messages led to this process; zero if none started it.
 pub fn current_depth() -> u32 {
     std::env::var(DEPTH_VARIABLE).ok().and_then(|depth| depth.parse().ok()).unwrap_or(0)
+}
+
+/// How many follow-ups and messages lead to a message that this process sends. One that a turn or a job sends may be
+/// part of a chain in which each message makes an agent send the next; one that a person sends is not.
+pub(crate) fn depth_of_message() -> u32 {
+    let variables = [TURN_VARIABLE, DEPTH_VARIABLE, hearback_platform::Names::HEARBACK.job];
+    let is_ours = variables.iter().any(|name| std::env::var_os(name).is_some());
+    current_depth().saturating_add(u32::from(is_ours))
 }
 
 /// The turn that this process runs in, if hearback began one.

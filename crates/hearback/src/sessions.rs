@@ -11,11 +11,11 @@ use hearback_core::port::record::StoreError;
 use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::Sinks;
 use hearback_core::session::{
-    Message, MessageFact, MessageFacts, MessageHow, SessionFacts, SessionState, TurnCause, TurnHow,
-    fold_session,
+    ChainCount, Message, MessageFact, MessageFacts, MessageHow, SessionFacts, SessionState, TurnCause,
+    TurnHow, fold_session,
 };
 use hearback_core::{Exit, Extra, FORMAT, LockState, OsText, Session};
-use hearback_monitor::delivery::{Due, Inbox, Turn, message_due};
+use hearback_monitor::delivery::{Due, Inbox, OVERDUE_AFTER, Turn, message_due, message_overdue};
 use hearback_monitor::session::{Admission, Beginning, OpenTurn, Refusal, Turns, admit};
 use tracing::{debug, warn};
 
@@ -25,7 +25,12 @@ use crate::{Hearback, Scope};
 /// The command that makes hearback, executed again, deliver the messages of a session.
 pub(crate) const MESSENGER_COMMAND: &str = "__messenger";
 /// If no attempt was made at a message for so long, its messenger may have died.
-const MESSENGER_LOST_AFTER: Duration = Duration::from_secs(30);
+const MESSENGER_LOST_AFTER: Duration = OVERDUE_AFTER;
+/// How long a monitor may take to begin the turn of a message. After that, a messenger does it.
+const TAKEN_WITHIN: Duration = Duration::from_secs(2);
+const TAKEN_LOOK: Duration = Duration::from_millis(2);
+/// The time in which `max_rate` messages may be sent by turns.
+const RATE_WINDOW: Duration = Duration::from_secs(60 * 60);
 /// The largest message. Larger text belongs in a file that the message names.
 pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
@@ -81,6 +86,24 @@ pub enum SendError {
     /// There is no sink of this name.
     #[error("there is no sink `{0}`")]
     NoSink(String),
+    /// The chain of messages that send messages is too long.
+    #[error("this message is number {depth} of a chain in which each leads to the next; the limit is {most}")]
+    TooDeep {
+        /// How many follow-ups and messages led to it, itself included.
+        depth: u32,
+        /// The limit.
+        most: u32,
+    },
+    /// Turns send too many messages to the session.
+    #[error(
+        "turns and jobs have sent {most} messages to session `{session}` within an hour, which is the limit"
+    )]
+    TooFast {
+        /// The session.
+        session: Session,
+        /// How many they may send in an hour.
+        most: usize,
+    },
     /// The host is about to end, and takes no messages.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -228,6 +251,8 @@ impl Hearback {
             _ => return Err(SendError::TooLong),
         }
         let seen = self.see_session(&send.session)?;
+        let depth = crate::session::depth_of_message();
+        let chain = self.check_chain(&seen, depth)?;
         let (sink, cwd) = self.route(&seen, send.sink.as_deref())?;
         let in_turn = seen.lock == LockState::Held;
         let stopping = self.store.host()?.stopping(self.ports.host_lock()?);
@@ -244,7 +269,8 @@ impl Hearback {
             sink,
             destination: send.destination.clone(),
             cwd,
-            depth: crate::session::current_depth(),
+            depth,
+            chain,
             extra: Extra::new(),
         };
         let n = self.store.queue(&message, self.settings().durability)?;
@@ -252,6 +278,27 @@ impl Hearback {
         self.start_messenger(&send.session);
         let interrupted = interrupts && self.turns().interrupt_for(&send.session, n).unwrap_or(false);
         Ok(Sent { n, interrupted, in_turn })
+    }
+
+    /// Refuses a message of an endless chain; returns the count that it carries.
+    fn check_chain(&self, seen: &SeenSession, depth: u32) -> Result<Option<ChainCount>, SendError> {
+        let now = self.ports.clock.stamp();
+        let newest = seen.facts.messages.iter().rev().find_map(|(_, message)| message.message.present());
+        let count = newest.and_then(|newest| newest.chain.clone());
+        let count = count.filter(|count| Duration::from_millis(count.since.age_ms(&now)) < RATE_WINDOW);
+        if depth == 0 {
+            return Ok(count);
+        }
+        let most = self.settings().max_depth;
+        if depth > most {
+            return Err(SendError::TooDeep { depth, most });
+        }
+        let (since, sent) = count.map_or((now, 0), |count| (count.since, count.sent));
+        let most = self.settings().max_rate;
+        if usize::try_from(sent).unwrap_or(usize::MAX) >= most {
+            return Err(SendError::TooFast { session: seen.session.clone(), most });
+        }
+        Ok(Some(ChainCount { since, sent: sent + 1 }))
     }
 
     /// Where a message goes, and where its agent runs.
@@ -275,7 +322,11 @@ impl Hearback {
             if let Err(error) = self.store.wake_host() {
                 warn!(%session, %error, "monitor not woken");
             }
-            return;
+            if self.is_taken_soon(session) {
+                return;
+            }
+            // It hangs, or is overloaded. The lock of the turn keeps the two apart.
+            warn!(%session, "monitor does not answer");
         }
         let sent = self.supervisor_program().and_then(|program| {
             let env = vec![(crate::session::VARIABLE.into(), Some(session.as_str().into()))];
@@ -286,6 +337,28 @@ impl Hearback {
             Ok(()) => debug!(%session, "messenger started"),
             Err(error) => warn!(%session, %error, "messenger not started"),
         }
+    }
+
+    /// Waits, for a bounded time, until no message of a session that is not in a turn is due; returns whether that is
+    /// so. A monitor that answers begins a turn within milliseconds.
+    fn is_taken_soon(&self, session: &Session) -> bool {
+        let deadline = self.ports.clock.awake().saturating_add(TAKEN_WITHIN);
+        loop {
+            let is_due = matches!(self.message_due(session), Ok(Due::Now(_) | Due::Expired));
+            let is_free = self.ports.turn_lock(session).is_ok_and(|lock| lock == LockState::Free);
+            if !(is_due && is_free) || self.is_stopping() {
+                return true;
+            }
+            if self.ports.clock.awake() >= deadline {
+                return false;
+            }
+            std::thread::sleep(TAKEN_LOOK);
+        }
+    }
+
+    /// Whether the monitor is about to end, and takes no further turn.
+    fn is_stopping(&self) -> bool {
+        self.store.host().is_ok_and(|host| host.stopping(LockState::Held).is_some())
     }
 
     /// Delivers the messages of a session; see [`Inbox::deliver_until_empty`].
@@ -324,6 +397,29 @@ impl Hearback {
         Ok(dropped == Publish::New)
     }
 
+    /// Makes a dead letter due again, with all of its attempts, and starts a process that delivers it; returns whether
+    /// there was one.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read or written.
+    pub fn retry_message(&self, session: &Session, n: u32) -> Result<bool, Guarded<StoreError>> {
+        self.permissions().check(Capability::Send)?;
+        self.release_message(session, n).map_err(Guarded::Failed)
+    }
+
+    fn release_message(&self, session: &Session, n: u32) -> Result<bool, StoreError> {
+        let facts = self.store.session(session)?;
+        let Some(message) = facts.message(n).filter(|message| message.is_dead_letter()) else {
+            return Ok(false);
+        };
+        let last = message.results.iter().map(|(attempt, _)| *attempt).max().unwrap_or(0);
+        let release = MessageFact::released(last + 1, self.ports.clock.stamp());
+        let released = self.store.publish_message(session, n, &release, self.settings().durability)?;
+        self.start_messenger(session);
+        Ok(released == Publish::New)
+    }
+
     /// Every session of a scope of which anything is recorded, by name.
     ///
     /// # Errors
@@ -344,14 +440,16 @@ impl Hearback {
         problems.extend(self.store.unreadable_sessions()?);
         // The messenger of a session may have died. Not at once: a monitor may just be taking over.
         let now = self.ports.clock.stamp();
-        for SeenSession { session, facts, .. } in &seen {
+        for SeenSession { session, facts, lock } in &seen {
             let since = facts.waiting().next().and_then(|(_, message)| {
                 let tried = message.last_result().map(|result| &result.at);
                 tried.or_else(|| message.message.present().map(|message| &message.at))
             });
             let needs_messenger =
                 since.is_some_and(|at| Duration::from_millis(at.age_ms(&now)) >= MESSENGER_LOST_AFTER);
-            if needs_messenger && !self.is_monitored() {
+            let is_overdue = || message_overdue(facts, &now, &self.settings().retry) >= OVERDUE_AFTER;
+            let is_left_alone = || !self.is_monitored() || (lock == &LockState::Free && is_overdue());
+            if needs_messenger && is_left_alone() {
                 self.start_messenger(session);
             }
         }
@@ -365,7 +463,7 @@ impl Hearback {
     /// When the records cannot be read.
     pub fn see_session(&self, session: &Session) -> Result<SeenSession, StoreError> {
         // The lock first: if a turn ends in between, its end is read below.
-        let lock = self.turns().is_in_turn(session)?;
+        let lock = self.ports.turn_lock(session)?;
         Ok(SeenSession { session: session.clone(), facts: self.store.session(session)?, lock })
     }
 }

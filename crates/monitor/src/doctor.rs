@@ -6,7 +6,9 @@ use hearback_core::finding::{
     DiskFindings, FileSystem, Home, LauncherEnd, Logout, MachineFindings, Medium, NamedBy, Room,
     StoreFindings, Tried,
 };
-use hearback_core::{Durability, Exit, LockState, Outcome, ProcessIdentity};
+use hearback_core::{Durability, Exit, Outcome, ProcessIdentity};
+
+use crate::HostState;
 
 /// With less than this, a few long logs fill the disk.
 const BYTES_FEW: u64 = 256 * 1024 * 1024;
@@ -222,11 +224,11 @@ fn follow_ups(name: &'static str, found: &StoreFindings) -> Check {
 
 fn dead_letters(name: &'static str, found: &StoreFindings) -> Check {
     match &found.dead_letters[..] {
-        [] => Check::ok(name, "no follow-up and no message was given up"),
+        [] => Check::ok(name, "no follow-up and no message was given up or is held"),
         dead => {
             let list = some(dead.iter().map(|(name, error)| format!("{name}: {error}")));
-            let tip = "`hearback followups retry` or `discard` for a follow-up, `hearback inbox discard` for a message";
-            Check::warn(name, format!("given up: {} ({list})", dead.len()), tip)
+            let tip = "`retry` or `discard` each, with `hearback followups` or with `hearback inbox`";
+            Check::warn(name, format!("wait for a person: {} ({list})", dead.len()), tip)
         }
     }
 }
@@ -282,14 +284,28 @@ pub fn judge_machine(found: &MachineFindings) -> Vec<Check> {
 
 /// Judges how owners are notified: whether a monitor serves the store, and for each configured sink why it cannot be
 /// run, if so.
-pub fn judge_delivery(host: LockState, sinks: &[(String, Option<String>)]) -> Vec<Check> {
+pub fn judge_delivery(host: HostState, sinks: &[(String, Option<String>)]) -> Vec<Check> {
     const SINKS: &str = "sinks";
+    const MONITOR: &str = "monitor";
     let monitor = match host {
-        LockState::Held => "a monitor is running for this store",
-        LockState::Free => {
+        HostState::Answers => Check::ok(MONITOR, "a monitor is running for this store"),
+        HostState::Absent => Check::ok(
+            MONITOR,
             "no monitor is running: if a supervisor is killed, its owner is notified at the next hearback command; \
-             `hearback monitor install` installs a monitor that notifies at once"
-        }
+             `hearback monitor install` installs a monitor that notifies at once",
+        ),
+        HostState::Stopped { pid } => Check::warn(
+            MONITOR,
+            format!(
+                "the monitor (pid {pid}) is paused and does not answer: other processes deliver meanwhile"
+            ),
+            "continue its process (`fg`, or `kill -CONT` with its pid), or kill it and start another",
+        ),
+        HostState::Silent => Check::warn(
+            MONITOR,
+            "the monitor does not answer: a message has been due for long, and other processes deliver it",
+            "look at `monitor.log` in the folder `monitor` of the store, or kill the monitor and start another",
+        ),
     };
     let broken: Vec<_> =
         sinks.iter().filter_map(|(name, why)| Some(format!("`{name}`: {}", why.as_ref()?))).collect();
@@ -304,7 +320,7 @@ pub fn judge_delivery(host: LockState, sinks: &[(String, Option<String>)]) -> Ve
             Check::warn(SINKS, broken.join("; "), tip)
         }
     };
-    vec![Check::ok("monitor", monitor), sinks]
+    vec![monitor, sinks]
 }
 
 fn judge<T>(

@@ -42,7 +42,7 @@ pub mod wait;
 #[cfg(test)]
 mod testing;
 
-pub use ports::Ports;
+pub use ports::{HostState, Ports};
 
 /// The example of the README, which has to run.
 #[cfg(doctest)]

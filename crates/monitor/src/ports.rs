@@ -25,6 +25,22 @@ pub struct Ports {
     pub here: Here,
 }
 
+/// Whether a host serves the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostState {
+    /// No process does.
+    Absent,
+    /// One does.
+    Answers,
+    /// Its process is paused, by a signal or a debugger: other processes deliver meanwhile.
+    Stopped {
+        /// Its pid.
+        pid: u32,
+    },
+    /// Its process runs, and does not do what has been due for long: other processes deliver meanwhile.
+    Silent,
+}
+
 impl Ports {
     /// Collects implementations.
     pub fn new(
@@ -90,9 +106,24 @@ impl Ports {
         Ok(if free { LockState::Free } else { LockState::Held })
     }
 
-    /// The same, for a caller that takes a lock it cannot look at for no host.
+    /// Whether a host serves the whole store, and whether its process is paused.
+    ///
+    /// # Errors
+    ///
+    /// When the lock or the records of the host cannot be looked at.
+    pub fn host_state(&self) -> Result<HostState, StoreError> {
+        if self.host_lock()? == LockState::Free {
+            return Ok(HostState::Absent);
+        }
+        let facts = self.sessions.host()?;
+        let stopped = facts.last_begin().filter(|begin| self.processes.is_stopped(&begin.process));
+        Ok(stopped.map_or(HostState::Answers, |begin| HostState::Stopped { pid: begin.process.pid }))
+    }
+
+    /// Whether a host is there that delivers. One that is paused does not, and one that cannot be looked at counts as
+    /// none: a delivery is claimed before it is made, so two that try do no harm.
     pub fn is_monitored(&self) -> bool {
-        self.host_lock().is_ok_and(|lock| lock == LockState::Held)
+        self.host_state().is_ok_and(|state| state == HostState::Answers)
     }
 
     /// Takes the turn lock of a session. A session has one turn at a time.
@@ -102,6 +133,16 @@ impl Ports {
     /// When the lock cannot be made.
     pub fn lock_turn(&self, session: &Session, wait: Wait) -> Result<Option<Lock>, StoreError> {
         self.sessions.lock_session(session, SessionLock::Turn, LockMode::Exclusive, wait)
+    }
+
+    /// Whether a session is in a turn.
+    ///
+    /// # Errors
+    ///
+    /// When the lock cannot be looked at.
+    pub fn turn_lock(&self, session: &Session) -> Result<LockState, StoreError> {
+        let lock = self.sessions.lock_session(session, SessionLock::Turn, LockMode::Shared, Wait::Try)?;
+        Ok(if lock.is_some() { LockState::Free } else { LockState::Held })
     }
 
     /// Takes a lock of a job as a shared lock, together with other processes.

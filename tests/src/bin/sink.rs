@@ -19,6 +19,9 @@
 //! - `launch:HEARBACK|PROG|FILE:CODE`: launches `PROG FILE` first; the witness gets `launched <id>`.
 //! - `launch-hang:HEARBACK|PROG|FILE`: the same, and then hangs.
 //! - `restart`: asks for a restart of the monitor, and then waits to be interrupted; the witness gets `asked <answer>`.
+//! - `restart-finish:MILLIS:CODE`: asks for a restart, goes on for so long, and ends.
+//! - `send:TEXT:CODE`: sends the text to its own session first; the witness gets `sent <answer>`.
+//! - `kill-host`: kills the monitor, and then waits to end with it.
 //! - `betray`: kills the supervisors of what it tells, of which one sent it, and then hangs.
 #![allow(clippy::disallowed_methods, reason = "fixtures are ordinary programs")]
 
@@ -142,13 +145,28 @@ fn act(kind: &str, rest: &str, witness_file: &Path, delivery: &str) -> i32 {
             hang()
         }
         "restart" => {
-            let hearback = env::current_exe().expect("it knows itself");
-            let hearback = hearback.with_file_name(format!("hearback{}", env::consts::EXE_SUFFIX));
-            let asked =
-                Command::new(hearback).args(["monitor", "restart", "--json"]).stdin(Stdio::null()).output();
-            let asked =
-                String::from_utf8_lossy(&asked.expect("hearback can be started").stdout).trim().to_owned();
-            witness(witness_file, format_args!("asked {asked}"));
+            restart(witness_file);
+            linger()
+        }
+        "restart-finish" => {
+            let (millis, code) = split(rest);
+            restart(witness_file);
+            thread::sleep(Duration::from_millis(
+                millis.parse().unwrap_or_else(|_| usage("a time is a number")),
+            ));
+            number(&code)
+        }
+        "send" => {
+            let (text, code) = split(rest);
+            let (out, err) = hearback(&["send", &text]);
+            witness(witness_file, format_args!("sent {out}{}", err.replace('\n', " ")));
+            number(&code)
+        }
+        "kill-host" => {
+            let (status, _) = hearback(&["monitor", "status", "--json"]);
+            let status: serde_json::Value = serde_json::from_str(&status).expect("it is JSON");
+            let pid = status["pid"].as_u64().and_then(|pid| pid.try_into().ok());
+            hearback_tests::kill_hard(pid.expect("a monitor runs"));
             linger()
         }
         "betray" => betray(&deliveries(delivery, "")),
@@ -182,6 +200,21 @@ fn launch(what: &str, witness_file: &Path) {
     let launched = launched.expect("hearback can be started");
     let id = String::from_utf8_lossy(&launched.stdout).trim().to_owned();
     witness(witness_file, format_args!("launched {id}{}", String::from_utf8_lossy(&launched.stderr).trim()));
+}
+
+/// Runs hearback; returns what it printed.
+fn hearback(args: &[&str]) -> (String, String) {
+    let program = env::current_exe().expect("it knows itself");
+    let program = program.with_file_name(format!("hearback{}", env::consts::EXE_SUFFIX));
+    let ran = Command::new(program).args(args).stdin(Stdio::null()).output();
+    let ran = ran.expect("hearback can be started");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    (text(&ran.stdout), text(&ran.stderr))
+}
+
+fn restart(witness_file: &Path) {
+    let (asked, _) = hearback(&["monitor", "restart", "--json"]);
+    witness(witness_file, format_args!("asked {asked}"));
 }
 
 fn flood(mut bytes: u64) {

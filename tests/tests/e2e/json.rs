@@ -82,6 +82,13 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
     let asked = ["ask", "--session", "p", "--new", "--notify", "never", "--prompt", "x", "--", &act, "print"];
     let asked = world.run(asked).ok();
     world.run(["wait", &asked]).ok();
+    // The session is gone there, so that it is given up at once.
+    outbox.tell("69");
+    let given_up = world.run(["send", "--session", "gone", "hi"]).ok();
+    eventually("it is a dead letter", || {
+        let inbox = world.json(["inbox", "-s", "gone", "--json"]);
+        (inbox["messages"][0]["dead_letter"] == true).then_some(())
+    });
     // Nothing delivers it: there is no such sink any more.
     outbox.tell("75");
     let sent = world.run(["send", "--session", "held", "hi"]).ok();
@@ -105,7 +112,8 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
         ("sessions", vec!["sessions"], "sessions"),
         ("inbox", vec!["inbox"], "inbox"),
         ("inbox list", vec!["inbox", "list"], "inbox"),
-        ("inbox discard", vec!["inbox", "discard", "-s", "held", &sent], "inbox_discard"),
+        ("inbox retry", vec!["inbox", "retry", "-s", "gone", &given_up], "inbox_change"),
+        ("inbox discard", vec!["inbox", "discard", "-s", "held", &sent], "inbox_change"),
         ("monitor run", vec!["monitor", "run", "--once"], "monitor_run"),
         ("monitor status", vec!["monitor", "status"], "monitor"),
         ("sink list", vec!["sink", "list"], "sink_list"),

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use hearback::core::message::clean_line;
-use hearback::core::{DOCUMENT_FORMAT, Read};
-use hearback::documents::{DiscardedDocument, ErrorKind, InboxDocument, MessageDocument};
+use hearback::core::{DOCUMENT_FORMAT, Read, Session};
+use hearback::documents::{ChangedMessageDocument, ErrorKind, InboxDocument, MessageDocument};
 use hearback::{Hearback, Scope};
 
-use crate::args::{InboxArgs, InboxCommand, InboxDiscardArgs};
+use crate::args::{InboxArgs, InboxCommand};
 use crate::error::CliError;
 use crate::output::Output;
 
@@ -15,7 +15,16 @@ pub(crate) fn run(hearback: &Hearback, args: InboxArgs, output: &Output) -> Resu
     match args.command {
         None => list(hearback, &super::scope(&args.scope)?, output),
         Some(InboxCommand::List(args)) => list(hearback, &super::scope(&args.scope)?, output),
-        Some(InboxCommand::Discard(args)) => discard(hearback, &args, output),
+        Some(InboxCommand::Retry(args)) => {
+            let session = super::session(args.session.as_ref(), "a message")?;
+            let changed = hearback.retry_message(&session, args.n)?;
+            report(session, args.n, changed, ["will be retried", "no such dead letter"], output)
+        }
+        Some(InboxCommand::Discard(args)) => {
+            let session = super::session(args.session.as_ref(), "a message")?;
+            let changed = hearback.discard_message(&session, args.n)?;
+            report(session, args.n, changed, ["discarded", "no such message"], output)
+        }
     }
 }
 
@@ -38,7 +47,7 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
                 message: n,
                 text: text.map(|text| hearback.secrets().masked(&text)),
                 sent_at,
-                attempts: message.results.len(),
+                attempts: message.attempts(),
                 dead_letter: message.is_dead_letter(),
                 error: problem.or_else(|| message.last_result().map(|result| result.error.clone())),
             });
@@ -64,14 +73,19 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
     failed.map_or(Ok(0), Err)
 }
 
-fn discard(hearback: &Hearback, args: &InboxDiscardArgs, output: &Output) -> Result<u32, CliError> {
-    let session = super::session(args.session.as_ref(), "a message")?;
-    let changed = hearback.discard_message(&session, args.n)?;
-    let failed = (!changed).then(|| CliError::no(ErrorKind::Nothing, "no such message"));
+/// Says whether a message was changed.
+fn report(
+    session: Session,
+    message: u32,
+    changed: bool,
+    [done, otherwise]: [&str; 2],
+    output: &Output,
+) -> Result<u32, CliError> {
+    let failed = (!changed).then(|| CliError::no(ErrorKind::Nothing, otherwise));
     if output.is_json() {
-        let document = DiscardedDocument { format: DOCUMENT_FORMAT, session, message: args.n, changed };
+        let document = ChangedMessageDocument { format: DOCUMENT_FORMAT, session, message, changed };
         return output.reply(document, failed.as_ref());
     }
-    output.say(if changed { "discarded" } else { "no such message" });
+    output.say(if changed { done } else { otherwise });
     failed.map_or(Ok(0), Err)
 }

@@ -8,7 +8,7 @@ use hearback::core::service::RESTART_EXIT_CODE;
 use hearback::core::{DOCUMENT_FORMAT, LockState, StopKind, StopRequest};
 use hearback::documents::{MonitorDocument, MonitorRequestDocument, MonitorRunDocument};
 use hearback::session::current_turn;
-use hearback::{Hearback, MonitorEnd, MonitorOptions, Predecessor, Scope, StopResponse};
+use hearback::{Hearback, HostState, MonitorEnd, MonitorOptions, Predecessor, Scope, StopResponse};
 
 use crate::args::{MonitorCommand, MonitorRunArgs, RestartArgs, StopArgs};
 use crate::commands::sessions;
@@ -126,7 +126,7 @@ fn report(kind: StopKind, response: &StopResponse, waited: bool, output: &Output
 }
 
 fn status(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
-    let seen = hearback.monitor()?;
+    let (seen, state) = (hearback.monitor()?, hearback.monitor_state()?);
     let running = seen.lock == LockState::Held;
     let begin = seen.facts.last_begin().filter(|_| running);
     let stopping = seen.facts.stopping(seen.lock);
@@ -134,6 +134,7 @@ fn status(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
     let document = MonitorDocument {
         format: DOCUMENT_FORMAT,
         running,
+        answers: state == HostState::Answers,
         pid: begin.map(|begin| begin.process.pid),
         started_at: begin.map(|begin| begin.at.wall_ms.to_string()),
         version: begin.map(|begin| begin.version.clone()),
@@ -155,6 +156,14 @@ fn status(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
         }
         (Some(pid), true) => output.line(&format!("a monitor is running (pid {pid})"))?,
         (None, true) => output.line("a monitor is running")?,
+    }
+    match state {
+        HostState::Stopped { .. } => {
+            output.line("it is paused and does not answer; other processes deliver meanwhile")?;
+        }
+        HostState::Silent => output
+            .line("it does not answer: a message has been due for long; other processes deliver meanwhile")?,
+        HostState::Absent | HostState::Answers => {}
     }
     if let Some(kind) = stopping {
         let busy = document.sessions.iter().filter(|session| session.turn.is_some()).count();

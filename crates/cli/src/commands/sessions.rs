@@ -59,6 +59,7 @@ pub(super) fn unread(problems: &[(String, StoreError)], output: &Output) -> Opti
 pub(crate) fn document(seen: &SeenSession) -> SessionDocument {
     let state = seen.state();
     let last = seen.facts.last_begin();
+    let dead_letters = || seen.open_messages().filter(|(_, message)| message.is_dead_letter());
     SessionDocument {
         session: seen.session.clone(),
         turn: state.in_turn,
@@ -69,7 +70,9 @@ pub(crate) fn document(seen: &SeenSession) -> SessionDocument {
         }),
         suspended: state.suspended(),
         waiting: seen.facts.waiting().count(),
-        dead_letters: seen.open_messages().filter(|(_, message)| message.is_dead_letter()).count(),
+        dead_letters: dead_letters().count(),
+        dead_letter_error: dead_letters()
+            .find_map(|(_, message)| message.last_result().map(|result| result.error.clone())),
         sink: last.and_then(|last| last.sink.clone()),
         destination: last.and_then(|last| last.destination.clone()),
         last_turn_at: last.map(|last| last.at.wall_ms.to_string()),
@@ -94,6 +97,7 @@ fn details(session: &SessionDocument) -> String {
     }
     let mut count = |n: usize, what: &str| details.extend((n > 0).then(|| format!("{n} {what}")));
     count(session.waiting, "waiting");
-    count(session.dead_letters, "dead letters");
+    count(session.dead_letters, if session.dead_letters == 1 { "dead letter" } else { "dead letters" });
+    details.extend(session.dead_letter_error.as_deref().map(clean_line));
     if details.is_empty() { String::new() } else { format!(" ({})", details.join("; ")) }
 }

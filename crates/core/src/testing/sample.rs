@@ -95,6 +95,7 @@ pub fn message(session: &str, text: &str) -> Message {
         destination: None,
         cwd: None,
         depth: 0,
+        chain: None,
         extra: Extra::new(),
     }
 }
@@ -148,6 +149,7 @@ pub fn lease() -> Lease {
         attempts_used: 1,
         sink: 0,
         next_ms: 5_000,
+        turn: false,
         extra: Extra::new(),
     }
 }
@@ -159,6 +161,7 @@ pub fn lease_result(gave_up: bool) -> LeaseResult {
         at: stamp(),
         gave_up,
         busy: false,
+        interrupted: None,
         gone: false,
         next_ms: 5_000,
         error: None,

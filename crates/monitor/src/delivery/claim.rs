@@ -9,7 +9,7 @@ use std::time::Duration;
 use hearback_core::port::disk::{Lock, LockMode, Publish, Wait};
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::port::sink::{FollowUpSink, SinkReply};
-use hearback_core::session::{Message, MessageFacts, TurnCause};
+use hearback_core::session::{Interruption, Message, MessageFacts, MessageResult, TurnCause};
 use hearback_core::{Fact, Lease, MessagePayload, Observed, Session, SinkPayload, delivery_id};
 
 use super::due::Claim;
@@ -60,6 +60,7 @@ impl<'a> LeasedFollowUp<'a> {
         seen: &Observed,
         claim: Claim,
         within: Duration,
+        starts_turn: bool,
         rule: LeaseRule,
         chance: u64,
     ) -> Result<Option<Self>, StoreError> {
@@ -79,6 +80,7 @@ impl<'a> LeasedFollowUp<'a> {
             attempts_used: claim.attempts_used,
             sink: claim.sink,
             next_ms: record::millis(deliverer.retry.pause(claim.attempts_used, chance)),
+            turn: starts_turn,
             ..Lease::at(ports.clock.stamp())
         };
         match ports.publish(seen, &Fact::Lease(claim.n, lease)) {
@@ -114,6 +116,10 @@ impl Item for LeasedFollowUp<'_> {
         TurnCause::FollowUp { delivery: delivery_id(&self.seen.id), others }
     }
 
+    fn repeats(&self) -> Option<Interruption> {
+        self.seen.facts.last_cut_short_before(self.claim.n)
+    }
+
     fn compose(&self, n: usize) -> Result<SinkPayload, StoreError> {
         let Deliverer { ports, retry, notice, .. } = self.deliverer;
         let delivery = compose::compose(ports, &self.seen, retry, notice.shared(n));
@@ -146,6 +152,7 @@ impl Item for LeasedFollowUp<'_> {
         History {
             attempts_used: self.claim.attempts_used,
             busy_before: u32::try_from(busy.count()).unwrap_or(u32::MAX),
+            cut_short_before: facts.cut_short_before(self.claim.n).0,
             more_sinks: (self.claim.sink as usize) + 1 < chain,
             chance: self.chance,
         }
@@ -195,6 +202,10 @@ impl Item for FirstMessage<'_> {
         TurnCause::Message { n: self.n, attempt: self.claim.n }
     }
 
+    fn repeats(&self) -> Option<Interruption> {
+        self.facts.last_cut_short()
+    }
+
     fn compose(&self, _n: usize) -> Result<SinkPayload, StoreError> {
         Ok(MessagePayload::message(self.n, self.claim.n, self.message).into())
     }
@@ -218,10 +229,12 @@ impl Item for FirstMessage<'_> {
 
     fn history(&self) -> History {
         let results = self.facts.results.iter().rev();
-        let busy = results.take_while(|(_, result)| result.present().is_some_and(|it| !it.spent));
+        let is_busy = |it: &MessageResult| !it.spent && it.interrupted.is_none() && !it.released;
+        let busy = results.take_while(|(_, result)| result.present().is_some_and(is_busy));
         History {
             attempts_used: self.claim.attempts_used,
             busy_before: u32::try_from(busy.count()).unwrap_or(u32::MAX),
+            cut_short_before: self.facts.cut_short_in_a_row(),
             more_sinks: false,
             chance: record::chance(self.inbox.turns.ports, self.claim.n),
         }

@@ -56,14 +56,15 @@ impl Deliverer<'_> {
         route: &Route<'_>,
         within: Duration,
     ) -> Vec<LeasedFollowUp<'a>> {
-        if !self.goes_together(first.claim) {
+        if !self.goes_together(&first.seen, first.claim) {
             return Vec::new();
         }
         let mates = self.mates(&first.seen, route);
         let mut due: Vec<_> = mates.iter().filter_map(|id| self.due_mate(id, route)).collect();
         due.sort_by(|(a, _), (b, _)| order(a).cmp(&order(b)));
         let claim = |(seen, claim): (Observed, Claim)| {
-            let leased = LeasedFollowUp::claim(self, &seen, claim, within, LeaseRule::Required, first.chance);
+            let leased =
+                LeasedFollowUp::claim(self, &seen, claim, within, true, LeaseRule::Required, first.chance);
             leased.unwrap_or_else(|error| {
                 debug!(job = %seen.id, %error, "not claimed, it goes on its own");
                 None
@@ -73,9 +74,11 @@ impl Deliverer<'_> {
     }
 
     /// Whether an attempt may be made together with others. One that makes the sink fail fails with all its company, so
-    /// the second half of the attempts is made alone.
-    fn goes_together(&self, claim: Claim) -> bool {
-        claim.attempts_used <= self.retry.attempts_max.div_ceil(2)
+    /// the second half of the attempts is made alone. So is one whose turn was cut short: what does that every time is
+    /// held, and its company must not be.
+    fn goes_together(&self, seen: &Observed, claim: Claim) -> bool {
+        let was_cut_short = seen.facts.cut_short_before(claim.n).0 > 0;
+        !was_cut_short && claim.attempts_used <= self.retry.attempts_max.div_ceil(2)
     }
 
     /// The other open jobs that a turn for this one could tell of: same session, same sink, same directory, because the
@@ -113,7 +116,7 @@ impl Deliverer<'_> {
                 return Ok(None);
             };
             let goes_there = self.route(&seen, claim).is_some_and(|other| other.name == route.name);
-            if !goes_there || !self.goes_together(claim) {
+            if !goes_there || !self.goes_together(&seen, claim) {
                 return Ok(None);
             }
             let no_reader = self.ports.store.lock(id, JobLock::Reader, LockMode::Exclusive, Wait::Try)?;

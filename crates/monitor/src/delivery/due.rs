@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hearback_core::session::SessionFacts;
+use hearback_core::session::{INTERRUPTIONS_MAX, SessionFacts};
 use hearback_core::{Facts, FollowUpState, Here, JobState, Lease, LockState, Observed, Read, Stamp};
 
 /// How often and for how long a delivery is tried.
@@ -122,7 +122,9 @@ pub fn due(seen: &Observed, here: &Here, last_lease: LockState, now: &Stamp, ret
         Some(_) | None => (left(&lease.at, lease.next_ms, now), lease.attempts_used, lease.sink),
     };
     // An attempt has one result. If the limit was lowered after it, one more attempt is made, and it is the last.
-    if attempts_used >= retry.attempts_max && result.is_none() {
+    let is_last =
+        || attempts_used >= retry.attempts_max || facts.cut_short_before(n + 1).0 >= INTERRUPTIONS_MAX;
+    if result.is_none() && is_last() {
         return Due::GiveUp { n };
     }
     after(pause, Claim { n: n + 1, attempts_used: attempts_used + 1, sink })
@@ -145,10 +147,44 @@ pub(super) fn next_message(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> 
     }
     let pause = first.last_result().map_or(Duration::ZERO, |last| left(&last.at, last.next_ms, now));
     // A result that cannot be read was an attempt, too.
-    let spent = first.results.iter().filter(|(_, result)| result.present().is_none_or(|it| it.spent)).count();
+    let spent =
+        first.counted().iter().filter(|(_, result)| result.present().is_none_or(|it| it.spent)).count();
     let attempts_used = u32::try_from(spent).unwrap_or(u32::MAX).saturating_add(1);
     let last = first.results.iter().map(|(attempt, _)| *attempt).max().unwrap_or(0);
     Some((n, after(pause, Claim { n: last + 1, attempts_used, sink: 0 })))
+}
+
+/// A delivery that has been due for so long has no process that makes it.
+pub const OVERDUE_AFTER: Duration = Duration::from_secs(30);
+
+/// For how long the next message of a session has been due.
+pub fn message_overdue(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> Duration {
+    let Some((n, Due::Now(_) | Due::Expired)) = next_message(facts, now, retry) else {
+        return Duration::ZERO;
+    };
+    let since = facts.message(n).and_then(|message| match message.last_result() {
+        Some(last) => Some((&last.at, last.next_ms)),
+        None => Some((&message.message.present()?.at, 0)),
+    });
+    since.map_or(Duration::ZERO, |(at, pause)| past(at, pause, now))
+}
+
+/// For how long the next attempt at a follow-up has been due, if it is.
+pub(super) fn overdue(facts: &Facts, now: &Stamp) -> Duration {
+    let last = facts.leases.iter().max_by_key(|(n, _)| n);
+    let Some((n, lease)) = last else { return age_of_end(facts, now).unwrap_or_default() };
+    let result =
+        facts.results.iter().find(|(number, _)| number == n).and_then(|(_, result)| result.present());
+    match (result, lease.present()) {
+        (Some(result), _) => past(&result.at, result.next_ms, now),
+        (None, Some(lease)) => past(&lease.at, lease.next_ms, now),
+        (None, None) => Duration::ZERO,
+    }
+}
+
+/// How long ago a pause was over.
+fn past(from: &Stamp, millis: u64, now: &Stamp) -> Duration {
+    Duration::from_millis(from.age_ms(now).saturating_sub(millis))
 }
 
 fn after(pause: Duration, claim: Claim) -> Due {

@@ -6,11 +6,12 @@ use hearback_core::port::disk::{Lock, LockMode, Wait};
 use hearback_core::port::process::Presence;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::port::sink::{Delivery, Sinks};
+use hearback_core::session::held;
 use hearback_core::{BegunBy, JobId, LockState, NoticeBytes, Observed};
 use tracing::{debug, error, warn};
 
 use super::claim::{LeaseRule, LeasedFollowUp};
-use super::due::{Claim, Due, Retry, due};
+use super::due::{Claim, Due, OVERDUE_AFTER, Retry, due, overdue};
 use super::hand_over::{Attempts, Item, Route};
 use super::interpret::Verdict;
 use super::{company, compose, record};
@@ -161,7 +162,9 @@ impl Deliverer<'_> {
                 Attempt::Nothing
             }
             Due::GiveUp { n } => {
-                let error = "its last attempt left no result".to_owned();
+                let (times, last) = seen.facts.cut_short_before(n + 1);
+                let held = last.and_then(|reason| held(times, reason));
+                let error = held.unwrap_or_else(|| "its last attempt left no result".to_owned());
                 record::gave_up(self.ports, seen, n, &error)?;
                 error!(job = %seen.id, attempt = n, error, "not delivered, given up");
                 Attempt::Failed { error, next: None }
@@ -221,7 +224,7 @@ impl Deliverer<'_> {
         let is_turn = self.is_turn(seen, route);
         let _recording = is_turn.then(|| self.turns.active_turns.recording());
         let chance = record::chance(self.ports, claim.n);
-        let Some(item) = LeasedFollowUp::claim(self, seen, claim, within, rule, chance)? else {
+        let Some(item) = LeasedFollowUp::claim(self, seen, claim, within, is_turn, rule, chance)? else {
             return Ok(None);
         };
         let mut items = if is_turn { self.company(&item, route, within) } else { Vec::new() };
@@ -304,7 +307,10 @@ impl Deliverer<'_> {
     /// When the records cannot be read.
     pub fn needs_deliverer(&self, seen: &Observed) -> Result<bool, StoreError> {
         let is_now = !matches!(self.due(seen)?, Due::Never | Due::In(_));
-        if !is_now || self.ports.host_lock()? == LockState::Held {
+        // A monitor that answers makes it at once, unless it is busy with many others.
+        let is_left_to_monitor =
+            || self.ports.is_monitored() && overdue(&seen.facts, &self.ports.clock.stamp()) < OVERDUE_AFTER;
+        if !is_now || is_left_to_monitor() {
             return Ok(false);
         }
         Ok(!self.is_delivered_by_another(seen)?)

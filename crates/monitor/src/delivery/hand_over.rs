@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use hearback_core::port::disk::Lock;
 use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::{DeliveryContext, FollowUpSink, SinkError, SinkReply};
-use hearback_core::session::{TurnCause, TurnHow};
+use hearback_core::session::{Interruption, TurnCause, TurnHow};
 use hearback_core::{FollowUps, JobId, Session, SinkPayload};
 use tracing::field::display;
 use tracing::{debug, error, info, warn};
@@ -28,6 +28,9 @@ pub(super) trait Item {
 
     /// What that turn is for, if it is told together with others.
     fn cause(&self, others: Vec<String>) -> TurnCause;
+
+    /// Why an earlier turn for it was cut short, if one was.
+    fn repeats(&self) -> Option<Interruption>;
 
     /// Composes what is sent, as one of `n` in a turn.
     fn compose(&self, n: usize) -> Result<SinkPayload, StoreError>;
@@ -245,6 +248,7 @@ impl Attempts<'_> {
             sink: Some(route.name.to_owned()),
             destination: first.payload.destination().map(str::to_owned),
             cwd: first.payload.cwd().cloned(),
+            repeats: composed.iter().find_map(|it| it.item.repeats()),
             ..Beginning::new(first.item.cause(others))
         };
         self.turns.begin(session, beginning)

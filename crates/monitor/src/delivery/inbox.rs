@@ -49,8 +49,7 @@ impl Inbox<'_> {
                 }
                 Some((_, other)) => return Ok(other),
             };
-            let first = facts.messages.iter().find(|(number, _)| *number == n).map(|(_, first)| first);
-            let found = first.and_then(|first| Some((first, first.message.present()?)));
+            let found = facts.message(n).and_then(|first| Some((first, first.message.present()?)));
             let Some((facts, message)) = found else { return Ok(Due::Never) };
             let item = FirstMessage { inbox: self, session, n, facts, message, claim };
             let route = Route { name: &message.sink, sink: self.sinks.find(&message.sink) };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hearback_core::port::sink::SinkReply;
-use hearback_core::session::Interruption;
+use hearback_core::session::{Interruption, held};
 
 use super::due::Retry;
 
@@ -46,6 +46,8 @@ pub struct History {
     pub attempts_used: u32,
     /// How often in a row, right before this attempt, the session was busy.
     pub busy_before: u32,
+    /// How often in a row, right before this attempt, its turn was cut short.
+    pub cut_short_before: usize,
     /// Whether the chain has another sink after this one.
     pub more_sinks: bool,
     /// Any number: it spreads the pauses of deliveries that failed together.
@@ -67,6 +69,8 @@ pub enum Verdict {
     },
     /// The turn was interrupted. It continues as its own next attempt, and no attempt is spent.
     Interrupted {
+        /// What interrupted it.
+        reason: Interruption,
         /// Why.
         error: String,
         /// When to come back.
@@ -130,8 +134,14 @@ pub fn interpret(response: &Response, history: &History, retry: &Retry) -> Verdi
         Response::Replied(SinkReply::Gone { .. }) if history.more_sinks => Verdict::NextSink { error },
         Response::Replied(SinkReply::Gone { .. }) => Verdict::GiveUp { error, gone: true },
         // The message for which it was interrupted goes first.
-        Response::Interrupted(Interruption::Message) => Verdict::Interrupted { error, pause: pause(1) },
-        Response::Interrupted(_) => Verdict::Interrupted { error, pause: Duration::ZERO },
+        Response::Interrupted(reason @ Interruption::Message) => {
+            Verdict::Interrupted { reason: *reason, error, pause: pause(1) }
+        }
+        // What cuts short every turn that gets it would go on for ever.
+        Response::Interrupted(reason) => match held(history.cut_short_before + 1, *reason) {
+            Some(error) => Verdict::GiveUp { error, gone: false },
+            None => Verdict::Interrupted { reason: *reason, error, pause: Duration::ZERO },
+        },
         Response::Replied(_) | Response::Failed(_) | Response::Closed if is_last => {
             Verdict::GiveUp { error, gone: false }
         }
@@ -152,7 +162,7 @@ mod tests {
     const CHANCE: u64 = 25;
 
     fn history(attempts_used: u32, busy_before: u32, more_sinks: bool) -> History {
-        History { attempts_used, busy_before, more_sinks, chance: CHANCE }
+        History { attempts_used, busy_before, cut_short_before: 0, more_sinks, chance: CHANCE }
     }
 
     fn secs(seconds: u64) -> Duration {
@@ -172,7 +182,11 @@ mod tests {
         let retry = |text, seconds| Verdict::Retry { error: error(text), pause: secs(seconds) };
         let is_busy = |seconds| Verdict::Busy { error: error(busy), pause: secs(seconds) };
         let give_up = |text, gone| Verdict::GiveUp { error: error(text), gone };
-        let cut = |text, seconds| Verdict::Interrupted { error: error(text), pause: secs(seconds) };
+        let cut =
+            |reason, text, seconds| Verdict::Interrupted { reason, error: error(text), pause: secs(seconds) };
+        let cut_before = |times| History { cut_short_before: times, ..last };
+        let held =
+            "held for a person: its turn was cut short 3 times in a row (last: the host was restarted)";
         for (response, history, verdict) in [
             (reply(Delivered), last, Verdict::Delivered),
             (reply(Busy), first, is_busy(5)),
@@ -193,10 +207,15 @@ mod tests {
             (failed(), history(9, 0, true), give_up("no luck", false)),
             (
                 Response::Interrupted(Interruption::Restart),
-                last,
-                cut("interrupted: the host was restarted", 0),
+                cut_before(1),
+                cut(Interruption::Restart, "interrupted: the host was restarted", 0),
             ),
-            (Response::Interrupted(Interruption::Message), last, cut("interrupted: a message came in", 5)),
+            (Response::Interrupted(Interruption::Restart), cut_before(2), give_up(held, false)),
+            (
+                Response::Interrupted(Interruption::Message),
+                cut_before(9),
+                cut(Interruption::Message, "interrupted: a message came in", 5),
+            ),
         ] {
             let retry = Retry { attempts_max: 8, ..Retry::default() };
             assert_eq!(interpret(&response, &history, &retry), verdict, "{response:?} {history:?}");
@@ -212,7 +231,10 @@ mod tests {
             (Verdict::NextSink { error: error() }, Some(Duration::ZERO)),
             (Verdict::Retry { error: error(), pause: secs(3) }, Some(secs(3))),
             (Verdict::Busy { error: error(), pause: secs(3) }, Some(secs(3))),
-            (Verdict::Interrupted { error: error(), pause: secs(3) }, Some(secs(3))),
+            (
+                Verdict::Interrupted { reason: Interruption::Crash, error: error(), pause: secs(3) },
+                Some(secs(3)),
+            ),
         ] {
             assert_eq!(verdict.next(), next, "{verdict:?}");
             assert_eq!(verdict.error().is_none(), verdict == Verdict::Delivered);

@@ -26,7 +26,7 @@ mod record;
 
 pub use close::{Closed, close, start_afresh};
 pub use compose::compose;
-pub use due::{Claim, Due, Retry, due, message_due};
+pub use due::{Claim, Due, OVERDUE_AFTER, Retry, due, message_due, message_overdue};
 pub use follow_ups::{Attempt, Deliverer, Turn};
 pub use inbox::Inbox;
 pub use interpret::{History, Response, Verdict, interpret};

@@ -56,6 +56,10 @@ fn receipt(ports: &Ports, seen: &Observed, how: ReceiptHow, within: Duration) ->
 pub(super) fn lease_result(item: &LeasedFollowUp<'_>, verdict: &Verdict) -> Result<(), StoreError> {
     let result = LeaseResult {
         busy: matches!(verdict, Verdict::Busy { .. } | Verdict::Interrupted { .. }),
+        interrupted: match verdict {
+            Verdict::Interrupted { reason, .. } => Some(*reason),
+            _ => None,
+        },
         gone: matches!(verdict, Verdict::NextSink { .. } | Verdict::GiveUp { gone: true, .. }),
         gave_up: verdict.next().is_none(),
         next_ms: verdict.next().map_or(0, millis),
@@ -78,6 +82,7 @@ fn blank_result(ports: &Ports) -> LeaseResult {
         gave_up: false,
         busy: false,
         gone: false,
+        interrupted: None,
         next_ms: 0,
         error: None,
         extra: Extra::new(),

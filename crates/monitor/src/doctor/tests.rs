@@ -47,14 +47,23 @@ fn good_machine() -> MachineFindings {
 
 #[test]
 fn sinks_that_cannot_be_run_are_named() {
-    let levels = |sinks: &[(String, Option<String>)]| judge_delivery(LockState::Held, sinks).remove(1).level;
+    let levels =
+        |sinks: &[(String, Option<String>)]| judge_delivery(HostState::Answers, sinks).remove(1).level;
     assert_eq!(levels(&[]), Level::Ok);
     let fine = ("a".to_owned(), None);
     assert_eq!(levels(std::slice::from_ref(&fine)), Level::Ok);
     let broken = ("b".to_owned(), Some("`x` was not found on the PATH".to_owned()));
-    let check = judge_delivery(LockState::Free, &[fine, broken]).remove(1);
+    let check = judge_delivery(HostState::Absent, &[fine, broken]).remove(1);
     assert_eq!((check.level, check.message.as_str()), (Level::Warn, "`b`: `x` was not found on the PATH"));
-    assert!(judge_delivery(LockState::Free, &[])[0].message.starts_with("no monitor is running"));
+    assert!(judge_delivery(HostState::Absent, &[])[0].message.starts_with("no monitor is running"));
+}
+
+#[test]
+fn a_monitor_that_does_not_answer_is_a_warning() {
+    for state in [HostState::Stopped { pid: 7 }, HostState::Silent] {
+        let check = judge_delivery(state, &[]).remove(0);
+        assert!(check.level == Level::Warn && check.message.contains("does not answer"), "{check:?}");
+    }
 }
 
 #[test]

@@ -18,8 +18,13 @@ use crate::kill;
 use crate::session::{ActiveTurn, interrupt};
 use crate::wait::Waits;
 
-/// How long the turn that requested this end has, so that its agent gets the answer.
-const REQUESTER_WITHIN: Duration = Duration::from_secs(1);
+/// How long the turn that requested this end has after the others, so that its agent gets the answer and finishes. Not
+/// as long as the others: it may be waiting for this end.
+const REQUESTER_WITHIN: Duration = Duration::from_secs(15);
+/// The same, however little time turns have.
+const REQUESTER_AT_LEAST: Duration = Duration::from_secs(1);
+/// The longest grace of a job that ends with the host, however little time turns have.
+const BOUND_JOB_GRACE: Duration = Duration::from_secs(10);
 /// How long turns that were interrupted may take to notice.
 const INTERRUPTED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -95,7 +100,8 @@ impl Drain<'_> {
         if left.iter().all(|turn| awaited.contains(turn)) {
             return left;
         }
-        turns.wait(Some(REQUESTER_WITHIN), |turn| !awaited.contains(turn))
+        let within = self.limit().map_or(REQUESTER_WITHIN, |limit| limit.min(REQUESTER_WITHIN));
+        turns.wait(Some(within.max(REQUESTER_AT_LEAST)), |turn| !awaited.contains(turn))
     }
 
     /// How long turns have; none without a limit.
@@ -122,7 +128,8 @@ impl Drain<'_> {
         turns.wait_for_records(INTERRUPTED_WITHIN);
     }
 
-    /// Kills the jobs that are bound to the host. Their owners are notified as of any end.
+    /// Kills the jobs that are bound to the host. Their owners are notified as of any end. Each has its own grace, but
+    /// not more than turns have: it must not keep the host from ending.
     fn end_bound_jobs(&self) {
         let monitor = self.monitor;
         let ids = match monitor.ports.store.open_jobs() {
@@ -136,9 +143,11 @@ impl Drain<'_> {
             .filter(OpenJob::is_bound_and_runs)
             .collect();
         let waits = Waits::default();
+        let most = self.limit().unwrap_or(monitor.policy.drain_timeout).max(BOUND_JOB_GRACE);
         all_at_once(&bound, |job| {
             let reason = Some(format!("bound to the host, which was to {}", self.request.kind));
-            let request = kill::Request { by: KilledBy::Host, reason, grace: None, force: false };
+            let grace = Some(job.grace().min(most));
+            let request = kill::Request { by: KilledBy::Host, reason, grace, force: false };
             if let Err(error) = kill::kill(&monitor.ports, &waits, job.id(), &request) {
                 warn!(job = %job.id(), %error, "job not ended");
             }

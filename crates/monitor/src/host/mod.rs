@@ -7,6 +7,7 @@ mod deliveries;
 mod drain;
 mod drain_plan;
 mod hand_overs;
+mod health;
 mod listen;
 mod look;
 mod monitor;
@@ -26,6 +27,7 @@ mod work;
 mod workers;
 
 pub use drain_plan::{DrainPlan, plan};
+pub use health::host_state;
 pub use monitor::{Monitor, MonitorEnd, MonitorOptions, MonitorPolicy};
 pub use requests::{HostRequests, SeenMonitor, StopResponse};
 pub use successor::{Predecessor, await_end_of};

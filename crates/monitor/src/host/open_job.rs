@@ -1,5 +1,7 @@
 //! An open job as a monitor sees it.
 
+use std::time::Duration;
+
 use hearback_core::port::record::StoreError;
 use hearback_core::{HandsOff, JobId, JobView, LockState, Observed, Place, Session};
 
@@ -43,5 +45,11 @@ impl OpenJob {
     /// Whether it runs and is to end with the host.
     pub(super) fn is_bound_and_runs(&self) -> bool {
         !self.has_ended && self.seen.facts.spec.present().is_some_and(|spec| spec.bound)
+    }
+
+    /// The time between terminating it and killing it, as its launch chose.
+    pub(super) fn grace(&self) -> Duration {
+        let limits = self.seen.facts.spec.present().map(|spec| spec.limits).unwrap_or_default();
+        Duration::from_millis(limits.grace_ms)
     }
 }

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use hearback_core::note::{self, HistoryEnd, Note, Silence};
-use hearback_core::port::disk::{LockMode, Publish, Wait};
+use hearback_core::port::disk::Publish;
 use hearback_core::port::record::StoreError;
-use hearback_core::port::session::SessionLock;
 use hearback_core::session::{
-    Interruption, MessageFact, MessageHow, SessionFacts, TurnBegin, TurnCause, TurnFact, TurnHow,
-    fold_session,
+    Interruption, MessageFact, MessageFacts, MessageHow, SessionFacts, TurnBegin, TurnCause, TurnFact,
+    TurnHow, fold_session,
 };
 use hearback_core::{Durability, Extra, FORMAT, JobId, LockState, OsText, Session};
 
@@ -50,12 +49,14 @@ pub struct Beginning {
     pub cwd: Option<OsText>,
     /// How the conversation ends, according to the host.
     pub history: HistoryEnd,
+    /// Why an earlier turn for the same message or follow-up was cut short, if one was.
+    pub repeats: Option<Interruption>,
 }
 
 impl Beginning {
     /// A turn of which only the cause is known.
     pub fn new(cause: TurnCause) -> Self {
-        Self { cause, sink: None, destination: None, cwd: None, history: HistoryEnd::Unknown }
+        Self { cause, sink: None, destination: None, cwd: None, history: HistoryEnd::Unknown, repeats: None }
     }
 }
 
@@ -76,7 +77,8 @@ impl<'a> Turns<'a> {
         }
         let now = self.ports.clock.stamp();
         let state = fold_session(&facts, LockState::Free);
-        let note = note::decide(&state, what.history, Silence::default(), &now, self.window);
+        let note = note::decide(&state, what.history, Silence::default(), &now, self.window)
+            .or_else(|| what.repeats.map(Note::repeat));
         let last = facts.last_begin();
         let destination = what.destination.or_else(|| last.and_then(|last| last.destination.clone()));
         let (mut turn, mark) = (facts.last_turn() + 1, sessions.mint(self.ports.clock.wall()));
@@ -139,7 +141,7 @@ impl<'a> Turns<'a> {
             Some(TurnCause::Message { n, .. }) if is_delivered(facts, *n) => TurnHow::Done,
             _ => TurnHow::Interrupted { reason: cut_short.reason() },
         };
-        self.conclude(session, *turn, begin.map(|begin| &begin.cause), &how)?;
+        self.conclude(session, *turn, facts, begin.map(|begin| &begin.cause), &how)?;
         Ok(true)
     }
 
@@ -147,16 +149,21 @@ impl<'a> Turns<'a> {
         &self,
         session: &Session,
         turn: u32,
+        facts: &SessionFacts,
         cause: Option<&TurnCause>,
         how: &TurnHow,
     ) -> Result<(), StoreError> {
         let now = || self.ports.clock.stamp();
-        // A message whose turn was cut short is delivered again at once, and no attempt is spent. If the turn was cut
-        // short for another message, that one overtakes it.
+        // A message whose turn was cut short is delivered again at once, and no attempt is spent, unless that happens
+        // again and again. If the turn was cut short for another message, that one overtakes it.
         if let (Some(TurnCause::Message { n, attempt }), TurnHow::Interrupted { reason }) = (cause, how) {
             let fact = match reason {
                 Interruption::Message => MessageFact::receipt(now(), MessageHow::Overtaken),
-                _ => MessageFact::result(*attempt, now(), format!("interrupted: {reason}"), false, Some(0)),
+                _ => {
+                    let message = facts.message(*n);
+                    let before = message.map_or(0, MessageFacts::cut_short_in_a_row);
+                    MessageFact::interrupted(*attempt, now(), *reason, before)
+                }
             };
             let _ = self.ports.sessions.publish_message(session, *n, &fact, self.durability)?;
         }
@@ -173,7 +180,7 @@ impl<'a> Turns<'a> {
     /// When the records cannot be read or written, or the processes cannot be seen.
     pub fn interrupt_for(&self, session: &Session, message: u32) -> Result<bool, StoreError> {
         let facts = self.ports.sessions.session(session)?;
-        let state = fold_session(&facts, self.is_in_turn(session)?);
+        let state = fold_session(&facts, self.ports.turn_lock(session)?);
         let begin = facts.turns.last().and_then(|(_, turn)| turn.begin.present());
         let (Some(turn), Some(begin)) = (state.in_turn, begin) else { return Ok(false) };
         if matches!(begin.cause, TurnCause::Message { n, .. } if n >= message) {
@@ -182,22 +189,10 @@ impl<'a> Turns<'a> {
         interrupt(self.ports, session, turn, &begin.mark, Interruption::Message, self.durability)?;
         Ok(true)
     }
-
-    /// Whether a session is in a turn.
-    ///
-    /// # Errors
-    ///
-    /// When the records cannot be read.
-    pub fn is_in_turn(&self, session: &Session) -> Result<LockState, StoreError> {
-        let lock =
-            self.ports.sessions.lock_session(session, SessionLock::Turn, LockMode::Shared, Wait::Try)?;
-        Ok(if lock.is_some() { LockState::Free } else { LockState::Held })
-    }
 }
 
 fn is_delivered(facts: &SessionFacts, n: u32) -> bool {
-    let message = facts.messages.iter().find(|(number, _)| *number == n);
-    let receipt = message.and_then(|(_, message)| message.receipt.present());
+    let receipt = facts.message(n).and_then(|message| message.receipt.present());
     receipt.is_some_and(|receipt| receipt.how == MessageHow::Delivered)
 }
 
@@ -246,7 +241,7 @@ impl OpenTurn<'_> {
             (how, _) => how,
         };
         let cause = ours.and_then(|turn| turn.begin.present()).map(|begin| &begin.cause);
-        self.turns.conclude(&self.session, self.turn, cause, &how)?;
+        self.turns.conclude(&self.session, self.turn, &facts, cause, &how)?;
         // Best effort: the next turn tries again.
         if let Err(error) = self.turns.ports.sessions.forget(&self.session, TURNS_KEPT) {
             debug!(session = %self.session, %error, "old turns not forgotten");

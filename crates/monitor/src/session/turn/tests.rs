@@ -1,6 +1,7 @@
 //! Tests of `turn.rs`.
 
 use super::*;
+use hearback_core::port::disk::Wait;
 use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore};
 
 struct World {

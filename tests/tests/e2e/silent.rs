@@ -1,0 +1,59 @@
+//! A monitor that is paused or hangs: other processes deliver, and the status says so.
+
+use hearback_tests::{Outbox, bin, eventually, go_on, stop};
+
+use crate::sessions::Host;
+
+#[test]
+fn scenario_126_a_paused_monitor_silences_nobody_and_is_said_not_to_answer() {
+    let host = Host::over(Outbox::with("", "turn = true", &["1:no luck", "0"]));
+    let monitor = host.first.0.id();
+    assert_eq!(host.status()["answers"], true);
+    stop(monitor);
+    eventually("it is seen to be paused", || (host.status()["answers"] == false).then_some(()));
+    let status = host.run(&["monitor", "status"]).ok();
+    assert!(status.contains("a monitor is running") && status.contains("does not answer"), "{status}");
+    let doctor = host.run(&["doctor"]).ok();
+    assert!(doctor.contains("does not answer"), "{doctor}");
+    // A message, which fails once: a messenger delivers it, and its next attempt.
+    host.send("s", "anybody there?");
+    // A follow-up, which fails once: its supervisor delivers it, and its next attempt.
+    let exit_with = bin("exit-with");
+    let job = host.outbox.world.launch(["--session", "t", "--", exit_with.to_str().unwrap(), "0"]);
+    host.in_hand("s.message.1", 2);
+    host.until_idle("s");
+    host.outbox.until(&job, &["delivered"]);
+    let before = host.taken().len();
+    assert_eq!(before, 4, "{:?}", host.taken());
+    // One that is continued finds everything done.
+    go_on(monitor);
+    eventually("it answers", || (host.status()["answers"] == true).then_some(()));
+    host.send("u", "and now you");
+    host.in_hand("u.message.1", 2);
+    host.until_idle("u");
+    assert_eq!(host.taken().len(), before + 2, "nothing came twice: {:?}", host.taken());
+}
+
+#[test]
+fn scenario_126_a_monitor_that_is_paused_while_many_messages_come_delivers_none_twice() {
+    let host = Host::over(Outbox::with("", "turn = true", &["0"]));
+    let monitor = host.first.0.id();
+    for n in 0..12 {
+        // Paused at any moment of its work: before it heard, while it begins a turn, while it records one.
+        if n % 2 == 0 {
+            stop(monitor);
+        }
+        host.send(&format!("s{}", n % 3), "hello");
+        if n % 2 == 1 {
+            go_on(monitor);
+        }
+    }
+    for n in 0..3 {
+        host.until_idle(&format!("s{n}"));
+    }
+    let mut taken = host.taken();
+    taken.sort();
+    let times = taken.len();
+    taken.dedup();
+    assert_eq!((taken.len(), times), (12, 12), "each once");
+}

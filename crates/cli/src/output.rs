@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use anstream::ColorChoice;
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::message::clean_line;
@@ -51,13 +51,19 @@ impl Output {
 
     /// Prints text, with its colours if colour is on.
     pub(crate) fn text(&self, text: &str) -> Result<(), CliError> {
-        finish(anstream::stdout().lock().write_all(text.as_bytes()))
+        if self.is_watched() {
+            return finish(anstream::stdout().lock().write_all(text.as_bytes()));
+        }
+        // In one piece: the stream that removes colours makes a call for each line.
+        let mut plain = AutoStream::new(Vec::new(), AutoStream::choice(&io::stdout()));
+        plain.write_all(text.as_bytes()).map_err(CliError::Output)?;
+        self.bytes(&plain.into_inner())
     }
 
     /// Switches the console to interpret escape sequences, on systems where that is a mode.
     pub(crate) fn enable_escape_sequences(&self) {
         // Creating such a stream sets the mode, and it stays set.
-        let _ = anstream::AutoStream::always_ansi(io::stdout());
+        let _ = AutoStream::always_ansi(io::stdout());
     }
 
     /// Prints bytes unchanged.

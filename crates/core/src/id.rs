@@ -60,6 +60,12 @@ impl JobId {
         &self.0
     }
 
+    /// When it was made, in milliseconds since 1970.
+    pub fn unix_millis(&self) -> u64 {
+        let digit = |byte| ALPHABET.iter().position(|known| *known == byte).unwrap_or(0) as u64;
+        self.0.bytes().take(TIME_CHARS).fold(0, |millis, byte| millis * 32 + digit(byte))
+    }
+
     /// The folder of history that this job belongs to: jobs of about a quarter of an hour share one.
     pub fn era(&self) -> &str {
         &self.0[..5]
@@ -145,6 +151,13 @@ impl fmt::Display for IdPattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_has_the_time_at_which_it_was_made() {
+        for millis in [0, 1, 1_763_000_000_123, (1 << 45) - 1] {
+            assert_eq!(JobId::mint(millis, u64::MAX).unix_millis(), millis);
+        }
+    }
 
     #[test]
     fn ids_sort_by_time() {

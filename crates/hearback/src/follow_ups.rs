@@ -1,11 +1,12 @@
 //! The follow-ups of jobs: listing, reading, closing and delivering them.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use hearback_core::message::Excerpt;
 use hearback_core::port::process::{DetachedRequest, ProcessControl, SupervisorRequest};
-use hearback_core::port::record::{FactStore, StoreError};
+use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
 use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::{Delivery, DeliveryContext, SinkError, SinkReply, Sinks};
 use hearback_core::port::watch::StoreWatch;
@@ -19,6 +20,8 @@ use tracing::{debug, warn};
 use crate::permissions::{Capability, Guarded};
 use crate::{Hearback, Job, Listing, Request, Scope, Select, Until};
 
+/// How many jobs of history are listed at first to find those of the last hour.
+const RECENT_LISTED: usize = 256;
 /// How soon a process that waits for a follow-up notices a new job.
 const NOTICE_WITHIN: Duration = Duration::from_secs(1);
 
@@ -136,13 +139,27 @@ impl Hearback {
     /// When the jobs cannot be listed.
     pub fn recent_chain(&self, session: &Session, most: usize) -> Result<usize, StoreError> {
         const HOUR_MS: u64 = 60 * 60 * 1000;
-        let select = Select { scope: session.clone().into(), state: None, history_max: Some(most) };
-        let now = self.now();
-        let recent = self.jobs(&select)?.jobs.into_iter().filter(|job| {
-            let spec = job.seen.facts.spec.present();
-            spec.is_some_and(|spec| spec.depth > 0 && now.millis_since(spec.launched_at_ms) < HOUR_MS)
-        });
-        Ok(recent.take(most).count())
+        let since = self.now().as_millis().unsigned_abs().saturating_sub(HOUR_MS);
+        let is_recent = |id: &JobId| id.unix_millis() >= since;
+        // The id has the time of its launch, so older jobs are not looked at.
+        let mut recent: BTreeSet<_> = self.store.open_jobs()?.into_iter().filter(is_recent).collect();
+        let mut listed = RECENT_LISTED;
+        loop {
+            let past = self.store.past_jobs(listed)?;
+            let is_enough = past.len() < listed || !past.last().is_some_and(is_recent);
+            recent.extend(past.into_iter().filter(is_recent));
+            if is_enough {
+                break;
+            }
+            listed = listed.saturating_mul(4);
+        }
+        let is_counted = |id: &&JobId| {
+            // A job that cannot be read is not known to be one of them.
+            let seen = self.store.observe(id).ok().flatten();
+            let spec = seen.as_ref().and_then(|seen| seen.facts.spec.present());
+            spec.is_some_and(|spec| spec.depth > 0 && spec.session.as_ref() == Some(session))
+        };
+        Ok(recent.iter().rev().filter(is_counted).take(most).count())
     }
 
     /// The secrets, which are masked in what is shown and sent.

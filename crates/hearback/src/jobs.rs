@@ -17,6 +17,9 @@ use crate::lookup::{self, FindError};
 use crate::permissions::{Capability, Denied, Guarded};
 use crate::{Hearback, Scope};
 
+/// How many jobs of history are looked at for a list that does not want all of them.
+const SEARCHED_MAX: usize = 1000;
+
 /// One job as it was seen.
 #[derive(Debug, Clone)]
 pub struct Job {
@@ -79,7 +82,7 @@ pub struct Select {
     pub scope: Scope,
     /// Only those in this state.
     pub state: Option<StateWord>,
-    /// At most this many of history; by default all.
+    /// At most this many of history, from the newest 1,000 jobs there or from as many as this says; by default all.
     pub history_max: Option<usize>,
 }
 
@@ -198,11 +201,7 @@ impl Hearback {
 
     /// The same for a caller that looks at many jobs, and then starts one deliverer for all.
     pub(crate) fn up_to_date(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
-        match reconcile::job(&self.ports, id) {
-            Err(error) if !error.is_unwritable() => return Err(error),
-            _ => {}
-        }
-        self.look(id)
+        Ok(reconcile::seen(&self.ports, id)?.and_then(|seen| self.shown(seen)))
     }
 
     /// Returns one job as it is recorded, and changes nothing; none if there is no such job.
@@ -281,22 +280,21 @@ impl Hearback {
         if is_forsaken {
             self.start_deliverer();
         }
-        let wanted = select.history_max.unwrap_or(usize::MAX);
-        // History is read from its newest end, and further back only until enough jobs are selected.
-        let (mut found, mut most) = (0, wanted);
-        loop {
-            let past = self.store.past_jobs(most)?;
-            let all_of_it = past.len() < most;
-            for id in past {
-                // A job may have moved to history since the open ones were listed. History needs no reconcile.
-                if found < wanted && looked_at.insert(id.clone()) {
-                    found += usize::from(add(&id, self.look(&id)));
-                }
-            }
-            if all_of_it || found >= wanted {
+        // History is read from its newest end, until enough jobs are selected or enough were looked at.
+        let (mut found, wanted) = (0, select.history_max.unwrap_or(usize::MAX));
+        let past = match select.history_max {
+            Some(0) => Vec::new(),
+            Some(wanted) => self.store.past_jobs(wanted.max(SEARCHED_MAX))?,
+            None => self.store.past_jobs(usize::MAX)?,
+        };
+        for id in past {
+            if found >= wanted {
                 break;
             }
-            most = most.saturating_mul(2);
+            // A job may have moved to history since the open ones were listed. History needs no reconcile.
+            if looked_at.insert(id.clone()) {
+                found += usize::from(add(&id, self.look(&id)));
+            }
         }
         listing.jobs.sort_by(|a, b| b.view.id.cmp(&a.view.id));
         Ok(listing)

@@ -81,9 +81,29 @@ pub(crate) fn plan_here(ports: &Ports, seen: &Observed) -> Option<Step> {
 /// When the store cannot be read or written. What was done before stays done.
 pub fn job(ports: &Ports, id: &JobId) -> Result<Vec<Step>, StoreError> {
     let mut done = Vec::new();
+    bring_up_to_date(ports, id, &mut done).map(|_| done)
+}
+
+/// Brings one job up to date, and returns what is seen of it then; none if there is no such job. A job of which nothing
+/// was to be done is looked at once.
+///
+/// # Errors
+///
+/// When the job cannot be read. If the store cannot be written, the job is not brought up to date; that is no error,
+/// because what is returned is still true.
+pub fn seen(ports: &Ports, id: &JobId) -> Result<Option<Observed>, StoreError> {
+    match bring_up_to_date(ports, id, &mut Vec::new()) {
+        Ok(Some(seen)) => Ok(Some(seen)),
+        Err(error) if !error.is_unwritable() => Err(error),
+        _ => ports.store.observe(id),
+    }
+}
+
+/// Adds the steps that were carried out to `done`. Returns what was last seen, unless it was changed since.
+fn bring_up_to_date(ports: &Ports, id: &JobId, done: &mut Vec<Step>) -> Result<Option<Observed>, StoreError> {
     for tried in 1..=STEPS_MAX {
         let Some(seen) = ports.store.observe(id)? else { break };
-        let Some(step) = plan_here(ports, &seen) else { break };
+        let Some(step) = plan_here(ports, &seen) else { return Ok(Some(seen)) };
         match apply(ports, &seen, step) {
             Ok(Applied::Done) => {
                 say(id, step);
@@ -96,7 +116,7 @@ pub fn job(ports: &Ports, id: &JobId) -> Result<Vec<Step>, StoreError> {
             Err(error) => return Err(error),
         }
     }
-    Ok(done)
+    Ok(None)
 }
 
 /// Says what was done: that a job is lost is news, and that it was moved is not.

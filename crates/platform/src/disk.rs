@@ -15,6 +15,9 @@ use crate::native::Native;
 use crate::sys::files::Folder;
 use crate::{sys, temporary};
 
+/// More than nearly every fact has, and room for the end.
+const FACT_BYTES: usize = 8 * 1024;
+
 impl Disk for Native {
     fn secure_home(&self, path: &Path) -> io::Result<PathBuf> {
         sys::files::secure_home(path)
@@ -228,10 +231,14 @@ impl ReadSeek for Opened {
     }
 }
 
-fn read_whole(file: fs_err::File, max: u64) -> Result<Vec<u8>, ReadError> {
-    let size = file.metadata()?.len().min(max);
-    let mut bytes = Vec::with_capacity(usize::try_from(size + 1).unwrap_or(0));
-    file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+fn read_whole(mut file: fs_err::File, max: u64) -> Result<Vec<u8>, ReadError> {
+    // Nearly every fact is shorter than this, and then one call reads it: a regular file gives all that it has.
+    let mut bytes = vec![0; FACT_BYTES];
+    let n = retry(|| file.read(&mut bytes))?;
+    bytes.truncate(n);
+    if n == FACT_BYTES {
+        file.take(max.saturating_add(1).saturating_sub(n as u64)).read_to_end(&mut bytes)?;
+    }
     if bytes.len() as u64 > max {
         return Err(ReadError::Refused(format!("larger than {max} bytes")));
     }
@@ -271,9 +278,9 @@ fn take(file: &fs_err::File, mode: LockMode, wait: Wait) -> io::Result<bool> {
 }
 
 /// A signal that is handled interrupts a wait for a lock; that says nothing about the lock.
-fn retry(mut lock: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
-        match lock() {
+        match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => return other,
         }

@@ -32,7 +32,7 @@ impl<D: Disk> FactStore for Store<D> {
                 let published =
                     self.records.publish_reserved(layout::end_reserve(&folder), path, &bytes, flush)?;
                 if flush == Flush::Power {
-                    self.durable_ends.insert(id);
+                    self.mark_durable(id, &folder);
                 }
                 published
             }

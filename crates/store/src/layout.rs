@@ -302,6 +302,11 @@ pub(crate) fn kill_reserve_of(folder: &Path, nonce: u64) -> PathBuf {
 
 const KILL_RESERVE: &str = "kill.reserve";
 
+/// Made after an end was flushed, and not flushed itself: where it is, the end is durable.
+pub(crate) fn end_durable(folder: &Path) -> PathBuf {
+    folder.join("end.durable")
+}
+
 /// Reserved room for the end.
 pub(crate) fn end_reserve(folder: &Path) -> PathBuf {
     folder.join("end.reserve")
@@ -318,13 +323,14 @@ pub(crate) fn answer(folder: &Path) -> PathBuf {
 }
 
 /// Recognises files that are of no use when a job is settled: the file of its answer, the text of its shell command,
-/// the bell of a supervisor that died, and unfinished files of crashes.
+/// the bell of a supervisor that died, the mark of its end, and unfinished files of crashes.
 pub(crate) fn is_spent(folder: &Path, name: &str) -> bool {
     let path = folder.join(name);
     unfinished_since(name).is_some()
         || name.starts_with(KILL_RESERVE)
         || path == answer(folder)
         || path == bell(folder)
+        || path == end_durable(folder)
         || is_script(folder, name)
 }
 

@@ -57,15 +57,25 @@ impl<D: Disk> Store<D> {
         // A settled job is one read: it holds every other fact, and no process works on it.
         let (facts, locks) = match settled {
             Read::Present(settled) => (settled_facts(settled), LockView::FREE),
-            settled => self.look_at_facts(folder, settled)?,
+            settled => {
+                let (facts, locks, is_durable) = self.look_at_facts(folder, settled)?;
+                if !is_durable {
+                    self.make_end_durable(id, folder, &facts, locks)?;
+                }
+                (facts, locks)
+            }
         };
-        self.make_end_durable(id, folder, &facts, locks)?;
         let output = self.output(folder, facts.end.present().map(|end| &end.output))?;
         Ok(Observed { id: id.clone(), facts, locks, place, output })
     }
 
-    /// Reads the facts of a job that is not settled, in the order of the protocol. Do not change it.
-    fn look_at_facts(&self, folder: &Path, settled: Read<Settled>) -> Result<(Facts, LockView), StoreError> {
+    /// Reads the facts of a job that is not settled, in the order of the protocol. Do not change it. Also returns
+    /// whether its end is marked as durable.
+    fn look_at_facts(
+        &self,
+        folder: &Path,
+        settled: Read<Settled>,
+    ) -> Result<(Facts, LockView, bool), StoreError> {
         let fact = |kind| layout::fact(folder, kind);
         let lock = |lock| self.records.probe(layout::lock(folder, lock));
         // What is published under a lock comes before that lock.
@@ -83,15 +93,15 @@ impl<D: Disk> Store<D> {
             settled,
             ..Facts::default()
         };
-        self.look_at_numbered(folder, &mut facts)?;
-        Ok((facts, locks))
+        let is_durable = self.look_at_numbered(folder, &mut facts)?;
+        Ok((facts, locks, is_durable))
     }
 
     /// Flushes an end before this process tells it, because its author may have died between its name and its flush.
     ///
     /// Nothing is to do where the end is not told yet (its author lives and flushes it), where it was told before (a
     /// lease, a receipt and a settlement are published after such a flush), where the owner chose not to flush, and
-    /// where this process knows that it is durable.
+    /// where this process knows, or a mark says, that it is durable.
     ///
     /// On a disk that cannot be written, the end is told as it is read: it came from that disk, and not to tell it
     /// would hide every end of a store that is mounted read-only.
@@ -122,16 +132,19 @@ impl<D: Disk> Store<D> {
             false => Ok(()),
         };
         match flushed.and_then(|()| self.disk().flush(folder)) {
-            Ok(()) => self.durable_ends.insert(id),
+            Ok(()) => self.mark_durable(id, folder),
             Err(error) if matches!(error.kind(), ReadOnlyFilesystem | PermissionDenied) => {}
             Err(error) => return Err(error.into()),
         }
         Ok(())
     }
 
-    fn look_at_numbered(&self, folder: &Path, facts: &mut Facts) -> Result<(), StoreError> {
+    /// Adds the facts of which there can be several. Returns whether the end is marked as durable.
+    fn look_at_numbered(&self, folder: &Path, facts: &mut Facts) -> Result<bool, StoreError> {
+        let (mark, mut is_durable) = (layout::end_durable(folder), false);
         for name in self.disk().list(folder)? {
             let path = folder.join(&name);
+            is_durable |= path == mark;
             match layout::numbered(&name) {
                 Some(Numbered::Kill(n)) => facts.kills.push((n, self.records.read(path)?)),
                 Some(Numbered::Lease(n)) => facts.leases.push((n, self.records.read(path)?)),
@@ -142,7 +155,15 @@ impl<D: Disk> Store<D> {
         facts.kills.sort_by_key(|(n, _)| *n);
         facts.leases.sort_by_key(|(n, _)| *n);
         facts.results.sort_by_key(|(n, _)| *n);
-        Ok(())
+        Ok(is_durable)
+    }
+
+    /// Remembers that an end was flushed, for this process and for others: on some file systems a flush waits for the
+    /// disk even if nothing is to be written, and a list may have a thousand ends.
+    pub(crate) fn mark_durable(&self, id: &JobId, folder: &Path) {
+        self.durable_ends.insert(id);
+        // Without the mark, the next process flushes once more.
+        let _ = self.disk().append(&layout::end_durable(folder), b"");
     }
 
     /// What the log of a job holds. A log that cannot be read changes nothing about the job.
@@ -221,19 +242,26 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_flushed_once_by_each_process_and_not_where_another_has_told_it() {
+    fn an_end_is_flushed_once_by_its_author_or_by_the_first_process_that_tells_it() {
         let (disk, store) = store();
-        let id = launched(&store, Durability::Power);
-        let _ = store.publish(&id, &Fact::End(Box::new(sample::end(0))), Durability::Power).unwrap();
-        let flushes = |looks: usize, store: &Store<FakeDisk>| {
+        let reader = || Store::open(disk.clone(), Path::new("/home")).unwrap();
+        let flushes = |id: &JobId, store: &Store<FakeDisk>| {
             let before = disk.flushes();
-            assert!((0..looks).all(|_| has_ended(store, &id)));
+            assert!((0..3).all(|_| has_ended(store, id)));
             disk.flushes() - before
         };
-        assert_eq!(flushes(3, &store), 0, "its author");
-        let reader = || Store::open(disk.clone(), Path::new("/home")).unwrap();
-        assert_eq!(flushes(3, &reader()), 2, "a file and its folder");
+        let end = Fact::End(Box::new(sample::end(0)));
+        let id = launched(&store, Durability::Power);
+        let _ = store.publish(&id, &end, Durability::Power).unwrap();
+        assert_eq!(flushes(&id, &store) + flushes(&id, &reader()), 0, "its author has flushed it");
+        // Here its author dies between the name and the flush.
+        let id = launched(&store, Durability::Power);
+        let _ = store.publish(&id, &end, Durability::Process).unwrap();
+        assert_eq!(flushes(&id, &reader()), 2, "a file and its folder");
+        assert_eq!(flushes(&id, &reader()), 0, "another process has marked it");
+        let mark = layout::end_durable(&store.layout.job(&id));
+        disk.remove(&mark).unwrap();
         let _ = store.publish(&id, &Fact::Lease(1, sample::lease()), Durability::Power).unwrap();
-        assert_eq!(flushes(3, &reader()), 0, "a deliverer has told it");
+        assert_eq!(flushes(&id, &reader()), 0, "a deliverer has told it");
     }
 }

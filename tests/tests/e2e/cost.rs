@@ -126,3 +126,89 @@ fn a_launch_costs_the_same_with_10_and_with_10000_jobs() {
     hearback_tests::outside::run("rm", &["-rf", &hearback_tests::outside::unix(world.home())]).ok();
     assert!(many.abs_diff(few) <= 4, "{few} system calls with 10 jobs, {many} with 10,000");
 }
+
+/// Copies the folder of a job that has ended, so that so many more are open.
+#[cfg(not(windows))]
+fn open_more(world: &World, template: &Path, from: u64, to: u64) {
+    for n in from..to {
+        let folder = world.home().join("jobs").join(JobId::mint(1_763_000_000_000 + n, n).as_str());
+        fs_err::create_dir(&folder).unwrap();
+        for entry in fs_err::read_dir(template).unwrap() {
+            let path = entry.unwrap().path();
+            fs_err::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+}
+
+// Not on Windows: Wine's requests are not system calls, and it is slow to make a thousand folders.
+#[cfg(not(windows))]
+#[test]
+fn a_look_at_an_open_job_takes_few_system_calls() {
+    const MORE: u64 = 200;
+    /// Each fact is read once, with one read, and nothing is flushed a second time.
+    const FEW: usize = 60;
+    if !killat::is_there() {
+        return;
+    }
+    let world = World::new();
+    let id = world.launch(["--session".into(), "s".into(), "--".into(), bin("exit-with"), "0".into()]);
+    world.leave_alone(&id);
+    let template = world.job_dir(&id);
+    let commands = [&["list"][..], &["followups", "next"], &["followups", "list"]];
+    let count = || commands.map(|command| killat::count(&world, &["--only", "launcher"], command));
+    open_more(&world, &template, 0, 10);
+    let few = count();
+    open_more(&world, &template, 10, 10 + MORE);
+    for ((few, many), command) in few.into_iter().zip(count()).zip(commands) {
+        let each = (many - few) / MORE as usize;
+        println!("{command:?}: {each} system calls for each open job");
+        assert!(each <= FEW, "{command:?}: {each} system calls for each open job");
+    }
+}
+
+// Not on Windows: as above.
+#[cfg(not(windows))]
+#[test]
+fn neither_the_list_of_a_session_nor_a_launch_from_a_follow_up_reads_all_of_history() {
+    if !killat::is_there() {
+        return;
+    }
+    let world = World::new();
+    let id = world.launch(["--session".into(), "other".into(), "--".into(), bin("exit-with"), "0".into()]);
+    world.run(["wait", &id]).ok();
+    let template = world.job_dir(&id);
+    let program = bin("exit-with").display().to_string();
+    // As an agent that a follow-up has woken does it.
+    let launch = ["launch", "--session", "s", "--notify", "always", "--", &program, "0"];
+    let launches = || {
+        let mut command = std::process::Command::new(bin("killat"));
+        world.settle(&mut command);
+        command.env("HEARBACK_DEPTH", "1").args(["count", "--only", "launcher", "--"]);
+        let ran = hearback_tests::run({
+            command.arg(bin("hearback")).args(launch);
+            command
+        });
+        let count = ran.stdout.lines().find_map(|line| line.strip_prefix("syscalls ")?.parse::<usize>().ok());
+        count.unwrap_or_else(|| panic!("no count in {ran:?}"))
+    };
+    let list = || killat::count(&world, &["--only", "launcher"], &["list", "--session", "s"]);
+    fill_history(&world, &template, 0, 2_000);
+    let before = (launches(), list());
+    fill_history(&world, &template, 2_000, 6_000);
+    let after = (launches(), list());
+    // More folders of history are listed by their names alone, and the second launch finds the job of the first.
+    assert!(after.0.abs_diff(before.0) <= 300, "{before:?} with 2,000 jobs, {after:?} with 6,000");
+    assert!(after.1.abs_diff(before.1) <= 300, "{before:?} with 2,000 jobs, {after:?} with 6,000");
+}
+
+/// Fills the history of a store with jobs of long ago.
+#[cfg(not(windows))]
+fn fill_history(world: &World, template: &Path, from: u64, to: u64) {
+    let folders: Vec<_> = (from..to)
+        .map(|n| {
+            let id = JobId::mint(1_763_000_000_000 + n * 10_000, n);
+            world.home().join("history").join(id.era()).join(id.as_str())
+        })
+        .collect();
+    copy_into(&folders, &template.join("spec.json"), world);
+}

@@ -1,5 +1,6 @@
 //! The clocks of Unix.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use hearback_core::BootId;
@@ -28,8 +29,14 @@ pub(crate) fn since_boot() -> Duration {
     read(SINCE_BOOT)
 }
 
+/// A process lives in one boot, so it is asked for once.
 pub(crate) fn boot() -> Option<BootId> {
-    super::identity::boot()
+    static BOOT: OnceLock<BootId> = OnceLock::new();
+    match BOOT.get() {
+        Some(boot) => Some(boot.clone()),
+        // What could not be read may be readable later.
+        None => super::identity::boot().map(|boot| BOOT.get_or_init(|| boot).clone()),
+    }
 }
 
 fn read(clock: ClockId) -> Duration {

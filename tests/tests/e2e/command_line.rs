@@ -895,7 +895,7 @@ fn run_into(mut command: Command, stdout: Option<Stdio>, stderr: Option<Stdio>) 
 }
 
 /// A pipe without a reader.
-fn unread() -> Option<Stdio> {
+pub(crate) fn unread() -> Option<Stdio> {
     Some(io::pipe().unwrap().1.into())
 }
 

@@ -146,6 +146,10 @@ pub struct End {
     /// Processes of the job that could not be ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<ProcessIdentity>,
+    /// Where its processes are that could not be seen from where this was recorded, such as a pid namespace: nothing is
+    /// known about them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_of_sight: Option<String>,
     /// How many more there are than the record has room for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub survivors_omitted: u64,
@@ -197,6 +201,7 @@ impl End {
             usage: None,
             output: Output::default(),
             survivors: Vec::new(),
+            out_of_sight: None,
             survivors_omitted: 0,
             note: None,
             extra: Extra::new(),
@@ -235,6 +240,26 @@ impl Kill {
         {
             truncate(reason, 512);
         }
+    }
+}
+
+/// After the end, nothing of the job is left any more: a sweep saw and killed what had survived, was kept, or had been
+/// out of sight.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Swept {
+    /// The format of this fact.
+    pub format: u32,
+    /// When.
+    pub at: Stamp,
+    /// What a newer build wrote besides.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl Swept {
+    /// A sweep of this build's format.
+    pub fn new(at: Stamp) -> Self {
+        Self { format: FORMAT, at, extra: Extra::new() }
     }
 }
 
@@ -378,6 +403,7 @@ pub enum Fact {
     Target(Target),
     Kill(u32, Kill),
     End(Box<End>),
+    Swept(Swept),
     Answer(AnswerRecord),
     Lease(u32, Lease),
     LeaseResult(u32, LeaseResult),
@@ -394,6 +420,7 @@ pub enum FactKind {
     Target,
     Kill(u32),
     End,
+    Swept,
     Answer,
     Lease(u32),
     LeaseResult(u32),
@@ -403,8 +430,16 @@ pub enum FactKind {
 
 impl FactKind {
     /// Those of which there is at most one.
-    pub const SINGLE: [Self; 7] =
-        [Self::Spec, Self::Begin, Self::Target, Self::End, Self::Answer, Self::Receipt, Self::Settled];
+    pub const SINGLE: [Self; 8] = [
+        Self::Spec,
+        Self::Begin,
+        Self::Target,
+        Self::End,
+        Self::Swept,
+        Self::Answer,
+        Self::Receipt,
+        Self::Settled,
+    ];
 }
 
 impl fmt::Display for FactKind {
@@ -415,6 +450,7 @@ impl fmt::Display for FactKind {
             Self::Target => f.write_str("target"),
             Self::Kill(n) => write!(f, "kill.{n}"),
             Self::End => f.write_str("end"),
+            Self::Swept => f.write_str("swept"),
             Self::Answer => f.write_str("answer"),
             Self::Lease(n) => write!(f, "lease.{n}"),
             Self::LeaseResult(n) => write!(f, "result.{n}"),
@@ -433,6 +469,7 @@ impl Fact {
             Self::Target(_) => FactKind::Target,
             Self::Kill(n, _) => FactKind::Kill(*n),
             Self::End(_) => FactKind::End,
+            Self::Swept(_) => FactKind::Swept,
             Self::Answer(_) => FactKind::Answer,
             Self::Lease(n, _) => FactKind::Lease(*n),
             Self::LeaseResult(n, _) => FactKind::LeaseResult(*n),
@@ -453,6 +490,7 @@ impl Fact {
             Self::Target(fact) => serde_json::to_vec(fact),
             Self::Kill(_, fact) => serde_json::to_vec(fact),
             Self::End(fact) => serde_json::to_vec(fact),
+            Self::Swept(fact) => serde_json::to_vec(fact),
             Self::Answer(fact) => serde_json::to_vec(fact),
             Self::Lease(_, fact) => serde_json::to_vec(fact),
             Self::LeaseResult(_, fact) => serde_json::to_vec(fact),

@@ -6,7 +6,7 @@ use crate::fact::KilledBy;
 use crate::session::Interruption;
 use crate::{
     AnswerRecord, Begin, BegunBy, BootId, End, FactKind, JobId, Kill, Lease, LeaseResult, LostReason,
-    MachineId, NotifyPolicy, Outcome, Output, Receipt, ReceiptHow, Settled, Spec, Stamp, Target,
+    MachineId, NotifyPolicy, Outcome, Output, Receipt, ReceiptHow, Settled, Spec, Stamp, Swept, Target,
 };
 
 /// What one file of a job said.
@@ -63,6 +63,8 @@ pub struct Facts {
     pub kills: Vec<(u32, Read<Kill>)>,
     #[serde(default, skip_serializing_if = "Read::is_absent")]
     pub end: Read<End>,
+    #[serde(default, skip_serializing_if = "Read::is_absent")]
+    pub swept: Read<Swept>,
     #[serde(default, skip_serializing_if = "Read::is_absent")]
     pub answer: Read<AnswerRecord>,
     /// In the order of their numbers.
@@ -159,6 +161,7 @@ impl Facts {
             (FactKind::Begin, self.begin.flaw()),
             (FactKind::Target, self.target.flaw()),
             (FactKind::End, self.end.flaw()),
+            (FactKind::Swept, self.swept.flaw()),
             (FactKind::Answer, self.answer.flaw()),
             (FactKind::Receipt, self.receipt.flaw()),
             (FactKind::Settled, self.settled.flaw()),
@@ -484,26 +487,30 @@ mod tests {
             any_read(sample::target()),
             prop::collection::vec(any_read(sample::kill()), 0..3),
             ends,
+            any_read(sample::swept()),
             any_read(sample::answer("42")),
             prop::collection::vec(any_read(sample::lease()), 0..4),
             prop::collection::vec(any_read(sample::lease_result(false)), 0..4),
             any_read(sample::receipt(ReceiptHow::Delivered)),
         )
-            .prop_map(|(spec, begin, target, kills, end, answer, leases, results, receipt)| {
-                let number = |n: usize| n as u32 + 1;
-                Facts {
-                    spec,
-                    begin,
-                    target,
-                    kills: kills.into_iter().enumerate().map(|(n, k)| (number(n), k)).collect(),
-                    end,
-                    answer,
-                    leases: leases.into_iter().enumerate().map(|(n, l)| (number(n), l)).collect(),
-                    results: results.into_iter().enumerate().map(|(n, r)| (number(n), r)).collect(),
-                    receipt,
-                    settled: Read::Absent,
-                }
-            })
+            .prop_map(
+                |(spec, begin, target, kills, end, swept, answer, leases, results, receipt)| {
+                    let number = |n: usize| n as u32 + 1;
+                    Facts {
+                        spec,
+                        begin,
+                        target,
+                        kills: kills.into_iter().enumerate().map(|(n, k)| (number(n), k)).collect(),
+                        end,
+                        swept,
+                        answer,
+                        leases: leases.into_iter().enumerate().map(|(n, l)| (number(n), l)).collect(),
+                        results: results.into_iter().enumerate().map(|(n, r)| (number(n), r)).collect(),
+                        receipt,
+                        settled: Read::Absent,
+                    }
+                },
+            )
     }
 
     fn any_locks() -> impl Strategy<Value = LockView> {

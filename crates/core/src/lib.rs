@@ -55,7 +55,7 @@ pub use answer::{
 pub use delivery::{CloudEvent, Delivery, EVENT_TYPE, OutputExcerpt, delivery_id, job_of_delivery};
 pub use fact::{
     Begin, BegunBy, End, EndAuthor, Fact, FactKind, Kill, KilledBy, Lease, LeaseResult, Receipt, ReceiptHow,
-    Settled, Target, Usage,
+    Settled, Swept, Target, Usage,
 };
 pub use fold::{
     Facts, Fold, FollowUp, FollowUpState, Here, JobState, LockState, LockView, Observed, Place, Read, fold,

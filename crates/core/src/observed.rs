@@ -44,6 +44,12 @@ impl Observed {
         }
     }
 
+    /// Where processes of the job may still run that could not be seen when its end was recorded, and that no sweep has
+    /// seen since.
+    pub fn out_of_sight(&self) -> Option<&str> {
+        self.end()?.out_of_sight.as_deref().filter(|_| self.facts.swept.is_absent())
+    }
+
     /// What has to survive a power cut, as the spec says; the default if the spec cannot be read.
     pub fn durability(&self) -> Durability {
         self.facts.spec.present().map(crate::Spec::durability).unwrap_or_default()

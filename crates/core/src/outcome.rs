@@ -102,6 +102,9 @@ pub enum LostReason {
     Reboot,
     /// Its supervisor died, and the rest of the job was killed.
     SupervisorDied,
+    /// Its supervisor died, and it is not known that all of its processes have ended: some survived a sweep, or could
+    /// not be seen by it.
+    Unswept,
     /// The launch was interrupted before anything ran.
     Abandoned,
     /// The record of its end cannot be read.
@@ -254,6 +257,9 @@ impl fmt::Display for LostReason {
         f.write_str(match self {
             Self::Reboot => "the machine was restarted; how far the job got is unknown",
             Self::SupervisorDied => "its supervisor died and the job was killed; its exit code is unknown",
+            Self::Unswept => {
+                "its supervisor died, and some of its processes may not have ended; its exit code is unknown"
+            }
             Self::Abandoned => "the launch was interrupted before anything ran",
             Self::Unreadable => "the record of its end cannot be read",
             Self::Unknown => "for a reason that only a newer hearback knows",

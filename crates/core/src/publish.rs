@@ -12,6 +12,7 @@ impl Facts {
             Fact::Target(fact) => put(&mut self.target, fact),
             Fact::Kill(n, fact) => put_numbered(&mut self.kills, *n, fact),
             Fact::End(fact) => put(&mut self.end, fact),
+            Fact::Swept(fact) => put(&mut self.swept, fact),
             Fact::Answer(fact) => put(&mut self.answer, fact),
             Fact::Lease(n, fact) => put_numbered(&mut self.leases, *n, fact),
             Fact::LeaseResult(n, fact) => put_numbered(&mut self.results, *n, fact),

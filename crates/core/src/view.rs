@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::fold::{Flaw, Here};
 use crate::{
-    Answer, CommandLine, Facts, FollowUpState, Gap, JobId, JobState, NotifyPolicy, Observed, OsText, Outcome,
-    Output, Read, Session, Usage, delivery_id,
+    Answer, CommandLine, Facts, FollowUpState, Gap, JobId, JobState, LostReason, NotifyPolicy, Observed,
+    OsText, Outcome, Output, Read, Session, Usage, delivery_id,
 };
 
 /// The version of every JSON document that hearback prints. It is independent of the format on disk.
@@ -82,6 +82,9 @@ pub struct JobView {
     /// Pids of processes that outlived it and still run: they could not be killed, or were kept.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub survivors: Vec<u32>,
+    /// The pid namespace in which processes of it may still run: they could not be seen when its end was recorded.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub out_of_sight: Option<String>,
     /// Remarks, such as: a fact cannot be read, a fact has a newer format, the job belongs to another machine.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
@@ -188,7 +191,11 @@ impl JobView {
             JobState::Running => (StateWord::Running, None),
             // Locks of another machine are not visible here, so its state is not known to have changed.
             JobState::Unclaimed | JobState::Orphaned if foreign => (StateWord::Running, None),
-            JobState::Unclaimed | JobState::Orphaned => lost(here.lost_reason(facts)),
+            JobState::Unclaimed | JobState::Orphaned => lost(match here.lost_reason(facts) {
+                // No process has swept it, or the loss would be recorded.
+                LostReason::SupervisorDied => LostReason::Unswept,
+                reason => reason,
+            }),
             JobState::Ended { outcome, .. } => {
                 let word = match outcome {
                     Outcome::Unknown => StateWord::Ended,
@@ -233,7 +240,11 @@ impl JobView {
             survives: target.map(|target| target.survives.clone()).unwrap_or_default(),
             bound_to: target.and_then(|target| target.bound_to.clone()),
             bound: spec.is_some_and(|spec| spec.bound),
-            survivors: end.map(|end| end.survivors.iter().map(|who| who.pid).collect()).unwrap_or_default(),
+            survivors: match (end, facts.swept.is_absent()) {
+                (Some(end), true) => end.survivors.iter().map(|who| who.pid).collect(),
+                _ => Vec::new(),
+            },
+            out_of_sight: seen.out_of_sight().map(str::to_owned),
             notes,
         })
     }
@@ -269,6 +280,12 @@ fn notes(seen: &Observed) -> Vec<String> {
     let mut notes: Vec<_> = flaws.collect();
     if let Some(words) = seen.end().and_then(|end| end.note.clone()) {
         notes.push(words);
+    }
+    if let Some(place) = seen.out_of_sight() {
+        notes.push(format!(
+            "its processes belong to {place}, and could not be seen from where its end was recorded; \
+             `kill` from there kills them"
+        ));
     }
     notes
 }

@@ -344,6 +344,9 @@ pub struct KillDocument {
     /// Pids of processes that could not be killed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<u32>,
+    /// The pid namespace in which processes of it may still run: they cannot be seen from here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub out_of_sight: Option<String>,
 }
 
 /// What `reconcile --json` prints.

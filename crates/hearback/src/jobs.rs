@@ -73,6 +73,15 @@ pub struct Killed {
     pub leftovers_killed: usize,
     /// Processes that survived.
     pub survivors: Vec<ProcessIdentity>,
+    /// Where processes of the job may still run that cannot be seen from here.
+    pub out_of_sight: Option<String>,
+}
+
+impl Killed {
+    /// Whether nothing of the job is left.
+    pub fn is_complete(&self) -> bool {
+        self.survivors.is_empty() && self.out_of_sight.is_none()
+    }
 }
 
 /// Which jobs to list.
@@ -180,9 +189,9 @@ impl Hearback {
     }
 
     fn killed(&self, id: &JobId, report: kill::Report) -> Result<Killed, KillError> {
-        let kill::Report { seen, already_ended, leftovers_killed, survivors } = report;
+        let kill::Report { seen, already_ended, leftovers_killed, survivors, out_of_sight } = report;
         let job = self.shown(seen).ok_or_else(|| WaitError::Gone(id.clone()))?;
-        Ok(Killed { job, already_ended, leftovers_killed, survivors })
+        Ok(Killed { job, already_ended, leftovers_killed, survivors, out_of_sight })
     }
 
     /// Brings one job up to date and returns it; none if there is no such job.

@@ -469,13 +469,14 @@ fn identity(name: &'static str, me: &ProcessIdentity) -> Check {
 }
 
 fn pids(name: &'static str, own: &bool) -> Check {
-    Check::ok(
+    if *own {
+        return Check::ok(name, "pids are those of the machine");
+    }
+    Check::warn(
         name,
-        if *own {
-            "pids are those of the machine"
-        } else {
-            "pids are those of a container, which ends with its first process"
-        },
+        "pids are those of a container or sandbox: a job launched here ends with its first process, and processes of \
+         jobs that were launched outside cannot be seen or killed from here",
+        "launch outside of it, or keep its first process running",
     )
 }
 

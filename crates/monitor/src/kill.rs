@@ -42,6 +42,8 @@ pub struct Report {
     pub leftovers_killed: usize,
     /// Processes that survived.
     pub survivors: Vec<ProcessIdentity>,
+    /// Where processes of the job may still run that cannot be seen from here.
+    pub out_of_sight: Option<String>,
 }
 
 /// Why it is not known whether a job has ended.
@@ -167,8 +169,8 @@ fn conclude(
         }
         None => return Err(KillError::Unanswered(id.clone())),
     };
-    let survivors = survivors(&seen);
-    Ok(Report { seen, already_ended: false, leftovers_killed: 0, survivors })
+    let (survivors, out_of_sight) = (survivors(&seen), seen.out_of_sight().map(str::to_owned));
+    Ok(Report { seen, already_ended: false, leftovers_killed: 0, survivors, out_of_sight })
 }
 
 fn observe(ports: &Ports, id: &JobId) -> Result<Observed, KillError> {
@@ -213,17 +215,17 @@ fn request_kill(
     Ok(())
 }
 
-/// Kills the processes that survived the end of the job, or were kept.
+/// Kills the processes that survived the end of the job, were kept, or could not be seen then.
 fn end_survivors(ports: &Ports, seen: Observed) -> Result<Report, StoreError> {
-    let swept = match survivors(&seen).is_empty() {
-        true => SweepReport::default(),
-        false => reconcile::sweep(ports, &seen)?,
-    };
-    Ok(Report { seen, already_ended: true, leftovers_killed: swept.ended, survivors: swept.survivors })
+    let is_swept = survivors(&seen).is_empty() && seen.out_of_sight().is_none();
+    let report = if is_swept { SweepReport::default() } else { reconcile::sweep_again(ports, &seen)? };
+    let SweepReport { ended: leftovers_killed, survivors, out_of_sight, .. } = report;
+    Ok(Report { seen, already_ended: true, leftovers_killed, survivors, out_of_sight })
 }
 
 fn survivors(seen: &Observed) -> Vec<ProcessIdentity> {
-    seen.end().map(|end| end.survivors.clone()).unwrap_or_default()
+    let end = seen.end().filter(|_| seen.facts.swept.is_absent());
+    end.map(|end| end.survivors.clone()).unwrap_or_default()
 }
 
 fn end_supervisor(ports: &Ports, id: &JobId) -> Result<(), StoreError> {
@@ -240,7 +242,7 @@ mod tests {
     use hearback_core::port::disk::{LockMode, Wait};
     use hearback_core::port::record::{FactStore, JobFiles, JobLock};
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
-    use hearback_core::{Durability, Facts, Read};
+    use hearback_core::{Durability, End, Facts, Read};
 
     fn world() -> (FakeStore, FakeProcesses, Arc<Ports>) {
         let (store, processes, _, ports) = world_of_executor();
@@ -318,6 +320,21 @@ mod tests {
         let report = kill(&ports, &Waits::default(), &id, &request(false)).unwrap();
         assert!(report.already_ended && report.survivors.is_empty());
         assert_eq!(executor.sweeps(), [id]);
+    }
+
+    #[test]
+    fn scenario_121_a_job_whose_processes_could_not_be_seen_can_still_be_killed() {
+        let (store, _, executor, ports) = world_of_executor();
+        let id = sample::id(1);
+        let end = End { out_of_sight: Some("pid:[7]".into()), ..sample::end(0) };
+        store.put(&id, Facts { end: Read::Present(end), ..begun() });
+        executor.out_of_sight(Some("pid:[7]"));
+        let report = kill(&ports, &Waits::default(), &id, &request(false)).unwrap();
+        assert_eq!((report.already_ended, report.out_of_sight.as_deref()), (true, Some("pid:[7]")));
+        executor.out_of_sight(None);
+        let report = kill(&ports, &Waits::default(), &id, &request(false)).unwrap();
+        assert_eq!((report.survivors, report.out_of_sight), (vec![], None));
+        assert!(!executor.sweeps().is_empty());
     }
 
     #[test]

@@ -4,11 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use hearback_core::port::disk::{LockMode, Publish, Wait};
-use hearback_core::port::process::SweepReport;
+use hearback_core::port::process::{Presence, SweepReport};
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{
     Begin, BegunBy, End, EndAuthor, Extra, FORMAT, Fact, Facts, Here, JobId, JobState, LostReason, Observed,
-    Outcome, Place, Read, Settled, answer_is_due,
+    Outcome, Place, Read, Settled, Swept, answer_is_due,
 };
 use tracing::{debug, warn};
 
@@ -16,6 +16,9 @@ use crate::{Ports, answer};
 
 /// How long a sweep may take before the rest is reported as survivors; twice that for a tree that is still dying.
 pub const SWEEP_WITHIN: Duration = Duration::from_secs(2);
+/// How long a job whose processes could not be seen is kept open for a process that can see them. Afterwards `kill`
+/// still sweeps it.
+const HELD_MS: u64 = 24 * 60 * 60 * 1000;
 /// No job needs more steps than this. The bound keeps two processes that disagree from going on for ever.
 const STEPS_MAX: usize = 16;
 
@@ -28,6 +31,8 @@ pub enum Step {
     Lose(LostReason),
     /// It has ended, and its answer is not recorded yet: record it.
     Answer,
+    /// Its processes could not be seen from where its end was recorded: sweep them, if they can be seen from here.
+    Sweep,
     /// Nothing is pending any more: record all its facts in one.
     Settle,
     /// It is settled: move it to history.
@@ -41,6 +46,7 @@ impl fmt::Display for Step {
             Self::Lose(LostReason::Reboot) => f.write_str("lost: the machine was restarted"),
             Self::Lose(_) => f.write_str("lost: its supervisor died"),
             Self::Answer => f.write_str("answer: work out its answer"),
+            Self::Sweep => f.write_str("sweep: its processes could not be seen before"),
             Self::Settle => f.write_str("settle: nothing is pending any more"),
             Self::Archive => f.write_str("archive: move it to history"),
         }
@@ -62,11 +68,17 @@ pub fn plan(seen: &Observed, here: &Here) -> Option<Step> {
         // A target whose executor can attach does not end with its supervisor: a step `Reattach` belongs here.
         JobState::Orphaned => Some(Step::Lose(here.lost_reason(&seen.facts))),
         JobState::Ended { .. } if answer_is_due(&seen.facts, &folded.state) => Some(Step::Answer),
+        JobState::Ended { .. } if waits_for_sweep(seen, here) => Some(Step::Sweep),
         JobState::Ended { .. } if !folded.follow_up.state.is_closed() => None,
         // A settled fact that cannot be read is not replaced: the facts beside it still fold.
         JobState::Ended { .. } if !seen.facts.settled.is_absent() => Some(Step::Archive),
         JobState::Ended { .. } => Some(Step::Settle),
     }
+}
+
+/// Whether its processes could not be seen so far. Nothing of an earlier boot runs.
+fn waits_for_sweep(seen: &Observed, here: &Here) -> bool {
+    seen.out_of_sight().is_some() && seen.facts.settled.is_absent() && !here.is_past_boot(&seen.facts)
 }
 
 /// The same, unless the job belongs to another store, which only a look at processes shows.
@@ -124,7 +136,9 @@ fn say(id: &JobId, step: Step) {
     match step {
         Step::Lose(reason) => warn!(job = %id, %reason, "job recorded as lost"),
         Step::Abandon => warn!(job = %id, "launch recorded as abandoned"),
-        Step::Answer | Step::Settle | Step::Archive => debug!(job = %id, %step, "job brought up to date"),
+        Step::Answer | Step::Sweep | Step::Settle | Step::Archive => {
+            debug!(job = %id, %step, "job brought up to date")
+        }
     }
 }
 
@@ -200,7 +214,11 @@ fn apply(ports: &Ports, seen: &Observed, step: Step) -> Result<Applied, StoreErr
         }
         Step::Lose(_) => lose(ports, &seen.id),
         Step::Answer => Ok(answer::record(ports, &seen.id)?.into()),
-        Step::Settle => {
+        Step::Sweep if sweep_again(ports, seen)?.out_of_sight.is_none() => Ok(Applied::Done),
+        // Left to a process that can see them, while there may be one: such jobs are not kept open for ever.
+        Step::Sweep if !is_held_long(ports, seen) => Ok(Applied::NotNow),
+        Step::Sweep if !seen.fold().follow_up.state.is_closed() => Ok(Applied::NotNow),
+        Step::Sweep | Step::Settle => {
             let facts = Facts { settled: Read::Absent, ..seen.facts.clone() };
             let settled = Settled {
                 format: FORMAT,
@@ -223,14 +241,20 @@ fn lose(ports: &Ports, id: &JobId) -> Result<Applied, StoreError> {
     let Some(seen) = ports.store.observe(id)? else { return Ok(Applied::Overtaken) };
     let seen = Observed { locks: hearback_core::LockView::FREE, ..seen };
     let Some(Step::Lose(reason)) = plan(&seen, &ports.here) else { return Ok(Applied::Overtaken) };
-    let survivors = match reason {
-        LostReason::Reboot => Vec::new(),
-        _ => sweep(ports, &seen)?.survivors,
+    let report = match reason {
+        LostReason::Reboot => SweepReport::default(),
+        _ => sweep(ports, &seen)?,
+    };
+    let is_swept = report.survivors.is_empty() && report.out_of_sight.is_none();
+    let reason = match reason {
+        LostReason::SupervisorDied if !is_swept => LostReason::Unswept,
+        reason => reason,
     };
     let end = End {
         author: EndAuthor::Reconciler,
         output: seen.output.clone(),
-        survivors,
+        survivors: report.survivors,
+        out_of_sight: report.out_of_sight,
         at: Some(ports.clock.stamp()),
         ..End::new(Outcome::Lost { reason }, ports.clock.wall())
     };
@@ -252,7 +276,36 @@ pub(crate) fn sweep(ports: &Ports, seen: &Observed) -> Result<SweepReport, Store
     let name = seen.facts.spec.present().map(|spec| spec.executor.clone()).unwrap_or_default();
     let executor = ports.executors.find(&name).map_err(std::io::Error::from)?;
     let handle = seen.facts.target.present().map(|target| &target.handle);
-    Ok(executor.sweep(&seen.id, handle, SWEEP_WITHIN)?)
+    let mut report = executor.sweep(&seen.id, handle, SWEEP_WITHIN)?;
+    // Without a target, its supervisor tells where the processes are.
+    if let (None, Some(BegunBy::Supervisor(supervisor))) =
+        (handle, seen.facts.begin.present().map(|begin| &begin.by))
+        && ports.processes.presence(supervisor) == Presence::Unproved
+    {
+        report.out_of_sight = report.out_of_sight.or_else(|| supervisor.scope.clone());
+    }
+    Ok(report)
+}
+
+/// Sweeps what survived the end of a job, was kept, or could not be seen then. If nothing is left of it, that is
+/// recorded, unless the job is settled: then its record is complete.
+pub(crate) fn sweep_again(ports: &Ports, seen: &Observed) -> Result<SweepReport, StoreError> {
+    let report = sweep(ports, seen)?;
+    let is_open = seen.place == Place::Open && seen.facts.settled.is_absent();
+    if report.survivors.is_empty() && report.out_of_sight.is_none() && is_open {
+        match ports.publish(seen, &Fact::Swept(Swept::new(ports.clock.stamp()))) {
+            // It was moved to history meanwhile, or the disk is full: the processes are gone all the same.
+            Err(error) if error.is_gone() || error.is_unwritable() => {}
+            published => drop(published?),
+        }
+    }
+    Ok(report)
+}
+
+/// Whether the end of a job was recorded so long ago that no process waits any more that could see its processes.
+fn is_held_long(ports: &Ports, seen: &Observed) -> bool {
+    let end = seen.facts.end.present().and_then(|end| end.at.as_ref());
+    end.is_some_and(|at| at.age_ms(&ports.clock.stamp()) >= HELD_MS)
 }
 
 #[cfg(test)]
@@ -375,6 +428,35 @@ mod tests {
         let ports = Ports::new(store.clone(), FakeProcesses::default(), FakeClock::default(), executors);
         assert_eq!(job(&ports, &id).unwrap()[0], Step::Lose(LostReason::SupervisorDied));
         assert_eq!(there.sweeps(), [id], "its own executor swept it");
+    }
+
+    #[test]
+    fn scenario_121_what_is_out_of_sight_is_swept_by_a_process_that_sees_it() {
+        let (store, clock, executor) = (FakeStore::default(), FakeClock::default(), FakeExecutor::default());
+        let ports = Ports::new(
+            store.clone(),
+            FakeProcesses::default(),
+            clock.clone(),
+            Executors::local(executor.clone()),
+        );
+        let (seen_later, never_seen) = (sample::id(1), sample::id(2));
+        executor.out_of_sight(Some("pid:[7]"));
+        for id in [&seen_later, &never_seen] {
+            store.put(id, begun(id));
+            assert_eq!(job(&ports, id).unwrap(), [Step::Lose(LostReason::SupervisorDied)]);
+            assert_eq!(job(&ports, id).unwrap(), [], "it is left to a process that can see it");
+            let end = store.facts(id).end.present().cloned().unwrap();
+            assert_eq!(end.outcome, Outcome::Lost { reason: LostReason::Unswept });
+            assert_eq!(end.out_of_sight.as_deref(), Some("pid:[7]"));
+        }
+        // Not kept open for ever, and still known to be unseen.
+        clock.advance(Duration::from_millis(HELD_MS));
+        assert_eq!(job(&ports, &never_seen).unwrap(), [Step::Sweep, Step::Archive]);
+        assert!(store.facts(&never_seen).swept.is_absent());
+
+        executor.out_of_sight(None);
+        assert_eq!(job(&ports, &seen_later).unwrap(), [Step::Sweep, Step::Settle, Step::Archive]);
+        assert!(store.facts(&seen_later).swept.present().is_some());
     }
 
     #[test]

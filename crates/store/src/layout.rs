@@ -95,6 +95,7 @@ pub(crate) fn fact(folder: &Path, kind: FactKind) -> PathBuf {
         FactKind::Target => "target.json".to_owned(),
         FactKind::Kill(n) => format!("kill.{n}.json"),
         FactKind::End => "end.json".to_owned(),
+        FactKind::Swept => "swept.json".to_owned(),
         FactKind::Answer => "answer.json".to_owned(),
         FactKind::Lease(n) => format!("lease.{n}"),
         FactKind::LeaseResult(n) => format!("result.{n}"),

@@ -88,6 +88,7 @@ impl<D: Disk> Store<D> {
             begin,
             target: self.records.read(fact(FactKind::Target))?,
             end: self.records.read(fact(FactKind::End))?,
+            swept: self.records.read(fact(FactKind::Swept))?,
             answer: self.records.read(fact(FactKind::Answer))?,
             receipt: self.records.read(fact(FactKind::Receipt))?,
             settled,

@@ -70,6 +70,7 @@ fn kind_of(field: &str, n: u32) -> Option<FactKind> {
         "target" => FactKind::Target,
         "kills" => FactKind::Kill(n),
         "end" => FactKind::End,
+        "swept" => FactKind::Swept,
         "answer" => FactKind::Answer,
         "leases" => FactKind::Lease(n),
         "results" => FactKind::LeaseResult(n),

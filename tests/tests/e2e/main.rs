@@ -34,6 +34,7 @@ mod loops;
 mod loss;
 mod marks;
 mod monitor;
+mod namespaces;
 mod output;
 mod plugin;
 mod retention;

@@ -24,7 +24,7 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
         Ok(killed) => {
             // The others are killed even if this cannot be printed.
             unprinted = tell(&killed, output).err().or(unprinted.take());
-            if !killed.survivors.is_empty() {
+            if !killed.is_complete() {
                 code = NOT_ENDED;
             }
         }
@@ -37,8 +37,12 @@ fn tell(killed: &Killed, output: &Output) -> Result<(), CliError> {
     let view = &killed.job.view;
     let survivors: Vec<u32> = killed.survivors.iter().map(|who| who.pid).collect();
     if output.is_json() {
-        let error = (!survivors.is_empty()).then(|| {
-            CliError::no(ErrorKind::NotKilled, "processes of the job could not be killed").of(&view.id)
+        let error = (!killed.is_complete()).then(|| {
+            let why = match killed.out_of_sight {
+                None => "processes of the job could not be killed",
+                Some(_) => "processes of the job cannot be seen from here, and may still run",
+            };
+            CliError::no(ErrorKind::NotKilled, why).of(&view.id)
         });
         let document = KillDocument {
             format: DOCUMENT_FORMAT,
@@ -47,17 +51,24 @@ fn tell(killed: &Killed, output: &Output) -> Result<(), CliError> {
             outcome: view.outcome.clone(),
             leftovers_killed: killed.leftovers_killed,
             survivors,
+            out_of_sight: killed.out_of_sight.clone(),
         };
         return output.object(&Reply { document, error: error.as_ref().map(CliError::detail) });
     }
     let ending = view.outcome.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
-    let before = if killed.already_ended { "had already ended: " } else { "" };
+    let before = if killed.already_ended && killed.is_complete() { "had already ended: " } else { "" };
     let leftovers = match killed.leftovers_killed {
         0 => String::new(),
         1 => "; 1 process that had outlived it was killed".to_owned(),
         n => format!("; {n} processes that had outlived it were killed"),
     };
     output.line(&format!("{} {before}{}{leftovers}", view.id, clean_line(&ending)))?;
+    if let Some(place) = &killed.out_of_sight {
+        let id = &view.id;
+        output.warn(&clean_line(&format!(
+            "processes of job `{id}` may still run in {place}, which cannot be seen from here; kill it from there"
+        )));
+    }
     for pid in survivors {
         output.warn(&format!("process {pid} of job `{}` could not be killed", view.id));
     }

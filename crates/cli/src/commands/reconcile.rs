@@ -43,6 +43,7 @@ fn word(step: Step) -> &'static str {
         Step::Abandon => "abandon",
         Step::Lose(_) => "lose",
         Step::Answer => "answer",
+        Step::Sweep => "sweep",
         Step::Settle => "settle",
         Step::Archive => "archive",
     }

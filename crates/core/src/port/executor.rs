@@ -128,6 +128,8 @@ pub trait Executor: Send + Sync {
     /// Kills what is left of a job whose supervisor died, and reports processes that survived, or that could not be
     /// proved to belong to the job. Processes that are still dying after `within` get the same time again.
     ///
+    /// If the processes of the job can run where this process cannot see them, the report says where that is.
+    ///
     /// # Errors
     ///
     /// When the executor cannot look. Then nothing is known about the target, and the job must not be recorded as lost.

@@ -217,6 +217,8 @@ pub struct SweepReport {
     pub terminated: usize,
     /// Processes that did not end, or could not be proved to belong to the job.
     pub survivors: Vec<ProcessIdentity>,
+    /// Where the processes of the job are, if they cannot be seen from here: nothing is known about those.
+    pub out_of_sight: Option<String>,
 }
 
 /// What hearback needs from the operating system about processes.

@@ -31,6 +31,8 @@ pub struct Script {
     pub calls: Vec<&'static str>,
     /// The jobs that were swept, in order.
     pub sweeps: Vec<JobId>,
+    /// Where the processes of all jobs are, if no sweep can see them.
+    pub out_of_sight: Option<String>,
 }
 
 /// Starts targets that follow one shared script, or that are the [commands](FakeExecutor::commands) of the suite.
@@ -51,6 +53,11 @@ impl FakeExecutor {
     /// The jobs that were swept, in order.
     pub fn sweeps(&self) -> Vec<JobId> {
         self.0.lock().unwrap().sweeps.clone()
+    }
+
+    /// Puts the processes of all jobs where no sweep can see them, or back.
+    pub fn out_of_sight(&self, place: Option<&str>) {
+        self.0.lock().unwrap().out_of_sight = place.map(str::to_owned);
     }
 
     /// Commands that it knows how to run, for the suite of executors.
@@ -126,8 +133,9 @@ impl Executor for FakeExecutor {
         _handle: Option<&TargetHandle>,
         _within: Duration,
     ) -> io::Result<SweepReport> {
-        self.0.lock().unwrap().sweeps.push(job.clone());
-        Ok(SweepReport::default())
+        let mut script = self.0.lock().unwrap();
+        script.sweeps.push(job.clone());
+        Ok(SweepReport { out_of_sight: script.out_of_sight.clone(), ..SweepReport::default() })
     }
 }
 

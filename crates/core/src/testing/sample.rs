@@ -6,7 +6,7 @@ use crate::{
     Answer, AnswerRecord, AnswerSource, AnswerText, Begin, BegunBy, BootId, CommandLine, Durability, End,
     ExecutorName, Extra, FORMAT, Facts, JobId, JobView, Kill, KilledBy, Lease, LeaseResult, Limits, LockView,
     NotifyPolicy, Observed, Outcome, Output, Place, ProcessIdentity, Read, Receipt, ReceiptHow, Session,
-    Spec, Stamp, Target, TargetHandle, Timestamp,
+    Spec, Stamp, Swept, Target, TargetHandle, Timestamp,
 };
 
 /// The `n`-th of a row of ids.
@@ -120,6 +120,11 @@ pub fn target() -> Target {
 /// An exit with `code`.
 pub fn end(code: u32) -> End {
     End::new(Outcome::Exited { code }, at())
+}
+
+/// Nothing is left.
+pub fn swept() -> Swept {
+    Swept::new(stamp())
 }
 
 /// An answer in these words.

@@ -180,9 +180,7 @@ impl Running for LocalRunning {
     }
 
     fn detachment(&self) -> Detachment {
-        let mut units = unit::around_us();
-        let survives = unit::survives(&units).iter().map(|what| (*what).to_owned()).collect();
-        Detachment { survives, bound_to: units.pop() }
+        unit::detachment()
     }
 
     fn sources(&self) -> Sources<'_> {

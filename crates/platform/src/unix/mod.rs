@@ -29,6 +29,7 @@ mod pump;
 pub(crate) mod rehearsal;
 pub(crate) mod service;
 pub(crate) mod shell;
+mod sight;
 #[expect(unsafe_code, reason = "signal handlers are unsafe by nature")]
 mod signals;
 mod snapshot;

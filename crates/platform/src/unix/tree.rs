@@ -8,6 +8,7 @@ use hearback_core::ProcessIdentity;
 use hearback_core::port::process::SweepReport;
 use nix::sys::signal::Signal;
 
+use super::sight::{self, Sight};
 use super::snapshot::{Carried, Process, Stat};
 use super::{clock, identity, snapshot};
 use crate::mark::{Membership, Names};
@@ -36,27 +37,32 @@ pub(crate) fn sweep(
     grace: Duration,
     within: Duration,
 ) -> io::Result<SweepReport> {
-    let target = target.filter(|who| is_from_here(who));
+    if !sight::numbers_are_ours() {
+        // A signal would reach another process than the one that was found.
+        let out_of_sight = target.map_or_else(identity::scope, |who| who.scope.clone());
+        return Ok(SweepReport { out_of_sight, ..SweepReport::default() });
+    }
+    let (target, out_of_sight) = match target.map(sight::look) {
+        Some(Sight::Here(who)) => (Some(who), None),
+        Some(Sight::Unseen) => (None, target.and_then(|who| who.scope.clone())),
+        Some(Sight::Gone) | None => (None, None),
+    };
+    let target = target.as_ref();
     let terminated = terminate_all(grace, || look(tree, None, target, |_| ()))?;
-    kill_all(
+    let report = kill_all(
         terminated,
         within,
         LOOKS_OF_A_SWEEP,
         || std::thread::sleep(BETWEEN_LOOKS),
         |on_sight| look(tree, None, target, on_sight),
-    )
+    )?;
+    Ok(SweepReport { out_of_sight, ..report })
 }
 
 /// The processes that certainly belong to a tree whose leader has no supervisor.
 pub(crate) fn members(tree: &Membership, leader: &ProcessIdentity) -> io::Result<Vec<ProcessIdentity>> {
-    let leader = Some(leader).filter(|who| is_from_here(who));
-    Ok(look(tree, None, leader, |_| ())?.ours.iter().map(identity::identity).collect())
-}
-
-/// Whether it was identified in this boot and in this space of pids. The numbers of any other process mean nothing
-/// here.
-fn is_from_here(who: &ProcessIdentity) -> bool {
-    who.boot == identity::boot() && who.scope == identity::scope()
+    let leader = if let Sight::Here(who) = sight::look(leader) { Some(who) } else { None };
+    Ok(look(tree, None, leader.as_ref(), |_| ())?.ours.iter().map(identity::identity).collect())
 }
 
 /// Terminates each process that `look` finds once, until it finds none so many times in a row, or the grace has passed.
@@ -215,7 +221,7 @@ fn kill_all(
             survivors.sort_by_key(|who| who.pid);
             let remains = |pid: u32| found.ours.iter().any(|left| left.pid == pid);
             let ended = signalled.keys().filter(|(pid, _)| !remains(*pid)).count();
-            return Ok(SweepReport { ended, terminated: were_terminated, survivors });
+            return Ok(SweepReport { ended, terminated: were_terminated, survivors, out_of_sight: None });
         }
         for stat in &found.ours {
             let _ = signal(stat, Signal::SIGKILL);

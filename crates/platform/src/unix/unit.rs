@@ -1,4 +1,7 @@
-//! The units of a service manager that this process is part of. Stopping one ends everything in it, detached or not.
+//! What this process is part of, and ends with, detached or not: the units of a service manager, and a pid namespace
+//! that is not that of the machine.
+
+use hearback_core::port::executor::Detachment;
 
 /// The units around this process, outermost first; none where there is no service manager that groups processes.
 #[cfg(target_os = "linux")]
@@ -11,14 +14,38 @@ pub(crate) fn around_us() -> Vec<String> {
     Vec::new()
 }
 
-/// What a job within these units lives through.
+/// How far a job that is started by this process is detached.
+pub(crate) fn detachment() -> Detachment {
+    detachment_in(around_us(), namespace())
+}
+
+/// The pid namespace of this process, if it is not that of the machine: a container, or a sandbox.
+#[cfg(target_os = "linux")]
+fn namespace() -> Option<String> {
+    let name = fs_err::read_link("/proc/self/ns/pid").ok()?.display().to_string();
+    (name != super::identity::FIRST_PIDS).then_some(name)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn namespace() -> Option<String> {
+    None
+}
+
+/// The same within these units and this namespace.
 ///
-/// A service ends when its main process does, and the launcher may be that process or its child, so that living
-/// through the parent is not claimed there. A scope has no main process.
-pub(crate) fn survives(units: &[String]) -> &'static [&'static str] {
-    match units.last() {
+/// A namespace ends when its first process does, and the launcher may be that process or its child: its parent, the
+/// terminal of it or its group may be what ends it. So nothing is claimed there. A service ends when its main process
+/// does, so that living through the parent is not claimed there. A scope has no main process.
+fn detachment_in(mut units: Vec<String>, namespace: Option<String>) -> Detachment {
+    let survives: &[&str] = match units.last() {
+        _ if namespace.is_some() => &[],
         Some(unit) if unit.ends_with(".service") => &["terminal", "process_group"],
         _ => &["parent", "terminal", "process_group"],
+    };
+    let namespace = namespace.map(|name| format!("a container or sandbox, the pid namespace {name}"));
+    Detachment {
+        survives: survives.iter().map(|what| (*what).to_owned()).collect(),
+        bound_to: namespace.or_else(|| units.pop()),
     }
 }
 
@@ -81,7 +108,16 @@ mod tests {
         ];
         for (cgroups, units, claimed) in cases {
             assert_eq!(units_in(cgroups), units, "{cgroups}");
-            assert_eq!(survives(&units_in(cgroups)), claimed, "{cgroups}");
+            let detachment = detachment_in(units_in(cgroups), None);
+            assert_eq!(detachment.survives, claimed, "{cgroups}");
+            assert_eq!(detachment.bound_to.as_deref(), units.last().copied(), "{cgroups}");
         }
+    }
+
+    #[test]
+    fn scenario_122_inside_a_pid_namespace_nothing_is_claimed() {
+        let detachment = detachment_in(vec!["agent.service".into()], Some("pid:[7]".into()));
+        assert!(detachment.survives.is_empty(), "{detachment:?}");
+        assert!(detachment.bound_to.unwrap().ends_with("the pid namespace pid:[7]"));
     }
 }

@@ -124,7 +124,11 @@ pub(crate) fn sweep(
 ) -> io::Result<SweepReport> {
     let deadline = clock::awake() + within;
     let mut report = SweepReport::default();
-    if let Some(target) = target.filter(|who| who.scope == identity::scope()) {
+    let is_here = |who: &ProcessIdentity| who.scope == identity::scope();
+    if let Some(target) = target.filter(|who| !is_here(who)) {
+        report.out_of_sight.clone_from(&target.scope);
+    }
+    if let Some(target) = target.filter(|who| is_here(who)) {
         match end(target, within) {
             Ok(Fate::Gone) => {}
             Ok(Fate::Ended) => report.ended += 1,
@@ -156,7 +160,7 @@ pub(crate) fn end_marked(tree: &Membership, within: Duration) -> io::Result<Swee
         let found = snapshot::marked(tree)?;
         if found.is_empty() || (clock::awake() >= deadline && ended > 0) {
             let survivors = found.into_iter().map(|who| who.process).collect();
-            return Ok(SweepReport { ended, survivors, terminated: 0 });
+            return Ok(SweepReport { ended, survivors, ..SweepReport::default() });
         }
         for Marked { handle, .. } in &found {
             // SAFETY: the handle is ours, and was opened with the right to do this.

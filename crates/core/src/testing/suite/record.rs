@@ -44,6 +44,7 @@ fn facts(store: &dyn RecordStore) {
         Fact::Kill(1, sample::kill()),
         Fact::Kill(2, sample::kill()),
         Fact::End(Box::new(sample::end(3))),
+        Fact::Swept(sample::swept()),
         Fact::Answer(sample::answer("42")),
         Fact::Lease(1, sample::lease()),
         Fact::LeaseResult(1, sample::lease_result(false)),
@@ -65,6 +66,7 @@ fn facts(store: &dyn RecordStore) {
     assert_eq!(seen.facts.target.present(), Some(&sample::target()));
     assert_eq!(seen.facts.kills.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(seen.facts.end.present(), Some(&sample::end(3)));
+    assert_eq!(seen.facts.swept.present(), Some(&sample::swept()));
     assert_eq!(seen.facts.answer.present(), Some(&sample::answer("42")));
     assert_eq!(seen.facts.leases.len(), 1);
     assert_eq!(seen.facts.results.len(), 1);

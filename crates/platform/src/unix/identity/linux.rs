@@ -19,6 +19,9 @@ pub(crate) fn machine() -> Option<MachineId> {
     (!id.is_empty() && id != "uninitialized").then(|| MachineId::new(id))
 }
 
+/// The first space of pids has this name on every kernel: PROC_PID_INIT_INO in linux/proc_ns.h.
+pub(crate) const FIRST_PIDS: &str = "pid:[4026531836]";
+
 /// Pids differ by pid namespace and start ticks by time namespace: seen from others, both name another process.
 pub(crate) fn scope() -> Option<String> {
     let name = |kind| Some(fs_err::read_link(format!("/proc/self/ns/{kind}")).ok()?.display().to_string());

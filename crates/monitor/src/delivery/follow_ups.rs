@@ -18,9 +18,11 @@ use super::{company, compose, record};
 use crate::session::Turns;
 use crate::{Ports, reconcile};
 
-/// How long a waiting owner may take to mark the end as read.
-const READER_WITHIN: Duration = Duration::from_secs(2);
+/// How long a waiting owner may take to mark the end as read. One that asks every second, such as an MCP client that
+/// follows a task, has several tries, also on a busy machine.
+const READER_WITHIN: Duration = Duration::from_secs(10);
 const READER_LOOK: Duration = Duration::from_millis(2);
+const READER_LOOK_MOST: Duration = Duration::from_millis(100);
 /// How often to check an attempt of another process, which may die long before its deadline.
 const OTHERS_LOOK: Duration = Duration::from_secs(2);
 /// The pause before another look, after another process took the lease first.
@@ -365,10 +367,14 @@ impl Deliverer<'_> {
     /// Gives an owner that waits for the end the time to mark it as read; returns whether it did.
     fn is_read_meanwhile(&self, id: &JobId) -> Result<bool, StoreError> {
         let until = self.ports.clock.awake() + READER_WITHIN;
+        let mut pause = READER_LOOK;
         loop {
             match self.ports.store.lock(id, JobLock::Reader, LockMode::Exclusive, Wait::Try) {
                 Ok(Some(_)) => break,
-                Ok(None) if self.ports.clock.awake() < until => std::thread::sleep(READER_LOOK),
+                Ok(None) if self.ports.clock.awake() < until => {
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(READER_LOOK_MOST);
+                }
                 // It took too long; or there is no room even for a lock, and then no process holds one.
                 Ok(None) => break,
                 Err(error) if error.is_unwritable() => break,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hearback_core::message::Excerpt;
-use hearback_core::port::disk::ReadError;
+use hearback_core::port::disk::{ReadError, Watch};
 use hearback_core::port::record::{JobFiles, StoreError};
 use hearback_core::{Gap, JobId};
 use hearback_store::{Log, Piece};
@@ -43,7 +43,35 @@ pub enum FollowError {
     Log(#[from] ReadError),
 }
 
+/// Reports that something about a job may have changed: its output has grown, or its state is another.
+pub struct JobWatch {
+    watch: Box<dyn Watch>,
+}
+
+impl JobWatch {
+    /// Sleeps until something may have changed since the last call, but not longer than `within`. May return early.
+    pub fn wait(&mut self, within: Duration) {
+        self.watch.wait(within);
+    }
+}
+
+impl std::fmt::Debug for JobWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JobWatch").finish_non_exhaustive()
+    }
+}
+
 impl Hearback {
+    /// Watches a job; none if it has ended and moved to the history. Watch first, look second: a watch reports only
+    /// what happens after it was made.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no more watches to give.
+    pub fn watch(&self, id: &JobId) -> Result<Option<JobWatch>, StoreError> {
+        Ok(self.store.watch(id)?.map(|watch| JobWatch { watch }))
+    }
+
     /// Opens the output of a job; none if there is no output yet.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ mod link;
 #[cfg(target_os = "linux")]
 mod linux;
 mod look;
+mod mcp;
 #[cfg(any(target_os = "linux", windows))]
 mod mounts;
 mod outbox;
@@ -38,6 +39,7 @@ pub use chance::Chance;
 pub use job::Job;
 pub use link::{link_file, link_folder};
 pub use look::{eventually, lines, witness};
+pub use mcp::{Era, McpClient, misfits};
 #[cfg(any(target_os = "linux", windows))]
 pub use mounts::{Mount, with_private_mounts};
 pub use outbox::{Call, Outbox};

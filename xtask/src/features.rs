@@ -9,6 +9,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     for features in ["", "schema", "webhook"] {
         workspace.cargo(&["check", "-p", "hearback", "--no-default-features", "--features", features])?;
     }
+    // The program, without what makes it large.
+    workspace.cargo(&["check", "-p", "hearback-cli", "--no-default-features"])?;
     // Compiling proves only that they are not used. A forgotten `optional = true` would still link them.
     let tree = workspace.capture(
         "cargo",
@@ -21,6 +23,15 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
             found.join(", ")
         );
     }
+    let tree = workspace.capture(
+        "cargo",
+        &["tree", "-p", "hearback-cli", "--no-default-features", "-e", "normal", "--prefix", "none"],
+    )?;
+    let mut found = feature_packages(&tree);
+    found.retain(|name| !name.starts_with("clap"));
+    if !found.is_empty() {
+        bail!("`hearback-cli` without default features still depends on {}", found.join(", "));
+    }
     Ok(())
 }
 
@@ -28,7 +39,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 fn feature_packages(tree: &str) -> Vec<&str> {
     let names = tree.lines().filter_map(|line| line.split_whitespace().next());
     let mut found: Vec<&str> = names
-        .filter(|name| matches!(*name, "clap" | "tokio" | "ureq" | "rustls") || name.starts_with("clap_"))
+        .filter(|name| {
+            matches!(*name, "clap" | "rmcp" | "tokio" | "ureq" | "rustls") || name.starts_with("clap_")
+        })
         .collect();
     found.sort_unstable();
     found.dedup();

@@ -21,6 +21,7 @@ const PLATFORM: &str = "hearback-platform";
 const STORE: &str = "hearback-store";
 const MONITOR: &str = "hearback-monitor";
 const LIBRARY: &str = "hearback";
+const MCP: &str = "hearback-mcp";
 const CLI: &str = "hearback-cli";
 const TESTS: &str = "hearback-tests";
 
@@ -57,8 +58,14 @@ const LAYERS: &[Layer] = &[
         reason: "hearback wires the crates together, and ships without doors, tests or xtask",
     },
     Layer {
-        package: CLI,
+        package: MCP,
         normal: &[LIBRARY],
+        dev: &[LIBRARY],
+        reason: "the MCP server is a door: it translates for the library, and never reaches past it",
+    },
+    Layer {
+        package: CLI,
+        normal: &[LIBRARY, MCP],
         dev: &[LIBRARY],
         reason: "the command line is a door: it translates for the library, and holds no logic of its own",
     },
@@ -82,6 +89,9 @@ const CORE_MAY_OFFER: &[&str] = &["schemars"];
 
 /// Crates that speak to the operating system.
 const OS_CRATES: &[&str] = &["nix", "libc", "rustix", "windows-sys", "sysinfo"];
+
+/// What an async runtime comes with. A supervisor must not have one, so only the MCP server does.
+const ASYNC_CRATES: &[&str] = &["rmcp", "tokio", "tokio-util", "futures", "async-trait"];
 
 /// One dependency as its manifest declares it.
 #[derive(Clone, Debug)]
@@ -164,6 +174,9 @@ fn against_foreign(arrow: &Arrow) -> Option<&'static str> {
             "only hearback-platform talks to the operating system (and hearback-tests, through nix)",
         );
     }
+    if ASYNC_CRATES.contains(&to) && arrow.from != MCP {
+        return Some("only hearback-mcp has an async runtime");
+    }
     if arrow.from != CORE || arrow.kind == DependencyKind::Development || CORE_MAY_USE.contains(&to) {
         return None;
     }
@@ -208,6 +221,8 @@ mod tests {
         }
         assert_allowed(CORE, CORE, DependencyKind::Development);
         assert_allowed(CLI, LIBRARY, DependencyKind::Normal);
+        assert_allowed(CLI, MCP, DependencyKind::Normal);
+        assert_allowed(MCP, LIBRARY, DependencyKind::Normal);
     }
 
     #[test]
@@ -219,6 +234,8 @@ mod tests {
             assert_refused(LIBRARY, TESTS, kind);
             assert_refused(LIBRARY, CLI, kind);
             assert_refused(CLI, MONITOR, kind);
+            assert_refused(MCP, STORE, kind);
+            assert_refused(LIBRARY, MCP, kind);
             assert_refused("xtask", CORE, kind);
         }
     }
@@ -242,6 +259,15 @@ mod tests {
         assert_refused(TESTS, "libc", DependencyKind::Normal);
         assert_refused(CLI, "nix", DependencyKind::Normal);
         assert_refused(CORE, "libc", DependencyKind::Development);
+    }
+
+    #[test]
+    fn only_the_mcp_server_has_an_async_runtime() {
+        assert_allowed(MCP, "tokio", DependencyKind::Normal);
+        for other in [CORE, MONITOR, LIBRARY, CLI, TESTS] {
+            assert_refused(other, "tokio", DependencyKind::Normal);
+        }
+        assert_refused(LIBRARY, "rmcp", DependencyKind::Normal);
     }
 
     #[test]

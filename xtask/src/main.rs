@@ -9,6 +9,7 @@
 mod deny;
 mod features;
 mod layers;
+mod mcp;
 mod measure;
 mod reuse;
 mod skips;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         }
         Task::Ci => steps::ci(&workspace),
         Task::Measure => measure::run(&workspace),
+        Task::Mcp(args) => mcp::run(&workspace, args),
         Task::One(step, extra) => (step.run)(&workspace, extra),
     };
     match outcome {
@@ -57,6 +59,8 @@ enum Task<'a> {
     Help,
     Ci,
     Measure,
+    /// Real MCP clients, with what followed.
+    Mcp(&'a [String]),
     /// One step, with the arguments for it.
     One(&'static Step, &'a [String]),
 }
@@ -68,13 +72,14 @@ impl<'a> Task<'a> {
             None => rest,
             Some((dashes, extra)) if dashes == "--" && name == "test" => extra,
             // Takes an option of its own, and reads both.
-            Some(_) if name == "windows" => rest,
+            Some(_) if name == "windows" || name == "mcp" => rest,
             Some((other, _)) => return Err(format!("task `{name}` does not take `{other}`")),
         };
         match name.as_str() {
             "help" | "--help" | "-h" => Ok(Self::Help),
             "ci" => Ok(Self::Ci),
             "measure" => Ok(Self::Measure),
+            "mcp" => Ok(Self::Mcp(rest)),
             _ => match STEPS.iter().find(|step| step.name == name) {
                 Some(step) => Ok(Self::One(step, extra)),
                 None => Err(format!("there is no task `{name}`")),
@@ -93,6 +98,7 @@ mod tests {
             Task::Help => "help".to_owned(),
             Task::Ci => "ci".to_owned(),
             Task::Measure => "measure".to_owned(),
+            Task::Mcp(args) => format!("mcp {args:?}"),
             Task::One(step, extra) => format!("{} {extra:?}", step.name),
         })
     }

@@ -132,6 +132,10 @@ pub(crate) fn help() -> String {
         text += &format!("  {:<9} {}\n", step.name, step.about);
     }
     text += &format!("  {:<9} {}\n", "measure", "what a release build costs on this machine; not part of ci");
+    text += &format!(
+        "  {:<9} {}\n",
+        "mcp", "real MCP clients can use `hearback mcp` (`--install` adds them); not part of ci"
+    );
     text += &format!("  {:<9} {}", "help", "show this list");
     text
 }

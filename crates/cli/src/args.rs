@@ -84,6 +84,9 @@ pub(crate) enum Command {
     /// Check third-party sink plugins.
     #[command(subcommand)]
     Plugin(PluginCommand),
+    /// Serve agents over the Model Context Protocol, on standard input and output.
+    #[cfg(feature = "mcp")]
+    Mcp(McpArgs),
     /// Update the records after a crash. Every other command does this for the jobs it reads.
     Reconcile(DryRunArgs),
     /// Remove old settled jobs.
@@ -741,6 +744,28 @@ pub(crate) struct PluginCheckArgs {
     /// The NAME of a program `hearback-sink-NAME` on the PATH, or the path of a program, such as `./my-sink`.
     #[arg(value_name = "NAME|PATH")]
     pub(crate) plugin: PathBuf,
+}
+
+impl Command {
+    /// Whether standard output belongs to a protocol, so that nothing else may be printed there.
+    pub(crate) fn speaks_protocol(&self) -> bool {
+        #[cfg(feature = "mcp")]
+        return matches!(self, Self::Mcp(_));
+        #[cfg(not(feature = "mcp"))]
+        false
+    }
+}
+
+#[cfg(feature = "mcp")]
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    /// The session of every call. By default the client or the environment names it.
+    #[arg(short, long, value_name = "S", value_parser = parse_session)]
+    pub(crate) session: Option<Session>,
+
+    /// Where follow-ups go; repeat it for a chain. By default `default_sink` of the settings.
+    #[arg(long = "sink", value_name = "NAME")]
+    pub(crate) sinks: Vec<String>,
 }
 
 #[derive(Debug, Args)]

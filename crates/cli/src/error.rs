@@ -37,6 +37,9 @@ pub(crate) enum CliError {
     Follow(#[from] FollowError),
     #[error(transparent)]
     Doctor(#[from] DoctorError),
+    #[cfg(feature = "mcp")]
+    #[error(transparent)]
+    Serve(#[from] hearback_mcp::ServeError),
     #[error("no session: an answer needs a session to go to")]
     NoParent,
     #[error("unknown session `{0}`: it has no job, no turn and no message")]
@@ -178,6 +181,8 @@ impl CliError {
             Self::Launch(LaunchError::Failed(_)) => ErrorKind::NotStarted,
             Self::Doctor(DoctorError::Interrupted) => ErrorKind::Interrupted,
             Self::Partly => ErrorKind::Partly,
+            #[cfg(feature = "mcp")]
+            Self::Serve(_) => ErrorKind::Failed,
             Self::Launch(_)
             | Self::Request(_)
             | Self::Wait(_)

@@ -19,7 +19,8 @@ pub(crate) fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return not_parsed(error),
     };
-    let output = Output::new(arguments.color, arguments.json);
+    let is_json = arguments.json && !arguments.command.speaks_protocol();
+    let output = Output::new(arguments.color, is_json);
     let log = Log::new(arguments.verbose, &output);
     match dispatch(arguments.command, &log, &output) {
         Ok(code) => exit_with(code),
@@ -109,6 +110,8 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         Command::Sink(command) => commands::sink::run(&hearback, &command, output),
         Command::Plugin(command) => commands::plugin::run(&hearback, &command, output),
         Command::Settings => commands::settings::run(&hearback, output),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => commands::mcp::run(hearback, args),
         Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
         Command::Completions(_) | Command::Doctor | Command::Schema => {

@@ -511,6 +511,7 @@ fn every_command_explains_itself() {
         "monitor",
         "sink",
         "plugin",
+        "mcp",
         "reconcile",
         "prune",
         "settings",

@@ -33,6 +33,7 @@ mod limits;
 mod loops;
 mod loss;
 mod marks;
+mod mcp;
 mod monitor;
 mod namespaces;
 mod output;

@@ -10,6 +10,8 @@ pub(crate) mod kill;
 pub(crate) mod launch;
 pub(crate) mod list;
 pub(crate) mod logs;
+#[cfg(feature = "mcp")]
+pub(crate) mod mcp;
 pub(crate) mod monitor;
 pub(crate) mod plugin;
 pub(crate) mod prune;

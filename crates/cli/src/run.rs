@@ -15,6 +15,7 @@ use crate::output::Output;
 /// Parses the command line, runs the command, and returns the exit code.
 pub(crate) fn run() -> ExitCode {
     hearback::survive_size_limits();
+    hearback::hear_of_children();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return not_parsed(error),

@@ -87,6 +87,21 @@ impl Stamp {
             _ => now.wall_ms.millis_since(self.wall_ms),
         }
     }
+
+    /// How much time has certainly passed since `self`, seen at `now`, in milliseconds: no wall clock counts, because
+    /// it may have been set. Of an earlier boot, only the time since this boot is certain.
+    pub fn proved_age_ms(&self, now: &Stamp) -> u64 {
+        match (&self.boot, &now.boot) {
+            (Some(then), Some(here)) if then != here => now.since_boot_ms,
+            // Where the boot is unknown, this is too little at worst.
+            _ => now.since_boot_ms.saturating_sub(self.since_boot_ms),
+        }
+    }
+
+    /// Whether both are of one boot, as far as that is known.
+    pub fn is_of_same_boot(&self, other: &Stamp) -> bool {
+        self.boot.is_some() && self.boot == other.boot
+    }
 }
 
 #[cfg(test)]

@@ -87,6 +87,12 @@ pub use sinks::{CommandSink, FileSink, Input, PluginCheck, PluginSink, Route, Si
 pub use supervisor::{supervise_if_asked, supervise_if_asked_with};
 pub use wait::Reading;
 
+/// Lets this process hear how agents and sinks end, although its parent ignores SIGCHLD and it inherited that. Programs
+/// should call it first, unless they handle SIGCHLD themselves. Otherwise how they ended is unknown.
+pub fn hear_of_children() {
+    hearback_platform::Native::default().hear_of_children();
+}
+
 /// Makes a write over the limit on file sizes fail instead of killing this process. Programs that print or launch
 /// should call it first.
 pub fn survive_size_limits() {

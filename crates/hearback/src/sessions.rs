@@ -208,7 +208,8 @@ impl Hearback {
             ];
             let ran = hearback_platform::Native::default().run_in_front(argv, &variables, turn.mark());
             let how = match &ran {
-                Ok(Exit::Exited { code: 0 }) => TurnHow::Done,
+                // It ran to its end; how is unknown where this process ignores SIGCHLD.
+                Ok(Exit::Exited { code: 0 } | Exit::Unknown) => TurnHow::Done,
                 Ok(exit) => TurnHow::Failed { error: exit.to_string() },
                 Err(error) => TurnHow::Failed { error: error.to_string() },
             };

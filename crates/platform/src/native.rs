@@ -80,7 +80,13 @@ impl Native {
                 None => command.env_remove(name),
             };
         }
-        Ok(sys::bounded_run::exit_of(sys::bounded_run::run_in_front(command)?))
+        sys::bounded_run::run_in_front(command)
+    }
+
+    /// Lets this process hear how its children end, although its parent ignores SIGCHLD and it inherited that. For a
+    /// program, not for a library: it changes the whole process.
+    pub fn hear_of_children(&self) {
+        sys::detach::hear_of_children();
     }
 
     /// Lets a write beyond a file-size limit fail in this process, so that it can be reported, instead of ending it.

@@ -34,6 +34,37 @@ fn scenario_126_a_paused_monitor_silences_nobody_and_is_said_not_to_answer() {
     assert_eq!(host.taken().len(), before + 2, "nothing came twice: {:?}", host.taken());
 }
 
+// Not on Windows: there are no signals to ignore.
+#[cfg(unix)]
+#[test]
+fn a_turn_under_a_parent_that_ignores_the_ends_of_children_ends_well_and_takes_a_message_once() {
+    let outbox = Outbox::with("", "turn = true", &["0"]);
+    let (go, hold) = (outbox.gate("go"), bin("hold"));
+    let words = ["turn", "--session", "s", "--", hold.to_str().unwrap(), &go];
+    let plain = outbox.world.command(words);
+    let mut turn = std::process::Command::new("sh");
+    turn.args(["-c", "trap '' CHLD; exec \"$@\"", "sh"]).arg(plain.get_program()).args(plain.get_args());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => turn.env(name, value),
+            None => turn.env_remove(name),
+        };
+    }
+    let turn = std::thread::spawn(move || hearback_tests::run(turn));
+    eventually("it is in its turn", || {
+        let sessions = outbox.world.json(["sessions", "--json"]);
+        sessions["sessions"][0]["turn"].as_u64()
+    });
+    outbox.world.run(["send", "--session", "s", "--sink", "fixture", "hello"]).ok();
+    outbox.release("go");
+    assert_eq!(turn.join().unwrap().code, Some(0));
+    eventually("nothing waits", || {
+        let sessions = outbox.world.json(["sessions", "--json"]);
+        (sessions["sessions"][0]["waiting"] == 0).then_some(())
+    });
+    assert_eq!(outbox.calls().len(), 1, "{:?}", outbox.calls());
+}
+
 #[test]
 fn scenario_126_a_monitor_that_is_paused_while_many_messages_come_delivers_none_twice() {
     let host = Host::over(Outbox::with("", "turn = true", &["0"]));

@@ -121,6 +121,8 @@ pub(super) fn answer(report: &BoundedRunReport) -> Result<SinkReply, SinkError> 
     match report.exit {
         None => Err(timed_out(report)),
         Some(Exit::Exited { code: 0 }) => Ok(SinkReply::Delivered),
+        // It ran to its end, and this process ignores how its children end. Sent again, it would be told twice.
+        Some(Exit::Unknown) => Ok(SinkReply::Delivered),
         Some(Exit::Exited { code: BUSY }) => Ok(SinkReply::Busy),
         Some(Exit::Exited { code: GONE }) => Ok(SinkReply::Gone { reason: complaint(report) }),
         Some(exit) => {

@@ -85,7 +85,9 @@ pub fn due(seen: &Observed, here: &Here, last_lease: LockState, now: &Stamp, ret
     if state.is_closed() {
         return Due::Never;
     }
-    if age_of_end(facts, now).is_some_and(|age| age >= retry.expire_after) {
+    let attempts = facts.leases.iter().filter_map(|(_, lease)| lease.present()).map(|lease| &lease.at);
+    let ended_at = facts.end.present().and_then(|end| end.at.as_ref());
+    if ended_at.is_some_and(|at| is_expired(at, attempts, now, retry)) {
         return Due::Expired;
     }
     let chain = facts.spec.present().map_or(0, |spec| spec.sinks.len());
@@ -142,7 +144,8 @@ pub(super) fn next_message(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> 
     let mut waiting = facts.waiting().filter(|(_, message)| !matches!(message.message, Read::Unreadable(_)));
     let (n, first) = waiting.next()?;
     let message = first.message.present()?;
-    if Duration::from_millis(message.at.age_ms(now)) >= retry.expire_after {
+    let attempts = first.results.iter().filter_map(|(_, result)| result.present()).map(|result| &result.at);
+    if is_expired(&message.at, attempts, now, retry) {
         return Some((n, Due::Expired));
     }
     let pause = first.last_result().map_or(Duration::ZERO, |last| left(&last.at, last.next_ms, now));
@@ -152,6 +155,20 @@ pub(super) fn next_message(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> 
     let attempts_used = u32::try_from(spent).unwrap_or(u32::MAX).saturating_add(1);
     let last = first.results.iter().map(|(attempt, _)| *attempt).max().unwrap_or(0);
     Some((n, after(pause, Claim { n: last + 1, attempts_used, sink: 0 })))
+}
+
+/// Whether a delivery has waited for too long. Only time that has certainly passed counts: a wall clock that was set,
+/// or began in 1970, must not let it expire unheard. An attempt in this boot says that it was offered: then the wall
+/// clock counts, too.
+fn is_expired<'a>(
+    since: &Stamp,
+    mut attempts: impl Iterator<Item = &'a Stamp>,
+    now: &Stamp,
+    retry: &Retry,
+) -> bool {
+    let is_over = |millis| Duration::from_millis(millis) >= retry.expire_after;
+    is_over(since.proved_age_ms(now))
+        || (is_over(since.age_ms(now)) && attempts.any(|attempt| attempt.is_of_same_boot(now)))
 }
 
 /// A delivery that has been due for so long has no process that makes it.
@@ -305,6 +322,27 @@ mod tests {
         jumped.wall_ms = hearback_core::Timestamp::from_millis(jumped.wall_ms.as_millis() + 31_536_000_000);
         let found = due(&seen(&ended()), &Here::default(), FREE, &jumped, &Retry::default());
         assert_eq!(found, now(1, 1, 0));
+    }
+
+    #[test]
+    fn a_wall_clock_that_was_set_before_this_boot_expires_nothing_unheard() {
+        // The machine has no clock of its own: the end is of 1970, and this boot knows the time.
+        let mut facts = ended();
+        let mut end = sample::end(0);
+        end.at = Some(Stamp { wall_ms: hearback_core::Timestamp::from_millis(0), ..sample::stamp() });
+        facts.end = Read::Present(end);
+        let boot = Some(hearback_core::BootId::new("later"));
+        let later =
+            |seconds: u64| Stamp { boot: boot.clone(), since_boot_ms: seconds * 1000, ..sample::stamp() };
+        let find = |facts: &Facts, seconds| {
+            due(&seen(facts), &Here::default(), FREE, &later(seconds), &Retry::default())
+        };
+        assert_eq!(find(&facts, 60), now(1, 1, 0), "it is offered");
+        let month = 31 * 24 * 60 * 60;
+        assert_eq!(find(&facts, month), Due::Expired, "so long it has certainly waited");
+        // It was offered in this boot, in vain: the age that the wall clock shows counts.
+        facts.leases.push((1, Read::Present(Lease { at: later(60), ..sample::lease() })));
+        assert_eq!(find(&facts, 61), Due::Expired);
     }
 
     #[test]

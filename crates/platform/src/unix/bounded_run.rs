@@ -59,7 +59,7 @@ pub(crate) fn run(names: &Names, bounded_run: &BoundedRun) -> Result<BoundedRunR
     // The thread sleeps until it gets this.
     let _ = started.send(child);
     let (exit, survivors) = match output.until(&over, deadline) {
-        true => (waiter.join().ok().and_then(Result::ok).map(exit_of), Vec::new()),
+        true => (waiter.join().ok().and_then(|status| exit_or_unknown(status).ok()), Vec::new()),
         // The thread is not waited for. It reaps the program when that ends, and a process that cannot be killed (of
         // another user, or stuck in the kernel) may take for ever.
         false => (None, end(names, bounded_run, process.as_ref())),
@@ -105,7 +105,7 @@ pub(crate) fn named_in_front(program: &OsStr) -> OsString {
 }
 
 /// Runs a program in front of us, with our streams and our terminal, until it ends.
-pub(crate) fn run_in_front(mut command: Command) -> io::Result<ExitStatus> {
+pub(crate) fn run_in_front(mut command: Command) -> io::Result<Exit> {
     #[cfg(target_os = "linux")]
     {
         // The process that runs it is gone, and would have recorded the end of the turn.
@@ -114,7 +114,7 @@ pub(crate) fn run_in_front(mut command: Command) -> io::Result<ExitStatus> {
         unsafe { command.pre_exec(follow) };
     }
     let _breaks = signals::BreaksAreForTheChild::new()?;
-    command.status()
+    exit_or_unknown(command.spawn()?.wait())
 }
 
 /// Runs in the forked child.
@@ -187,7 +187,16 @@ fn end(names: &Names, bounded_run: &BoundedRun, process: Option<&ProcessIdentity
     }
 }
 
-pub(crate) fn exit_of(status: ExitStatus) -> Exit {
+/// How a program ended. Where this process ignores SIGCHLD, the kernel keeps no exit: the program ran, and how it ended
+/// is unknown.
+fn exit_or_unknown(waited: io::Result<ExitStatus>) -> io::Result<Exit> {
+    match waited {
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => Ok(Exit::Unknown),
+        waited => waited.map(exit_of),
+    }
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => Exit::Exited { code: code.unsigned_abs() },

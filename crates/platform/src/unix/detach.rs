@@ -172,7 +172,7 @@ fn close_on_exec_from_3() {
     }
 }
 
-pub(crate) use super::signals::survive_size_limits;
+pub(crate) use super::signals::{hear_of_children, survive_size_limits};
 
 pub(crate) fn read_standard_input(into: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::read(rustix::stdio::stdin(), into)?)

@@ -171,6 +171,12 @@ impl Drop for BreaksAreForTheChild {
 
 extern "C" fn nothing(_: libc::c_int) {}
 
+/// Lets the kernel keep the exits of children until they are asked for.
+pub(crate) fn hear_of_children() {
+    // SAFETY: the default runs no code of ours.
+    let _ = unsafe { nix::sys::signal::signal(Signal::SIGCHLD, SigHandler::SigDfl) };
+}
+
 /// Lets a write beyond a file-size limit fail instead of ending this process.
 pub(crate) fn survive_size_limits() {
     // SAFETY: ignoring a signal runs no code of ours.

@@ -151,13 +151,13 @@ pub(crate) fn named_in_front(program: &OsStr) -> OsString {
 }
 
 /// Runs a program in front of us, with our streams and our console, until it ends.
-pub(crate) fn run_in_front(mut command: Command) -> io::Result<ExitStatus> {
+pub(crate) fn run_in_front(mut command: Command) -> io::Result<Exit> {
     // A process that listens is not ended by a break, which the program hears as well.
     super::stop::listen()?;
-    command.status()
+    command.status().map(exit_of)
 }
 
-pub(crate) fn exit_of(status: ExitStatus) -> Exit {
+fn exit_of(status: ExitStatus) -> Exit {
     Exit::Exited { code: status.code().unwrap_or(1).cast_unsigned() }
 }
 

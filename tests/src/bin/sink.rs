@@ -1,8 +1,10 @@
-//! `sink --witness W [--save FOLDER] [--told FILE] [ANSWER…]`: takes deliveries, and answers as instructed.
+//! `sink --witness W [--save FOLDER] [--told FILE] [--alone FOLDER] [ANSWER…]`: takes deliveries, and answers as
+//! instructed.
 //!
 //! First of all it appends `start <delivery> <attempt> <pid> <nanoseconds> <session>` to the witness, and
 //! `after-receipt <delivery>` if that delivery had been closed before, and `agent <id>` if the variable of an agent
-//! names a session. Then it reads its input, saves it in
+//! names a session. With `--alone` it holds a lock of its session in that folder until it ends; if another process
+//! holds it, the witness gets `overlap <delivery> <session>`. Then it reads its input, saves it in
 //! the folder as `<delivery>.<attempt>.<pid>`, and appends `end <delivery> <attempt> <pid> <nanoseconds>`
 //! before it ends. If one turn tells of several follow-ups, it does each of this for each of them.
 //!
@@ -40,7 +42,7 @@ const GAVE_UP: i32 = 99;
 
 fn main() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let (mut witness_file, mut save, mut instructed) = (None, None, None);
+    let (mut witness_file, mut save, mut instructed, mut alone) = (None, None, None, None);
     let mut answers = Vec::new();
     let mut args = env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -49,6 +51,7 @@ fn main() {
             "--witness" => witness_file = Some(value()),
             "--save" => save = Some(value()),
             "--told" => instructed = Some(value()),
+            "--alone" => alone = Some(value()),
             "--linger" => linger(),
             _ => answers.push(arg),
         }
@@ -71,6 +74,14 @@ fn main() {
     for (delivery, _) in closed {
         witness(&witness_file, format_args!("after-receipt {delivery}"));
     }
+    // Held until this process ends, whatever ends it.
+    let _alone = alone.map(|folder| {
+        let lock = fs_err::File::create(folder.join(&session)).expect("the lock can be made");
+        if lock.file().try_lock().is_err() {
+            witness(&witness_file, format_args!("overlap {delivery} {session}"));
+        }
+        lock
+    });
     let told =
         instructed.and_then(|file| fs_err::read_to_string(file).ok()).map(|told| told.trim().to_owned());
     let n = attempt.parse::<usize>().unwrap_or(1).saturating_sub(1);

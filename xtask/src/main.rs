@@ -6,6 +6,7 @@
     reason = "the platform crate and its Clock are under test here, so xtask starts cargo and times it directly"
 )]
 
+mod agents;
 mod deny;
 mod features;
 mod layers;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Task::Ci => steps::ci(&workspace),
         Task::Measure => measure::run(&workspace),
         Task::Mcp(args) => mcp::run(&workspace, args),
+        Task::Agents(args) => agents::run(&workspace, args),
         Task::One(step, extra) => (step.run)(&workspace, extra),
     };
     match outcome {
@@ -61,6 +63,8 @@ enum Task<'a> {
     Measure,
     /// Real MCP clients, with what followed.
     Mcp(&'a [String]),
+    /// Real agents, with what followed.
+    Agents(&'a [String]),
     /// One step, with the arguments for it.
     One(&'static Step, &'a [String]),
 }
@@ -72,7 +76,7 @@ impl<'a> Task<'a> {
             None => rest,
             Some((dashes, extra)) if dashes == "--" && name == "test" => extra,
             // Takes an option of its own, and reads both.
-            Some(_) if name == "windows" || name == "mcp" => rest,
+            Some(_) if matches!(name.as_str(), "windows" | "mcp" | "agents") => rest,
             Some((other, _)) => return Err(format!("task `{name}` does not take `{other}`")),
         };
         match name.as_str() {
@@ -80,6 +84,7 @@ impl<'a> Task<'a> {
             "ci" => Ok(Self::Ci),
             "measure" => Ok(Self::Measure),
             "mcp" => Ok(Self::Mcp(rest)),
+            "agents" => Ok(Self::Agents(rest)),
             _ => match STEPS.iter().find(|step| step.name == name) {
                 Some(step) => Ok(Self::One(step, extra)),
                 None => Err(format!("there is no task `{name}`")),
@@ -99,6 +104,7 @@ mod tests {
             Task::Ci => "ci".to_owned(),
             Task::Measure => "measure".to_owned(),
             Task::Mcp(args) => format!("mcp {args:?}"),
+            Task::Agents(args) => format!("agents {args:?}"),
             Task::One(step, extra) => format!("{} {extra:?}", step.name),
         })
     }

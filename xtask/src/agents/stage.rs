@@ -1,0 +1,169 @@
+//! A place for one trial with one agent: a home, a project, a store and a model of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use fs_err as fs;
+use serde_json::Value;
+
+use super::candidate::Candidate;
+use super::install::Installed;
+use super::model::Model;
+use crate::workspace::Workspace;
+
+/// What the job prints. It is worked out, so that it stands in no command and no prompt.
+pub(super) const RESULT: &str = "RESULT-4711";
+const PRINTS_RESULT: &str = "echo RESULT-$((4710+1))";
+/// How long anything may take: agents start slowly on a loaded machine.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// One trial's place.
+pub(super) struct Stage {
+    root: PathBuf,
+    /// The hearback that is tried.
+    pub(super) hearback: PathBuf,
+    pub(super) model: Model,
+    environment: Vec<(String, String)>,
+    pub(super) name: &'static str,
+}
+
+impl Stage {
+    pub(super) fn new(
+        workspace: &Workspace,
+        place: &Path,
+        candidate: &Candidate,
+        installed: &Installed,
+        trial: &str,
+    ) -> Result<Self> {
+        let root = place.join("stage").join(candidate.name).join(trial);
+        if root.exists() {
+            fs::remove_dir_all(&root)?;
+        }
+        for folder in ["home", "project/below", "bin"] {
+            fs::create_dir_all(root.join(folder))?;
+        }
+        let hearback = workspace.target_directory()?.join("debug").join("hearback");
+        let model = Model::start(RESULT)?;
+        let mut stage = Self { root, hearback, model, environment: Vec::new(), name: candidate.name };
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", installed.programs.display());
+        let mut environment = vec![
+            ("PATH".to_owned(), path),
+            ("HOME".to_owned(), stage.home().display().to_string()),
+            ("HEARBACK_HOME".to_owned(), stage.root.join("store").display().to_string()),
+            ("TERM".to_owned(), "xterm-256color".to_owned()),
+            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+        ];
+        environment
+            .extend((candidate.configure)(&stage)?.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        stage.environment = environment;
+        // As the documentation tells users to do.
+        stage.ask(&["agent", "setup", candidate.name, "--write", "--json"])?;
+        Ok(stage)
+    }
+
+    pub(super) fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.root.join("project")
+    }
+
+    pub(super) fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
+    /// The words that make a model launch a job in the agent's own shell. The job ends after so many seconds.
+    pub(super) fn launch(&self, before: &str, after: f64) -> String {
+        let (hearback, sink) = (self.hearback.display(), self.name);
+        format!(
+            "please [[run {before}{hearback} launch --sink {sink} -- sh -c 'sleep {after}; {PRINTS_RESULT}']]"
+        )
+    }
+
+    /// A command in the project, with the environment of the agent and no other.
+    pub(super) fn command(&self, words: &[String]) -> Command {
+        let mut command = Command::new("env");
+        command.arg("-i").args(self.environment.iter().map(|(name, value)| format!("{name}={value}")));
+        command.args(words).current_dir(self.project()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs one turn of a new session without a terminal.
+    pub(super) fn headless(&self, candidate: &Candidate, prompt: &str) -> Result<()> {
+        let words: Vec<_> = candidate.headless.iter().map(|word| word.replace("{prompt}", prompt)).collect();
+        let output = self.command(&words).output().context("the agent cannot be started")?;
+        self.keep("headless", &output)?;
+        if !output.status.success() {
+            bail!("the first turn failed with {}", output.status);
+        }
+        Ok(())
+    }
+
+    /// Keeps what a program said, for a person who looks later.
+    fn keep(&self, name: &str, output: &Output) -> Result<()> {
+        fs::write(self.root.join(format!("{name}.out")), &output.stdout)?;
+        Ok(fs::write(self.root.join(format!("{name}.err")), &output.stderr)?)
+    }
+
+    /// Keeps text in the same way.
+    pub(super) fn note(&self, name: &str, text: &str) -> Result<()> {
+        Ok(fs::write(self.root.join(name), text)?)
+    }
+
+    /// What hearback says in JSON.
+    pub(super) fn ask(&self, words: &[&str]) -> Result<Value> {
+        let hearback = self.hearback.display().to_string();
+        let words: Vec<_> = [hearback.as_str()].iter().chain(words).map(|word| (*word).to_owned()).collect();
+        let output = self.command(&words).output()?;
+        serde_json::from_slice(&output.stdout).with_context(|| {
+            format!("hearback {words:?} said no JSON: {}", String::from_utf8_lossy(&output.stderr))
+        })
+    }
+
+    /// The only job, as hearback shows it.
+    pub(super) fn job(&self) -> Result<Value> {
+        let listed = self.ask(&["list", "--all", "--json"])?;
+        match listed["jobs"].as_array().map(Vec::as_slice) {
+            Some([job]) => Ok(job.clone()),
+            Some([]) => bail!("the agent launched no job"),
+            _ => bail!("more than one job: {listed}"),
+        }
+    }
+
+    /// Waits until the follow-up of the only job is in one of these states.
+    pub(super) fn follow_up(&self, states: &[&str]) -> Result<Value> {
+        until(|| {
+            let job = self.job()?;
+            let state = job["follow_up"]["state"].as_str().unwrap_or_default();
+            if states.contains(&state) {
+                Ok(job)
+            } else {
+                bail!("its follow-up is `{state}`: {}", job["follow_up"])
+            }
+        })
+    }
+
+    /// Whether the model has been told the result, in a conversation that begins with this prompt; how often.
+    pub(super) fn heard(&self, prompt: &str) -> usize {
+        let begin = prompt.split("[[").next().unwrap_or(prompt);
+        let heard = self.model.heard();
+        heard.iter().filter(|heard| heard.news.contains(RESULT) && heard.conversation.contains(begin)).count()
+    }
+}
+
+/// Looks until it is so.
+pub(super) fn until<T>(mut look: impl FnMut() -> Result<T>) -> Result<T> {
+    let deadline = Instant::now() + WITHIN;
+    loop {
+        match look() {
+            Ok(found) => return Ok(found),
+            Err(error) if Instant::now() >= deadline => {
+                return Err(error.context(format!("not within {WITHIN:?}")));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! An agent that is open in a terminal: a tmux of its own, which ends with it.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::candidate::Candidate;
+use super::stage::{Stage, until};
+
+/// An open agent. Dropping it ends it.
+pub(super) struct Terminal<'a> {
+    stage: &'a Stage,
+    server: String,
+}
+
+impl<'a> Terminal<'a> {
+    /// Opens an agent and waits until it takes a prompt.
+    pub(super) fn open(stage: &'a Stage, candidate: &Candidate) -> Result<Self> {
+        let server = format!("hearback-{}-{}", candidate.name, std::process::id());
+        let terminal = Self { stage, server };
+        let project = stage.project().display().to_string();
+        let variables: Vec<_> =
+            stage.environment().iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut words = vec![
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "120",
+            "-y",
+            "50",
+            "-c",
+            &project,
+            "env",
+            "-i",
+        ];
+        words.extend(variables.iter().map(String::as_str));
+        words.extend(candidate.open);
+        terminal.tmux(&words)?;
+        terminal.shows(candidate.ready)?;
+        Ok(terminal)
+    }
+
+    /// Types a prompt.
+    pub(super) fn prompt(&self, text: &str) -> Result<()> {
+        self.tmux(&["send-keys", "-l", text])?;
+        // Agents take what comes at once for a paste, and an Enter in it for a line end.
+        self.shows(&text.chars().take(20).collect::<String>())?;
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        self.tmux(&["send-keys", "Enter"]).map(drop)
+    }
+
+    /// Waits until the screen shows this.
+    pub(super) fn shows(&self, text: &str) -> Result<()> {
+        let shown = until(|| {
+            let screen = self.screen()?;
+            if screen.contains(text) { Ok(()) } else { bail!("the screen does not show `{text}`") }
+        });
+        self.stage.note("screen.txt", &self.screen().unwrap_or_default())?;
+        shown
+    }
+
+    fn screen(&self) -> Result<String> {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    fn tmux(&self, words: &[&str]) -> Result<String> {
+        let output = Command::new("tmux").args(["-L", &self.server]).args(words).output().context("tmux")?;
+        if !output.status.success() {
+            bail!("tmux {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.tmux(&["kill-server"]);
+    }
+}

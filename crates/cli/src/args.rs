@@ -78,6 +78,9 @@ pub(crate) enum Command {
     /// Run and control the monitor: the service that delivers, retries and cleans up.
     #[command(subcommand)]
     Monitor(MonitorCommand),
+    /// List the agents that hearback can wake, test one, and set one up.
+    #[command(subcommand)]
+    Agent(AgentCommand),
     /// List and test sinks.
     #[command(subcommand)]
     Sink(SinkCommand),
@@ -716,6 +719,34 @@ pub(crate) struct RestartArgs {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum AgentCommand {
+    /// List the agents: which are installed, and how each is woken.
+    List,
+    /// Wake a session of an agent with a sample, and show what it answers. This runs a turn of the agent.
+    Test(SinkTestArgs),
+    /// Show the files that teach an agent about hearback, or write or remove them.
+    Setup(AgentSetupArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentSetupArgs {
+    /// The agent.
+    pub(crate) name: String,
+
+    /// Write the files. A file that hearback did not write is left alone.
+    #[arg(long, conflicts_with = "remove")]
+    pub(crate) write: bool,
+
+    /// Remove the files that hearback wrote.
+    #[arg(long)]
+    pub(crate) remove: bool,
+
+    /// For the project in the current directory [default: for all projects of this user].
+    #[arg(long)]
+    pub(crate) project: bool,
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum SinkCommand {
     /// Send a sample to a sink, and show its reply.
     Test(SinkTestArgs),
@@ -725,7 +756,7 @@ pub(crate) enum SinkCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct SinkTestArgs {
-    /// The sink.
+    /// Its name.
     pub(crate) name: String,
 
     /// The session to send it to [default: the session of the environment].

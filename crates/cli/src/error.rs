@@ -11,7 +11,7 @@ use hearback::core::{JobId, Session, StartErrorKind, StopKind};
 use hearback::documents::{ErrorDetail, ErrorKind};
 use hearback::{
     Denied, DoctorError, FindError, FollowError, Guarded, InstallError, KillError, LaunchError,
-    LaunchFailure, OpenError, RequestError, SendError, SessionError, WaitError,
+    LaunchFailure, OpenError, RequestError, SendError, SessionError, SetupError, WaitError,
 };
 
 /// Every error that a command can end with.
@@ -50,6 +50,10 @@ pub(crate) enum CliError {
     Denied(#[from] Denied),
     #[error(transparent)]
     Install(#[from] InstallError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error("the program of hearback is unknown")]
+    NoProgram(#[source] io::Error),
     #[error(transparent)]
     Sink(#[from] SinkError),
     #[error(transparent)]
@@ -149,6 +153,7 @@ impl CliError {
             | Self::Install(InstallError::Denied(_))
             | Self::Send(SendError::Denied(_))
             | Self::Open(OpenError::Permissions(_)) => ErrorKind::Denied,
+            Self::Setup(SetupError::NoAgent(_)) => ErrorKind::NoSink,
             Self::Launch(LaunchError::NoSink(_))
             | Self::Sink(SinkError::Missing(_))
             | Self::Send(SendError::NoRoute(_) | SendError::NoSink(_)) => ErrorKind::NoSink,
@@ -190,6 +195,8 @@ impl CliError {
             | Self::Doctor(_)
             | Self::Sink(_)
             | Self::Install(_)
+            | Self::Setup(_)
+            | Self::NoProgram(_)
             | Self::Send(_)
             | Self::Manager(_)
             | Self::Log { .. }
@@ -290,6 +297,10 @@ impl CliError {
             Self::UnderWay(_) => "`hearback monitor status` shows what it waits for".into(),
             Self::MonitorSilent => "`hearback monitor status` shows its process; it may be paused".into(),
             Self::InTurn(_) => "run the agent directly, or use another session".into(),
+            Self::Setup(SetupError::NoAgent(_) | SetupError::Nothing(_)) => {
+                "`hearback agent list` lists the agents".into()
+            }
+            Self::Setup(SetupError::Foreign(_)) => "move that file away, or keep it and add the text yourself".into(),
             Self::Install(InstallError::NoManager | InstallError::NoManagerProgram(_)) => {
                 "add `hearback monitor run` to the programs that start at your login".into()
             }

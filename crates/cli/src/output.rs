@@ -97,6 +97,13 @@ impl Output {
         }
     }
 
+    /// Tells people and agents what happens next. Programs that read JSON find it there.
+    pub(crate) fn tell(&self, line: &str) {
+        if !self.json {
+            say(line);
+        }
+    }
+
     /// Asks a person to confirm. Anything but a yes is a no; without a terminal there is no answer.
     pub(crate) fn confirm(&self, question: &str) -> Option<bool> {
         if !self.is_guided() || !io::stdin().is_terminal() {

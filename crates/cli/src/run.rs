@@ -108,6 +108,7 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         Command::Sessions(args) => commands::sessions::run(&hearback, &args, output),
         Command::Inbox(args) => commands::inbox::run(&hearback, args, output),
         Command::Monitor(command) => commands::monitor::run(hearback, &command, log, output),
+        Command::Agent(command) => commands::agent::run(&hearback, &command, output),
         Command::Sink(command) => commands::sink::run(&hearback, &command, output),
         Command::Plugin(command) => commands::plugin::run(&hearback, &command, output),
         Command::Settings => commands::settings::run(&hearback, output),

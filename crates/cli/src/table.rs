@@ -110,6 +110,7 @@ pub(crate) fn follow_up(state: FollowUpState) -> &'static str {
         FollowUpState::Pending => "pending",
         FollowUpState::Leased => "leased",
         FollowUpState::Delivered => "delivered",
+        FollowUpState::Queued => "queued",
         FollowUpState::Read => "read",
         FollowUpState::DeadLetter => "dead letter",
         FollowUpState::Discarded => "discarded",

@@ -367,6 +367,8 @@ impl Receipt {
 pub enum ReceiptHow {
     /// A sink accepted it.
     Delivered,
+    /// The agent keeps it in a queue of its own, from which its session takes it.
+    Queued,
     /// The owner has read the result itself.
     Read,
     /// A caller discarded it.

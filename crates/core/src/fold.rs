@@ -296,6 +296,8 @@ pub enum FollowUpState {
     Leased,
     /// A sink accepted it.
     Delivered,
+    /// The agent keeps it in a queue of its own, from which its session takes it.
+    Queued,
     /// The owner has read the result itself.
     Read,
     /// Delivery was given up; a person has to act.
@@ -314,6 +316,7 @@ impl FollowUpState {
         match self {
             Self::NotWanted
             | Self::Delivered
+            | Self::Queued
             | Self::Read
             | Self::Discarded
             | Self::Expired
@@ -403,6 +406,7 @@ fn receipt_state(facts: &Facts) -> Option<FollowUpState> {
         Read::Absent => None,
         Read::Present(receipt) => Some(match receipt.how {
             ReceiptHow::Delivered => FollowUpState::Delivered,
+            ReceiptHow::Queued => FollowUpState::Queued,
             ReceiptHow::Read => FollowUpState::Read,
             ReceiptHow::Discarded => FollowUpState::Discarded,
             ReceiptHow::Expired => FollowUpState::Expired,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::agents::LaunchingAgent;
 use crate::variant::reads_newer_variants;
 use crate::{BootId, Extra, JobId, LogCap, MachineId, Timestamp};
 
@@ -36,6 +37,9 @@ pub struct Spec {
     /// Who is told when it is over, and who may see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
+    /// The agent whose session launched it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<LaunchingAgent>,
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -99,6 +103,7 @@ impl Spec {
             launched_at_ms,
             executor: ExecutorName::default(),
             session: None,
+            agent: None,
             label: None,
             key: None,
             notify: NotifyPolicy::Never,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agents::LaunchingAgent;
 use crate::fold::{Flaw, Here};
 use crate::{
     Answer, CommandLine, Facts, FollowUpState, Gap, JobId, JobState, LostReason, NotifyPolicy, Observed,
@@ -27,6 +28,9 @@ pub struct JobView {
     /// The session that owns it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
+    /// The agent whose session launched it, if it was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<LaunchingAgent>,
     /// Its label, from `--label`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -216,6 +220,7 @@ impl JobView {
             // Not recorded: the caller looks at the process, and sets it.
             paused: false,
             session: spec.and_then(|spec| spec.session.clone()),
+            agent: spec.and_then(|spec| spec.agent.clone()),
             label: spec.and_then(|spec| spec.label.clone()),
             command: spec.map(|spec| spec.command.clone()),
             cwd: spec.map(|spec| spec.cwd.clone()),

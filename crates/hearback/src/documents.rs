@@ -1,5 +1,6 @@
 //! The JSON documents of all commands, except the job itself. They are a contract: see `hearback schema`.
 
+use crate::{Expectation, SeenAgent, SetupState};
 use hearback_core::service::ServiceManager;
 use hearback_core::session::Interruption;
 use hearback_core::{Durability, GapReason, JobId, JobView, OsText, Outcome, Session, StopKind};
@@ -131,6 +132,34 @@ impl ErrorKind {
             Self::NotFound => 127,
             Self::Interrupted => 130,
         }
+    }
+}
+
+/// What `launch --json` prints: the job, and what to expect when it ends.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LaunchDocument {
+    /// The job.
+    #[serde(flatten)]
+    pub job: JobView,
+    /// What its owner can expect when it ends.
+    pub expect: ExpectationDocument,
+}
+
+/// What an owner can expect when its job ends.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ExpectationDocument {
+    /// What happens.
+    #[serde(flatten)]
+    pub expectation: Expectation,
+    /// The same in words.
+    pub text: String,
+}
+
+impl From<Expectation> for ExpectationDocument {
+    fn from(expectation: Expectation) -> Self {
+        Self { text: expectation.to_string(), expectation }
     }
 }
 
@@ -273,6 +302,75 @@ pub struct ResultsDocument {
 
 fn is_zero(n: &usize) -> bool {
     *n == 0
+}
+
+/// What `agent list --json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AgentsDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// The agents that hearback knows.
+    pub agents: Vec<AgentDocument>,
+}
+
+/// An agent that hearback knows.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AgentDocument {
+    /// Its name, which is also the name of its sink.
+    pub name: String,
+    /// Its name for people.
+    pub title: String,
+    /// Its program; absent if it is not installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// What it says its version is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The ways into one of its sessions, in the order in which they are tried.
+    pub doors: Vec<String>,
+    /// Whether it runs this command.
+    pub here: bool,
+}
+
+impl From<SeenAgent> for AgentDocument {
+    fn from(seen: SeenAgent) -> Self {
+        Self {
+            name: seen.agent.name.to_owned(),
+            title: seen.agent.title.to_owned(),
+            program: seen.program.map(|program| program.display().to_string()),
+            version: seen.version,
+            doors: seen.agent.doors.iter().map(|door| door.name().to_owned()).collect(),
+            here: seen.here,
+        }
+    }
+}
+
+/// What `agent setup --json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetupDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// The agent.
+    pub agent: String,
+    /// Its files.
+    pub files: Vec<SetupFileDocument>,
+}
+
+/// A file of a set-up.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetupFileDocument {
+    /// Where it is.
+    pub path: String,
+    /// What was there before.
+    pub state: SetupState,
+    /// Whether this call wrote or removed it.
+    pub changed: bool,
+    /// What it should hold.
+    pub text: String,
 }
 
 /// What `sink list --json` prints.
@@ -696,8 +794,10 @@ pub fn schema() -> schemars::Schema {
 struct Documents {
     /// A call that failed without anything else to say, and each job of several that failed.
     error: ErrorDocument,
-    /// `show`, `launch`, `ask`, and each line of `wait`.
+    /// `show`, and each line of `wait`.
     job: Reply<JobView>,
+    /// `launch` and `ask`.
+    launch: Reply<LaunchDocument>,
     /// `list`.
     list: Reply<ListDocument>,
     /// `logs`.
@@ -710,6 +810,10 @@ struct Documents {
     followups: Reply<FollowUpsDocument>,
     /// Each line of `followups ack`, `retry` and `discard`.
     followups_closed: Reply<ClosedDocument>,
+    /// `agent list`.
+    agent_list: Reply<AgentsDocument>,
+    /// `agent setup`.
+    agent_setup: Reply<SetupDocument>,
     /// `sink list`.
     sink_list: Reply<SinksDocument>,
     /// `sink test`.

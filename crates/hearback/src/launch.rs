@@ -134,7 +134,10 @@ impl Hearback {
             request.sinks.extend(self.settings().default_sink.clone());
         }
         self.check_launch(&request)?;
-        debug!(sinks = ?request.sinks, depth = request.depth, "launch is allowed");
+        if request.agent.is_none() && request.session.is_some() && request.notify != NotifyPolicy::Never {
+            request.agent = crate::agent::launching(hearback_platform::Native::default());
+        }
+        debug!(sinks = ?request.sinks, depth = request.depth, agent = ?request.agent, "launch is allowed");
         // The caller means what it sets, and it gets it from the launcher alone.
         let set = |name: &str| {
             let value = request.env.iter().rev().find(|(set, _)| set == name).map(|(_, value)| value.clone());

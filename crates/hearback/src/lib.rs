@@ -18,10 +18,12 @@
 //! The types to know: [`Hearback`] is a store and everything that can be done with it, [`Request`] is what to
 //! launch (made by [`argv`] or [`shell()`]), and [`Job`] is a job as it was seen.
 
+mod agent;
 mod answers;
 pub mod diagnostics;
 mod doctor;
 pub mod documents;
+mod expectation;
 mod follow_ups;
 pub mod home;
 mod housekeeping;
@@ -34,7 +36,6 @@ mod lookup;
 mod mask;
 mod masked;
 mod monitor;
-mod notified;
 mod open;
 mod permissions;
 mod rehearsal;
@@ -46,12 +47,15 @@ mod sessions;
 mod setting_values;
 mod settings;
 mod settings_file;
+mod setup;
 mod sinks;
 mod supervisor;
 mod wait;
 
+pub use agent::SeenAgent;
 pub use answers::{Acknowledged, Results, ResultsQuery, ask, with_prompt};
 pub use doctor::{Diagnosis, DoctorError};
+pub use expectation::Expectation;
 pub use follow_ups::NextFollowUp;
 pub use hearback_core as core;
 pub use hearback_core::port::disk::Wait;
@@ -72,7 +76,6 @@ pub use log_document::LogRange;
 pub use logs::{FollowError, JobWatch, LogPiece};
 pub use lookup::FindError;
 pub use mask::{Masker, Secrets};
-pub use notified::Notification;
 pub use open::{Hearback, OpenError, Options};
 pub use permissions::{Capability, DENY_VARIABLE, Denied, Guarded, Permissions, UnknownCapability};
 pub use scope::Scope;
@@ -83,7 +86,10 @@ pub use sessions::{
 };
 pub use setting_values::parse_size;
 pub use settings::{EffectiveSetting, SettingSource, Settings};
-pub use sinks::{CommandSink, FileSink, Input, PluginCheck, PluginSink, Route, SinkSettings, WebhookSink};
+pub use setup::{Setup, SetupError, SetupFile, SetupScope, SetupState};
+pub use sinks::{
+    AgentSink, CommandSink, FileSink, Input, PluginCheck, PluginSink, Route, SinkSettings, WebhookSink,
+};
 pub use supervisor::{supervise_if_asked, supervise_if_asked_with};
 pub use wait::Reading;
 

@@ -1,6 +1,9 @@
 //! Which session this process belongs to.
 
+use std::ffi::OsString;
+
 use hearback_core::{NameError, RequestedBy, Session, agents};
+use hearback_platform::Native;
 
 /// Names the session to the processes of a turn.
 pub const VARIABLE: &str = "HEARBACK_SESSION";
@@ -45,6 +48,21 @@ pub fn current_turn() -> Option<RequestedBy> {
     Some(RequestedBy { session, turn })
 }
 
+/// Of several variables, the one that counts: hearback's own, else that of the nearest agent above this process, since
+/// everything below an agent inherits its variables, another agent as well.
+fn innermost(set: Vec<(&'static str, OsString)>) -> Option<(&'static str, OsString)> {
+    let is_ours = set.first().is_some_and(|(name, _)| *name == VARIABLE);
+    if set.len() > 1 && !is_ours {
+        let nearest = crate::agent::nearest(Native::default());
+        let of_nearest =
+            |name: &str| nearest.as_ref().is_some_and(|(agent, _)| agent.session_variables.contains(&name));
+        if let Some(found) = set.iter().find(|(name, _)| of_nearest(name)) {
+            return Some(found.clone());
+        }
+    }
+    set.into_iter().next()
+}
+
 /// A variable that names an invalid session.
 ///
 /// It is an error and is not ignored: without a session, a caller sees the jobs of all sessions.
@@ -61,9 +79,10 @@ pub struct SessionError {
 ///
 /// When a variable names an invalid session.
 pub fn current_session() -> Result<Option<Session>, SessionError> {
-    let set =
-        variables().find_map(|name| Some((name, std::env::var_os(name).filter(|text| !text.is_empty())?)));
-    let Some((variable, text)) = set else { return Ok(None) };
+    let set: Vec<_> = variables()
+        .filter_map(|name| Some((name, std::env::var_os(name).filter(|text| !text.is_empty())?)))
+        .collect();
+    let Some((variable, text)) = innermost(set) else { return Ok(None) };
     match text.into_string().map_err(|_| NameError::NotText("session")).and_then(Session::parse) {
         Ok(session) => Ok(Some(session)),
         Err(source) => Err(SessionError { variable, source }),

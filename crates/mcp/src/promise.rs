@@ -3,7 +3,7 @@
 
 use hearback::core::JobView;
 use hearback::core::message::clean_line;
-use hearback::{Hearback, Job, Notification};
+use hearback::{Expectation, Hearback, Job};
 
 /// What a launch may promise.
 #[derive(Debug)]
@@ -27,21 +27,22 @@ impl Promise {
         if job.view.state.has_ended() {
             return Self { wakes_you: false, next: ended(&job.view) };
         }
-        let (wakes_you, next) = match hearback.notification(job) {
-            Notification::Wakes { .. } => (true, WOKEN.to_owned()),
-            Notification::Sends { sinks } => (
+        let (wakes_you, next) = match hearback.expectation(job) {
+            Expectation::Woken { .. } => (true, WOKEN.to_owned()),
+            Expectation::Sent { sink } => (
                 false,
                 format!(
                     "No process will wake you; when it ends, hearback notifies {}. To hear of it here, call `wait`.",
-                    clean_line(&sinks.join(", "))
+                    clean_line(&sink)
                 ),
             ),
-            Notification::Keeps => (
+            Expectation::Fetch => (
                 false,
                 "No process will wake you: call `wait`. If you do not, the notification is kept for `follow_ups`."
                     .to_owned(),
             ),
-            Notification::Nothing { reason } => {
+            Expectation::Unreachable { reason, .. } | Expectation::Nothing { reason } => {
+                let reason = clean_line(&reason);
                 (false, format!("No process will wake you ({reason}): call `wait` to hear how it ends."))
             }
             _ => (false, "No process will wake you: call `wait` to hear how it ends.".to_owned()),

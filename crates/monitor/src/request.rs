@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use hearback_core::agents::LaunchingAgent;
 use hearback_core::{
     CommandLine, Durability, ExecutorName, Extra, FORMAT, JobId, Key, Limits, LogCap, NotifyPolicy, OsText,
     Session, Spec, Timestamp,
@@ -26,6 +27,8 @@ pub struct Request {
     pub executor: ExecutorName,
     /// Its owner.
     pub session: Option<Session>,
+    /// The agent whose session launches it.
+    pub agent: Option<LaunchingAgent>,
     /// A name for people.
     pub label: Option<String>,
     /// Makes the launch repeatable.
@@ -61,6 +64,7 @@ impl Request {
             cwd,
             executor: ExecutorName::default(),
             session: None,
+            agent: None,
             label: None,
             key: None,
             notify: NotifyPolicy::default(),
@@ -97,6 +101,7 @@ impl Request {
             cwd: self.cwd.clone(),
             executor: self.executor.clone(),
             session,
+            agent: self.agent.clone(),
             label: self.label.clone(),
             key: self.key.clone(),
             notify: self.notify,

@@ -22,6 +22,7 @@
 #[cfg_attr(windows, path = "windows/mod.rs")]
 mod sys;
 
+mod ancestors;
 mod detached;
 mod disk;
 mod log;
@@ -34,6 +35,7 @@ mod stop;
 mod temporary;
 mod wire;
 
+pub use ancestors::Ancestor;
 pub use detached::{Detached, DetachedTree};
 pub use hearback_core::port::process::{Presence, ProcessIdentity, SweepReport};
 pub use mark::{Mark, Names};

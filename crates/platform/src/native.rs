@@ -57,6 +57,16 @@ impl Native {
         crate::program::find(name.as_ref(), Path::new("/")).ok()
     }
 
+    /// Sends bytes to a socket of this machine that has a path, and waits until the other side has hung up, each step
+    /// within a time.
+    ///
+    /// # Errors
+    ///
+    /// When no process listens there, it does not take everything in time, or the system has no such sockets.
+    pub fn send_to_socket(&self, path: &Path, bytes: &[u8], within: Duration) -> io::Result<()> {
+        sys::local_socket::send(path, bytes, within)
+    }
+
     /// Runs a program in front of us, with our streams, until it ends. Its processes carry `mark`, as in a
     /// bounded run.
     /// What a person breaks at the terminal is for it, and not for us.

@@ -430,7 +430,7 @@ fn documents_are_as_the_schema_says() {
     fs_err::create_dir(&here).unwrap();
     let launch = args!["launch", "--json", "-C", here, "--label", "a label", "--", bin("hold"), go];
     let launched = world.json(&launch);
-    conforms(&schema, "job", &launched);
+    conforms(&schema, "launch", &launched);
     same_as_stored!(&world, &[], "launch_json", pretty(&launched));
     fs_err::write(&go, "").unwrap();
     world.run(["wait", launched["id"].as_str().unwrap()]).ok();
@@ -509,6 +509,7 @@ fn every_command_explains_itself() {
         "sessions",
         "inbox",
         "monitor",
+        "agent",
         "sink",
         "plugin",
         "mcp",

@@ -192,10 +192,13 @@ fn the_documentation_lists_every_agent_as_the_table_has_it() {
     };
     let (sinks, ask) = (docs("sinks.md"), docs("ask.md"));
     for agent in hearback::core::agents::AGENTS {
-        let command = agent.headless.join(" ").replace("{session}", "SESSION").replace("{text}", "TEXT");
-        let input = if agent.takes_text_as_argument() { "an argument" } else { "standard input" };
-        let row = format!("| `{}` | `{command}` | {input} |", agent.name);
-        assert!(sinks.contains(&row), "docs/sinks.md lacks: {row}");
+        if let Some(door) = agent.headless() {
+            let command = door.argv.join(" ").replace("{session}", "SESSION");
+            let command = command.replace("{text}", "TEXT").replace("{directory}", "DIRECTORY");
+            let input = if door.takes_text_as_argument() { "an argument" } else { "standard input" };
+            let row = format!("| `{}` | `{command}` | {input} |", agent.name);
+            assert!(sinks.contains(&row), "docs/sinks.md lacks: {row}");
+        }
         let Some(transcript) = agent.transcript else { continue };
         let options = transcript.options.replace('|', "` or `");
         let listed = |row: &&str| row.split(" | ").next().is_some_and(|titles| titles.contains(agent.title));

@@ -94,8 +94,8 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
     let sent = world.run(["send", "--session", "held", "hi"]).ok();
     let good = plugin(world, &format!("{HELLO}\nanswer rightly")).to_str().unwrap().to_owned();
     let calls: Vec<(&str, Vec<&str>, &str)> = vec![
-        ("launch", vec!["launch", "--", &exit_with, "0"], "job"),
-        ("ask", vec!["ask", "-s", "p", "--prompt", "x", "--", &act, "print"], "job"),
+        ("launch", vec!["launch", "--", &exit_with, "0"], "launch"),
+        ("ask", vec!["ask", "-s", "p", "--prompt", "x", "--", &act, "print"], "launch"),
         ("results", vec!["results", "-s", "p"], "results"),
         ("list", vec!["list"], "list"),
         ("show", vec!["show", &ended], "job"),
@@ -116,6 +116,8 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
         ("inbox discard", vec!["inbox", "discard", "-s", "held", &sent], "inbox_change"),
         ("monitor run", vec!["monitor", "run", "--once"], "monitor_run"),
         ("monitor status", vec!["monitor", "status"], "monitor"),
+        ("agent list", vec!["agent", "list"], "agent_list"),
+        ("agent setup", vec!["agent", "setup", "claude"], "agent_setup"),
         ("sink list", vec!["sink", "list"], "sink_list"),
         ("sink test", vec!["sink", "test", "fixture"], "sink_test"),
         ("plugin check", vec!["plugin", "check", &good], "plugin_check"),
@@ -139,8 +141,9 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
 }
 
 /// Commands whose success is tried elsewhere: they need a monitor, a service manager or a pending follow-up.
-const ELSEWHERE: [&str; 5] =
-    ["followups next", "monitor drain", "monitor install", "monitor restart", "monitor stop"];
+/// `agent test` is `sink test` of an agent.
+const ELSEWHERE: [&str; 6] =
+    ["agent test", "followups next", "monitor drain", "monitor install", "monitor restart", "monitor stop"];
 
 #[test]
 fn scenario_132_every_command_prints_json_and_so_does_every_failure() {

@@ -5,6 +5,7 @@
 //! once: its variables, its folder, its limits, its signal handlers.
 #![allow(clippy::disallowed_methods, reason = "the tests and their fixtures are ordinary programs")]
 
+mod agents;
 mod ask;
 mod clock;
 mod command_line;
@@ -35,6 +36,7 @@ mod loss;
 mod marks;
 mod mcp;
 mod monitor;
+mod monitor_faults;
 mod namespaces;
 mod output;
 mod plugin;

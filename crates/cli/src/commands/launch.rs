@@ -5,9 +5,10 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use hearback::core::message::clean_line;
-use hearback::core::{CommandLine, FollowUpState, JobId, Limits, NotifyPolicy, Session};
+use hearback::core::{CommandLine, JobId, Limits, Session};
+use hearback::documents::LaunchDocument;
 use hearback::{
-    FindError, Hearback, Job, LaunchError, LaunchFailure, Launched, Reading, Request, RequestError,
+    Expectation, FindError, Hearback, LaunchError, LaunchFailure, Launched, Reading, Request, RequestError,
 };
 
 use crate::args::{LaunchArgs, LaunchOptions};
@@ -78,8 +79,17 @@ pub(super) fn report(
     quiet: bool,
     output: &Output,
 ) -> Result<(), CliError> {
-    print_id(hearback, launched.id(), output).map_err(|error| error.about(launched.id()))?;
-    if !quiet && output.is_guided() {
+    let id = launched.id();
+    print_id(hearback, id, output).map_err(|error| error.about(id))?;
+    if quiet {
+        return Ok(());
+    }
+    // An agent reads this as well: it decides whether to end its turn, and is told even without a terminal.
+    let job = hearback.look(id).ok().flatten();
+    if let Some(job) = job.filter(|job| output.is_guided() || job.view.session.is_some()) {
+        output.tell(&hearback.expectation(&job).to_string());
+    }
+    if output.is_guided() {
         show_hints(hearback, launched, output);
     }
     Ok(())
@@ -168,7 +178,10 @@ fn print_id(hearback: &Hearback, id: &JobId, output: &Output) -> Result<(), CliE
     }
     // A read without reconciling: a supervisor that has not answered yet must not be recorded as lost.
     match hearback.look(id)? {
-        Some(job) => output.document(&job.view),
+        Some(job) => {
+            let expect = hearback.expectation(&job).into();
+            output.document(&LaunchDocument { job: job.view, expect })
+        }
         None => Err(FindError::NotFound(id.to_string()).into()),
     }
 }
@@ -182,18 +195,6 @@ fn warn_about_place(place: &str, output: &Output) {
         output.hint(&clean_line(&text));
     } else {
         output.warn(&format!("{text}; `hearback doctor` shows how to launch outside"));
-    }
-}
-
-/// Why no follow-up is wanted.
-fn no_notification(job: &Job) -> &'static str {
-    let has_sink = job.seen.facts.spec.present().is_some_and(|spec| !spec.sinks.is_empty());
-    match job.view.follow_up.policy {
-        Some(NotifyPolicy::Never) => "no notification: this job was launched with --notify never",
-        _ if job.view.session.is_none() && !has_sink => {
-            "no notification: this job has no session (pass --session S or --sink NAME)"
-        }
-        _ => "no notification: --notify leaves out how this job ended",
     }
 }
 
@@ -214,24 +215,17 @@ fn show_hints(hearback: &Hearback, launched: &Launched, output: &Output) {
     }
     match job {
         None => output.hint("it has already been pruned"),
-        Some(job) if job.view.follow_up.state == FollowUpState::NotWanted => {
-            output.hint(no_notification(&job));
-        }
         Some(job) => {
-            let sinks = job.seen.facts.spec.present().map(|spec| spec.sinks.join(", ")).unwrap_or_default();
             if job.is_asked() {
                 output.hint("hearback keeps the answer for its session: hearback results --wait 1h");
-            } else if sinks.is_empty() {
-                output.hint("when it ends, a follow-up waits for its session: hearback followups next");
             }
-            if !sinks.is_empty() {
-                output.hint(&format!("when it ends, hearback sends a follow-up to {}", clean_line(&sinks)));
-                if !hearback.is_monitored() {
-                    output.hint(
-                        "no monitor is running: if its supervisor is killed, the follow-up waits for the next \
-                         hearback command (`hearback monitor install` installs a monitor)",
-                    );
-                }
+            let expected = hearback.expectation(&job);
+            let is_sent = matches!(expected, Expectation::Woken { .. } | Expectation::Sent { .. });
+            if is_sent && !hearback.is_monitored() {
+                output.hint(
+                    "no monitor is running: if its supervisor is killed, the follow-up waits for the next hearback \
+                     command (`hearback monitor install` installs a monitor)",
+                );
             }
         }
     }

@@ -1,5 +1,6 @@
 //! One file for each command. Each returns the exit code.
 
+pub(crate) mod agent;
 pub(crate) mod ask;
 pub(crate) mod completions;
 pub(crate) mod doctor;

@@ -26,7 +26,8 @@ pub(crate) fn run(hearback: &Hearback, command: &SinkCommand, output: &Output) -
     }
 }
 
-fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) -> Result<u32, CliError> {
+/// Sends a sample, and prints the reply.
+pub(super) fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) -> Result<u32, CliError> {
     hearback.permissions().check(Capability::Sink)?;
     if !hearback.has_sink(&args.name) {
         return Err(CliError::Sink(SinkError::Missing(args.name.clone())));
@@ -39,8 +40,10 @@ fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) -> Result<u32
     let reply = hearback.try_sink(&args.name, &sample);
     let (delivered, text) = match &reply {
         Ok(SinkReply::Delivered) => (true, "delivered".to_owned()),
-        Ok(SinkReply::Busy) => {
-            (false, "busy: the session is in a turn; hearback would retry, and this is not counted".into())
+        Ok(SinkReply::Queued) => (true, "queued by the agent".to_owned()),
+        Ok(SinkReply::Busy { reason }) => {
+            let why = if reason.is_empty() { "the session is in a turn" } else { reason };
+            (false, format!("busy: {why}; hearback would retry, and this is not counted"))
         }
         Ok(SinkReply::Gone { reason }) if reason.is_empty() => (false, "the session is gone".into()),
         Ok(SinkReply::Gone { reason }) => (false, format!("the session is gone: {reason}")),

@@ -13,6 +13,7 @@ use crate::{CommandLine, Exit, JobId, OsText, StartError};
 /// Names one run of an operating system. Opaque; compared for equality only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BootId(String);
 
 /// Names one installation of an operating system. Opaque; compared for equality only.
@@ -36,6 +37,7 @@ impl MachineId {
 
 /// One process and no other: a pid is reused, a pid with the kernel's start token is not.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProcessIdentity {
     /// The number by which the system signals it.
     pub pid: u32,

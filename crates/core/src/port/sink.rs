@@ -15,8 +15,14 @@ use crate::{JobId, SinkPayload};
 pub enum SinkReply {
     /// The owner has it.
     Delivered,
-    /// The session is in a turn: retry later; this does not count as an attempt.
-    Busy,
+    /// The agent keeps it in a queue of its own, from which its session takes it. When is not known.
+    Queued,
+    /// The session is in a turn, or open where it cannot be reached: retry later; this does not count as an attempt.
+    Busy {
+        /// Why, if there is more to say.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
     /// Not now.
     RetryAfter {
         /// When to try again.
@@ -31,6 +37,13 @@ pub enum SinkReply {
     /// An answer of a newer protocol, to be treated as a failed attempt.
     #[serde(other)]
     Unknown,
+}
+
+impl SinkReply {
+    /// The session is in a turn.
+    pub fn busy() -> Self {
+        Self::Busy { reason: String::new() }
+    }
 }
 
 /// Why a sink gave no answer.

@@ -25,6 +25,7 @@ pub fn spec(session: &str) -> Spec {
         cwd: "/project".into(),
         executor: ExecutorName::default(),
         session: Some(Session::parse(session).unwrap()),
+        agent: None,
         label: None,
         key: None,
         notify: NotifyPolicy::Auto,

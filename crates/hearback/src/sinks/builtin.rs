@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hearback_core::port::sink::SinkReply;
 
+use super::agent;
 use super::file;
 use super::hand_over::line;
 #[cfg(feature = "webhook")]
@@ -24,6 +25,7 @@ pub(super) struct BuiltIn {
 
 /// All built-in sinks.
 const BUILT_IN: &[BuiltIn] = &[
+    agent::BUILT_IN,
     file::BUILT_IN,
     #[cfg(feature = "webhook")]
     post::BUILT_IN,

@@ -51,9 +51,20 @@ impl HandOver<'_> {
         opening: Opening,
     ) -> Result<BoundedRunReport, StartError> {
         let cwd = self.payload.cwd().map(|cwd| PathBuf::from(hearback_platform::to_os(cwd)));
+        self.run_in(cwd.filter(|cwd| cwd.is_dir()), argv, stdin, opening)
+    }
+
+    /// The same in another directory.
+    pub(super) fn run_in(
+        &self,
+        cwd: Option<PathBuf>,
+        argv: Vec<OsText>,
+        stdin: Vec<u8>,
+        opening: Opening,
+    ) -> Result<BoundedRunReport, StartError> {
         self.native.run_bounded(&BoundedRun {
             argv,
-            cwd: cwd.filter(|cwd| cwd.is_dir()),
+            cwd,
             env: self.environment(),
             stdin,
             speaks_first: opening == Opening::Greeting,
@@ -123,7 +134,7 @@ pub(super) fn answer(report: &BoundedRunReport) -> Result<SinkReply, SinkError> 
         Some(Exit::Exited { code: 0 }) => Ok(SinkReply::Delivered),
         // It ran to its end, and this process ignores how its children end. Sent again, it would be told twice.
         Some(Exit::Unknown) => Ok(SinkReply::Delivered),
-        Some(Exit::Exited { code: BUSY }) => Ok(SinkReply::Busy),
+        Some(Exit::Exited { code: BUSY }) => Ok(SinkReply::Busy { reason: complaint(report) }),
         Some(Exit::Exited { code: GONE }) => Ok(SinkReply::Gone { reason: complaint(report) }),
         Some(exit) => {
             let complaint = complaint(report);

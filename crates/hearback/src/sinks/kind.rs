@@ -1,9 +1,11 @@
 //! The kinds of sinks. A new kind is a file beside this one, a variant and an arm of [`Route`], and, if it can be
 //! written in the settings file, a row of [`TABLES`].
 
+use hearback_core::Spec;
 use hearback_core::port::sink::{SinkError, SinkReply};
 use hearback_platform::Native;
 
+use super::agent::AgentSink;
 use super::command::{self, CommandSink};
 use super::file::{self, FileSink};
 use super::hand_over::HandOver;
@@ -18,6 +20,11 @@ pub(super) trait SinkKind {
     /// Why it cannot be run here, as far as that is known without running it.
     fn check(&self, native: Native) -> Option<String>;
 
+    /// Why it cannot take the follow-up of a job, as far as that is known at launch.
+    fn check_for(&self, native: Native, _: &Spec) -> Option<String> {
+        self.check(native)
+    }
+
     /// Hands over one payload.
     fn deliver(&self, hand_over: &HandOver<'_>) -> Result<SinkReply, SinkError>;
 }
@@ -26,6 +33,8 @@ pub(super) trait SinkKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Route {
+    /// An agent, which is woken in its session.
+    Agent(AgentSink),
     /// A program with its arguments.
     Command(CommandSink),
     /// An address that takes events.
@@ -39,11 +48,18 @@ pub enum Route {
 impl Route {
     pub(super) fn kind(&self) -> &dyn SinkKind {
         match self {
+            Self::Agent(sink) => sink,
             Self::Command(sink) => sink,
             Self::Webhook(sink) => sink,
             Self::File(sink) => sink,
             Self::Plugin(sink) => sink,
         }
+    }
+}
+
+impl From<AgentSink> for Route {
+    fn from(sink: AgentSink) -> Self {
+        Self::Agent(sink)
     }
 }
 

@@ -2,6 +2,7 @@
 //! that program is hearback itself.
 
 mod address;
+mod agent;
 mod builtin;
 mod command;
 mod conformance;
@@ -17,6 +18,7 @@ mod settings;
 mod template;
 mod webhook;
 
+pub use agent::AgentSink;
 pub(crate) use builtin::{SINK_COMMAND, run as run_builtin};
 pub use command::{CommandSink, Input};
 pub use conformance::PluginCheck;

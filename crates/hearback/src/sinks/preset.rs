@@ -3,6 +3,7 @@
 use hearback_core::agents::{self, AGENTS, Agent};
 use serde::Deserialize;
 
+use super::agent::AgentSink;
 use super::command::{CommandSink, Input};
 use super::kind::{Route, TableKind};
 use super::settings::SinkSettings;
@@ -28,7 +29,7 @@ const DESKTOP_COMMANDS: [&[&str]; 3] = [
 
 /// The names of all presets.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    AGENTS.iter().map(|agent| agent.name).chain([DESKTOP])
+    AGENTS.iter().filter(|agent| !agent.doors.is_empty()).map(|agent| agent.name).chain([DESKTOP])
 }
 
 pub(super) fn find(name: &str) -> Option<SinkSettings> {
@@ -38,13 +39,12 @@ pub(super) fn find(name: &str) -> Option<SinkSettings> {
             input: Input::Nothing,
         }));
     }
-    agents::agent(name).map(wake)
+    agents::agent(name).filter(|agent| !agent.doors.is_empty()).map(wake)
 }
 
 /// Wakes an agent in its session.
-fn wake(agent: &Agent) -> SinkSettings {
-    let input = if agent.takes_text_as_argument() { Input::Nothing } else { Input::Text };
-    SinkSettings::turn(CommandSink { alternatives: vec![owned(agent.headless)], input })
+fn wake(agent: &'static Agent) -> SinkSettings {
+    SinkSettings::turn(AgentSink { agent })
 }
 
 fn owned(words: &[&str]) -> Vec<String> {
@@ -64,8 +64,10 @@ struct Table {
 fn parse(table: SpannedTable<'_>) -> Result<SinkSettings, Problem> {
     let Table { preset, stdin } = table.read()?;
     let mut settings = find(&preset).ok_or_else(|| format!("there is no preset `{preset}`"))?;
-    if let (Route::Command(command), Some(stdin)) = (&mut settings.route, stdin) {
-        command.input = stdin;
+    match (&mut settings.route, stdin) {
+        (Route::Command(command), Some(stdin)) => command.input = stdin,
+        (_, Some(_)) => return Err("what an agent reads is not a setting".into()),
+        (_, None) => {}
     }
     Ok(settings)
 }
@@ -78,11 +80,8 @@ mod tests {
     fn every_preset_is_found_and_agents_are_given_the_text_of_a_turn() {
         for name in names() {
             let settings = find(name).unwrap();
-            let Route::Command(command) = &settings.route else { panic!("{name}") };
             assert_eq!(settings.turn, name != DESKTOP, "{name}");
-            let is_told = command.input == Input::Text
-                || command.alternatives.iter().flatten().any(|word| word.contains("{text}"));
-            assert_eq!(is_told, name != DESKTOP, "{name}");
+            assert_eq!(matches!(settings.route, Route::Agent(_)), name != DESKTOP, "{name}");
         }
     }
 }

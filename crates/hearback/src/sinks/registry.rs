@@ -71,6 +71,14 @@ impl Registry {
         })
     }
 
+    /// Whether the sink of this name starts a turn of the session.
+    pub(crate) fn starts_turn(&self, name: &str) -> bool {
+        match self.in_code.0.get(name) {
+            Some(sink) => sink.starts_turn(),
+            None => self.settings(name).is_some_and(|settings| settings.turn),
+        }
+    }
+
     /// The program of a plugin, if there is one.
     pub(crate) fn plugin(&self, name: &str) -> Option<PathBuf> {
         let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));

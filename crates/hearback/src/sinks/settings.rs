@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hearback_core::Spec;
 use hearback_platform::Native;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -39,6 +40,11 @@ impl SinkSettings {
     /// Why the sink cannot be run here, as far as that is known without running it.
     pub(crate) fn check(&self, native: Native) -> Option<String> {
         self.route.kind().check(native)
+    }
+
+    /// Why it cannot take the follow-up of a job, as far as that is known at launch.
+    pub(crate) fn check_for(&self, native: Native, spec: &Spec) -> Option<String> {
+        self.route.kind().check_for(native, spec)
     }
 
     /// Reads one `[sink.NAME]` of the settings file.

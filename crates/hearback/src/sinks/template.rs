@@ -4,7 +4,7 @@ use hearback_core::message::{clean_line, command_text, shortened};
 use hearback_core::{JobView, OsText, SinkPayload};
 
 /// A longer argument may not fit: Windows allows some 32,000 characters in all, Linux 128 KiB in one.
-const ARGUMENT_BYTES: usize = 24 * 1024;
+pub(super) const ARGUMENT_BYTES: usize = 24 * 1024;
 
 /// The command line for a delivery; otherwise why this delivery can never have one.
 pub(super) fn arguments(words: &[String], payload: &SinkPayload) -> Result<Vec<OsText>, String> {
@@ -30,27 +30,38 @@ pub(super) fn arguments(words: &[String], payload: &SinkPayload) -> Result<Vec<O
     Ok(argv)
 }
 
-/// Replaces placeholders by values of the payload. A value is never searched for placeholders.
+/// Replaces placeholders by values of the payload.
 fn filled(word: &str, payload: &SinkPayload) -> String {
     let jobs: Vec<_> = payload.deliveries().iter().map(|delivery| &delivery.job).collect();
     let of_each =
         |what: fn(&JobView) -> String| jobs.iter().map(|job| what(job)).collect::<Vec<_>>().join("; ");
+    fill(word, |name| {
+        Some(match name {
+            "session" => payload.session().map_or("", |session| session.as_str()).to_owned(),
+            "destination" => payload.destination().unwrap_or_default().to_owned(),
+            "text" => payload.text_within(ARGUMENT_BYTES).to_string(),
+            "delivery" => payload.id().to_owned(),
+            "job" => of_each(|job| job.id.to_string()),
+            "title" if jobs.is_empty() => payload.text().lines().next().unwrap_or_default().to_owned(),
+            "title" => shortened(&of_each(outcome), ARGUMENT_BYTES / 8),
+            "command" => shortened(&of_each(command), ARGUMENT_BYTES / 8),
+            _ => return None,
+        })
+    })
+}
+
+/// Replaces placeholders by their values; one without a value stays as it is. A value is never searched for
+/// placeholders.
+pub(super) fn fill(word: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut text = String::new();
     let mut rest = word;
     while let Some(start) = rest.find('{') {
         text.push_str(&rest[..start]);
         rest = &rest[start..];
         let Some(end) = rest.find('}') else { break };
-        match &rest[1..end] {
-            "session" => text.push_str(payload.session().map_or("", |session| session.as_str())),
-            "destination" => text.push_str(payload.destination().unwrap_or_default()),
-            "text" => text.push_str(&payload.text_within(ARGUMENT_BYTES)),
-            "delivery" => text.push_str(payload.id()),
-            "job" => text.push_str(&of_each(|job| job.id.to_string())),
-            "title" if jobs.is_empty() => text.push_str(payload.text().lines().next().unwrap_or_default()),
-            "title" => text.push_str(&shortened(&of_each(outcome), ARGUMENT_BYTES / 8)),
-            "command" => text.push_str(&shortened(&of_each(command), ARGUMENT_BYTES / 8)),
-            _ => text.push_str(&rest[..=end]),
+        match value(&rest[1..end]) {
+            Some(value) => text.push_str(&value),
+            None => text.push_str(&rest[..=end]),
         }
         rest = &rest[end + 1..];
     }

@@ -129,7 +129,7 @@ impl Item for LeasedFollowUp<'_> {
 
     fn without_turn(&self) -> Option<Response> {
         // The lease is taken, so its result has to say that this was no attempt.
-        Some(Response::Replied(SinkReply::Busy))
+        Some(Response::Replied(SinkReply::busy()))
     }
 
     fn tolerates(&self, error: &StoreError) -> bool {
@@ -163,8 +163,8 @@ impl Item for LeasedFollowUp<'_> {
         ReceiptOrder::AfterTurn
     }
 
-    fn acknowledge(&self) -> Result<(), StoreError> {
-        record::delivered(self)
+    fn acknowledge(&self, verdict: &Verdict) -> Result<(), StoreError> {
+        record::delivered(self, verdict)
     }
 
     fn record(&self, verdict: &Verdict) -> Result<(), StoreError> {
@@ -245,7 +245,7 @@ impl Item for FirstMessage<'_> {
         ReceiptOrder::BeforeTurnEnds
     }
 
-    fn acknowledge(&self) -> Result<(), StoreError> {
+    fn acknowledge(&self, _: &Verdict) -> Result<(), StoreError> {
         record::message_delivered(self)
     }
 

@@ -54,8 +54,8 @@ pub(super) trait Item {
     /// When its receipt is published.
     fn receipt_order(&self) -> ReceiptOrder;
 
-    /// Publishes its receipt.
-    fn acknowledge(&self) -> Result<(), StoreError>;
+    /// Publishes its receipt: the agent has it, or keeps it in a queue.
+    fn acknowledge(&self, verdict: &Verdict) -> Result<(), StoreError>;
 
     /// Records an attempt that did not deliver it.
     fn record(&self, verdict: &Verdict) -> Result<(), StoreError>;
@@ -165,8 +165,8 @@ impl Attempts<'_> {
         }
         let verdict = interpret(response, &item.history(), &self.retry);
         match &verdict {
-            Verdict::Delivered if is_acknowledged_in_turn(item, route) => {}
-            Verdict::Delivered => item.acknowledge()?,
+            Verdict::Delivered | Verdict::Queued if is_acknowledged_in_turn(item, route) => {}
+            Verdict::Delivered | Verdict::Queued => item.acknowledge(&verdict)?,
             _ => item.record(&verdict)?,
         }
         // Only what is recorded is reported.
@@ -201,9 +201,14 @@ impl Attempts<'_> {
             turn.end(TurnHow::Done)?;
             return Ok((None, told));
         };
-        for (_, item) in &told {
-            if response == DELIVERED && is_acknowledged_in_turn(*item, route) {
-                item.acknowledge()?;
+        let taken = match response {
+            Response::Replied(SinkReply::Delivered) => Some(Verdict::Delivered),
+            Response::Replied(SinkReply::Queued) => Some(Verdict::Queued),
+            _ => None,
+        };
+        for (_, item) in told.iter().filter(|(_, item)| is_acknowledged_in_turn(*item, route)) {
+            if let Some(verdict) = &taken {
+                item.acknowledge(verdict)?;
             }
         }
         Ok((Some(end_turn(turn, response)), told))
@@ -284,6 +289,7 @@ fn say(subject: &Subject<'_>, sink: &str, verdict: &Verdict) {
     let next_ms = verdict.next().map(record::millis);
     match verdict {
         Verdict::Delivered => info!(job, session, message_number, attempt, sink, "delivered"),
+        Verdict::Queued => info!(job, session, message_number, attempt, sink, "queued by the agent"),
         Verdict::Busy { error, .. } | Verdict::Interrupted { error, .. } => {
             info!(job, session, message_number, attempt, sink, next_ms, error, "postponed");
         }
@@ -308,8 +314,6 @@ fn joined(mut payloads: Vec<SinkPayload>, turn: &OpenTurn<'_>) -> Option<SinkPay
     let deliveries = payloads.iter().flat_map(|payload| payload.deliveries().to_vec()).collect();
     Some(FollowUps::new(turn.session().clone(), turn.number(), deliveries, note).into())
 }
-
-const DELIVERED: Response = Response::Replied(SinkReply::Delivered);
 
 fn is_acknowledged_in_turn(item: &dyn Item, route: &Route<'_>) -> bool {
     item.receipt_order() == ReceiptOrder::BeforeTurnEnds && route.needs_turn(item)

@@ -114,7 +114,7 @@ impl Inbox<'_> {
         };
         let payload = MessagePayload { cwd, ..MessagePayload::resume(session, interrupted.turn, note) };
         let how = match self.attempts().send(&*sink, &payload.into(), Some(&turn), Vec::new()) {
-            Response::Replied(SinkReply::Delivered) => TurnHow::Done,
+            Response::Replied(SinkReply::Delivered | SinkReply::Queued) => TurnHow::Done,
             Response::Failed(error) => TurnHow::Failed { error },
             _ => TurnHow::Failed { error: "the agent did not take it".into() },
         };
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn what_became_of_a_message_is_said_with_its_number() {
         let (world, events) = (World::new(&["one"]), Events::default());
-        events.of(|| world.hand_over(&FakeSink::answering([SinkReply::Busy])));
+        events.of(|| world.hand_over(&FakeSink::answering([SinkReply::busy()])));
         events.of(|| {
             world.clock.advance(Duration::from_secs(3600));
             world.hand_over(&FakeSink::default())
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn scenario_58_a_busy_session_costs_a_message_no_attempt_and_is_asked_ever_less_often() {
         let world = World::new(&["one"]);
-        let sink = FakeSink::answering(vec![SinkReply::Busy; 6]);
+        let sink = FakeSink::answering(vec![SinkReply::busy(); 6]);
         let mut pauses = Vec::new();
         while let Due::In(pause) = world.hand_over(&sink) {
             pauses.push(pause.as_secs());

@@ -24,8 +24,9 @@ impl Response {
     /// Why it was not delivered; none if it was.
     pub fn error(&self) -> Option<String> {
         let text = match self {
-            Self::Replied(SinkReply::Delivered) => return None,
-            Self::Replied(SinkReply::Busy) => "the session is busy",
+            Self::Replied(SinkReply::Delivered | SinkReply::Queued) => return None,
+            Self::Replied(SinkReply::Busy { reason }) if reason.is_empty() => "the session is busy",
+            Self::Replied(SinkReply::Busy { reason }) => reason,
             Self::Replied(SinkReply::RetryAfter { .. }) => "the sink requested a later time",
             Self::Replied(SinkReply::Gone { reason }) if reason.is_empty() => "the session is gone",
             Self::Replied(SinkReply::Gone { reason }) => reason,
@@ -59,6 +60,8 @@ pub struct History {
 pub enum Verdict {
     /// The owner has it.
     Delivered,
+    /// The agent keeps it for its session.
+    Queued,
     /// The session is busy. No attempt is spent, and the pause grows with each such answer, because each leaves a
     /// record.
     Busy {
@@ -101,7 +104,7 @@ impl Verdict {
     /// When the next attempt is due; none if there is no next one.
     pub fn next(&self) -> Option<Duration> {
         match self {
-            Self::Delivered | Self::GiveUp { .. } => None,
+            Self::Delivered | Self::Queued | Self::GiveUp { .. } => None,
             Self::Busy { pause, .. } | Self::Interrupted { pause, .. } | Self::Retry { pause, .. } => {
                 Some(*pause)
             }
@@ -112,7 +115,7 @@ impl Verdict {
     /// Why it was not delivered; none if it was.
     pub fn error(&self) -> Option<&str> {
         match self {
-            Self::Delivered => None,
+            Self::Delivered | Self::Queued => None,
             Self::Busy { error, .. }
             | Self::Interrupted { error, .. }
             | Self::Retry { error, .. }
@@ -124,11 +127,14 @@ impl Verdict {
 
 /// Decides what becomes of an attempt.
 pub fn interpret(response: &Response, history: &History, retry: &Retry) -> Verdict {
-    let Some(error) = response.error() else { return Verdict::Delivered };
+    let Some(error) = response.error() else {
+        let is_queued = *response == Response::Replied(SinkReply::Queued);
+        return if is_queued { Verdict::Queued } else { Verdict::Delivered };
+    };
     let pause = |attempts| retry.pause(attempts, history.chance);
     let is_last = history.attempts_used >= retry.attempts_max;
     match response {
-        Response::Replied(SinkReply::Busy) => {
+        Response::Replied(SinkReply::Busy { .. }) => {
             Verdict::Busy { error, pause: pause(history.busy_before.saturating_add(1)) }
         }
         Response::Replied(SinkReply::Gone { .. }) if history.more_sinks => Verdict::NextSink { error },
@@ -171,7 +177,7 @@ mod tests {
 
     #[test]
     fn every_answer_has_one_meaning() {
-        use SinkReply::{Busy, Delivered, Gone, RetryAfter, Unknown};
+        use SinkReply::{Delivered, Gone, RetryAfter, Unknown};
         let reply = Response::Replied;
         let gone = |reason: &str| reply(Gone { reason: reason.into() });
         let failed = || Response::Failed("no luck".into());
@@ -189,10 +195,10 @@ mod tests {
             "held for a person: its turn was cut short 3 times in a row (last: the host was restarted)";
         for (response, history, verdict) in [
             (reply(Delivered), last, Verdict::Delivered),
-            (reply(Busy), first, is_busy(5)),
-            (reply(Busy), history(1, 3, false), is_busy(40)),
-            (reply(Busy), history(1, 1000, false), is_busy(3600)),
-            (reply(Busy), last, is_busy(5)),
+            (reply(SinkReply::busy()), first, is_busy(5)),
+            (reply(SinkReply::busy()), history(1, 3, false), is_busy(40)),
+            (reply(SinkReply::busy()), history(1, 1000, false), is_busy(3600)),
+            (reply(SinkReply::busy()), last, is_busy(5)),
             (reply(RetryAfter { millis: 9_000 }), first, retry(later, 9)),
             (reply(RetryAfter { millis: u64::MAX }), first, retry(later, 3600)),
             (reply(RetryAfter { millis: 9_000 }), last, give_up(later, false)),

@@ -18,12 +18,13 @@ const RECEIPT_PAUSE: Duration = Duration::from_millis(200);
 const RECEIPT_PAUSE_MOST: Duration = Duration::from_secs(5);
 
 /// A sink took a follow-up.
-pub(super) fn delivered(item: &LeasedFollowUp<'_>) -> Result<(), StoreError> {
+pub(super) fn delivered(item: &LeasedFollowUp<'_>, verdict: &Verdict) -> Result<(), StoreError> {
     let within = match item.rule {
         LeaseRule::Required => RECEIPT_WITHIN,
         LeaseRule::MayBeMissing => Duration::MAX,
     };
-    receipt(item.deliverer.ports, &item.seen, ReceiptHow::Delivered, within)
+    let how = if *verdict == Verdict::Queued { ReceiptHow::Queued } else { ReceiptHow::Delivered };
+    receipt(item.deliverer.ports, &item.seen, how, within)
 }
 
 /// No sink took a follow-up for too long.

@@ -26,6 +26,7 @@ fn request(key: Option<&str>) -> Request {
         cwd: "/".into(),
         executor: ExecutorName::default(),
         session: Some(Session::parse("s").unwrap()),
+        agent: None,
         label: None,
         key: key.map(|key| Key::parse(key).unwrap()),
         notify: NotifyPolicy::Auto,

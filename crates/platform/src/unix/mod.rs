@@ -1,5 +1,8 @@
 //! Linux, macOS and the BSDs.
 
+#[cfg_attr(target_os = "linux", path = "ancestors/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "ancestors/other.rs")]
+pub(crate) mod ancestors;
 pub(crate) mod bell;
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
 pub(crate) mod bounded_run;
@@ -18,6 +21,7 @@ pub(crate) mod files;
 #[cfg_attr(target_os = "macos", path = "identity/macos.rs")]
 #[cfg_attr(target_os = "freebsd", path = "identity/freebsd.rs")]
 pub(crate) mod identity;
+pub(crate) mod local_socket;
 #[cfg(target_os = "linux")]
 mod login;
 #[cfg(target_os = "linux")]

@@ -1,5 +1,6 @@
 //! Windows.
 
+pub(crate) mod ancestors;
 #[expect(unsafe_code, reason = "events have no safe wrapper")]
 pub(crate) mod bell;
 pub(crate) mod bounded_run;
@@ -21,6 +22,7 @@ pub(crate) mod files;
 pub(crate) mod identity;
 #[expect(unsafe_code, reason = "Job Objects have no safe wrapper")]
 pub(crate) mod job;
+pub(crate) mod local_socket;
 #[expect(unsafe_code, reason = "volumes and what a file takes have no safe wrapper")]
 pub(crate) mod probe;
 #[expect(unsafe_code, reason = "the standard library cannot limit what a child inherits")]

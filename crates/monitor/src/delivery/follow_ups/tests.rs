@@ -171,7 +171,7 @@ fn scenario_73_failures_are_repeated_with_one_identity_and_end_as_a_dead_letter(
 #[test]
 fn scenario_58_a_busy_session_costs_no_attempt() {
     let world = world(&["a"]);
-    let sink = FakeSink::answering(vec![SinkReply::Busy; 6]);
+    let sink = FakeSink::answering(vec![SinkReply::busy(); 6]);
     let attempts = world.deliver_until_settled(&sink);
     assert_eq!((attempts.len(), attempts.last()), (7, Some(&Attempt::Delivered)), "{attempts:?}");
     let pauses: Vec<_> = attempts
@@ -188,7 +188,7 @@ fn scenario_58_a_busy_session_costs_no_attempt() {
 #[test]
 fn what_is_fetched_counts_attempts_as_what_is_sent_does() {
     let world = world(&["a"]);
-    let (busy, unknown) = (SinkReply::Busy, SinkReply::Unknown);
+    let (busy, unknown) = (SinkReply::busy(), SinkReply::Unknown);
     let sink = FakeSink::answering([busy.clone(), unknown.clone(), busy, unknown.clone(), unknown]);
     world.deliver_until_settled(&sink);
     assert_eq!(world.state(), FollowUpState::DeadLetter);

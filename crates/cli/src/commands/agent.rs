@@ -1,0 +1,93 @@
+//! `hearback agent`
+
+use hearback::core::DOCUMENT_FORMAT;
+use hearback::core::message::clean_line;
+use hearback::documents::{AgentDocument, AgentsDocument, SetupDocument, SetupFileDocument};
+use hearback::{Hearback, Setup, SetupError, SetupScope, SetupState};
+
+use crate::args::{AgentCommand, AgentSetupArgs, SinkTestArgs};
+use crate::error::CliError;
+use crate::output::Output;
+
+pub(crate) fn run(hearback: &Hearback, command: &AgentCommand, output: &Output) -> Result<u32, CliError> {
+    match command {
+        AgentCommand::List => list(hearback, output),
+        AgentCommand::Test(args) => test(hearback, args, output),
+        AgentCommand::Setup(args) => setup(hearback, args, output),
+    }
+}
+
+fn list(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
+    let agents: Vec<AgentDocument> = hearback.agents().into_iter().map(AgentDocument::from).collect();
+    if output.is_json() {
+        return output.reply(AgentsDocument { format: DOCUMENT_FORMAT, agents }, None);
+    }
+    for agent in &agents {
+        let state = match (&agent.program, &agent.version) {
+            (None, _) => "not installed".to_owned(),
+            (Some(_), None) => "installed, does not say its version".to_owned(),
+            (Some(_), Some(version)) => version.clone(),
+        };
+        let doors =
+            if agent.doors.is_empty() { "cannot be woken".to_owned() } else { agent.doors.join(", ") };
+        let here = if agent.here { "  (runs this command)" } else { "" };
+        output.line(&format!("{:9} {:40} {doors}{here}", agent.name, clean_line(&state)))?;
+    }
+    Ok(0)
+}
+
+fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) -> Result<u32, CliError> {
+    if hearback::core::agents::agent(&args.name).is_none() {
+        return Err(SetupError::NoAgent(args.name.clone()).into());
+    }
+    super::sink::test(hearback, args, output)
+}
+
+fn setup(hearback: &Hearback, args: &AgentSetupArgs, output: &Output) -> Result<u32, CliError> {
+    let scope = if args.project { SetupScope::Project } else { SetupScope::User };
+    let setup = Setup::of(&args.name, scope, &hearback.program().map_err(CliError::NoProgram)?)?;
+    let changed = match (args.write, args.remove) {
+        (true, _) => setup.write()?,
+        (_, true) => setup.remove()?,
+        _ => Vec::new(),
+    };
+    if output.is_json() {
+        let files = setup.files.iter().map(|file| SetupFileDocument {
+            path: file.path.display().to_string(),
+            state: file.state,
+            changed: changed.contains(&file.path.as_path()),
+            text: file.text.clone(),
+        });
+        let agent = setup.agent.name.to_owned();
+        let document = SetupDocument { format: DOCUMENT_FORMAT, agent, files: files.collect() };
+        return output.reply(document, None);
+    }
+    for file in &setup.files {
+        let path = clean_line(&file.path.display().to_string());
+        if args.write || args.remove {
+            let word = match (changed.contains(&file.path.as_path()), args.write) {
+                (true, true) => "written",
+                (true, false) => "removed",
+                (false, true) => "unchanged",
+                (false, false) => "not there, or not written by hearback",
+            };
+            output.line(&format!("{path}: {word}"))?;
+            continue;
+        }
+        let word = match file.state {
+            SetupState::Absent => "would be written",
+            SetupState::Current => "is there",
+            SetupState::Outdated => "would be replaced by a newer one",
+            SetupState::Foreign => "is there, and hearback did not write it: --write would refuse",
+        };
+        output.line(&format!("# {path}: {word}"))?;
+        output.line(&file.text)?;
+    }
+    if !args.write && !args.remove {
+        output.hint(&format!(
+            "nothing was written; `hearback agent setup {} --write` does that",
+            setup.agent.name
+        ));
+    }
+    Ok(0)
+}

@@ -1,0 +1,102 @@
+//! What an owner can expect when its job ends: said at launch, in one line, so that an agent that will be woken does
+//! not poll, and one that will not be woken waits.
+
+use std::fmt;
+
+use hearback_core::message::clean_line;
+use hearback_core::{FollowUpState, NotifyPolicy, Spec};
+use hearback_platform::Native;
+use serde::{Deserialize, Serialize};
+
+use crate::{Hearback, Job};
+
+/// What an owner can expect when its job ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub enum Expectation {
+    /// Its session is woken.
+    Woken {
+        /// The sink that wakes it.
+        sink: String,
+    },
+    /// A sink that starts no turn gets the follow-up.
+    Sent {
+        /// The sink.
+        sink: String,
+    },
+    /// The follow-up waits until the session fetches it.
+    Fetch,
+    /// The sink cannot be used here. The follow-up waits.
+    Unreachable {
+        /// The sink.
+        sink: String,
+        /// Why.
+        reason: String,
+    },
+    /// No follow-up is wanted.
+    Nothing {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Woken { sink } => write!(
+                f,
+                "when it ends, this session is woken through `{}`: end your turn, do not poll",
+                clean_line(sink)
+            ),
+            Self::Sent { sink } => write!(
+                f,
+                "when it ends, the sink `{}` is notified; this session is not woken: to hear of it here, use \
+                 `hearback wait`",
+                clean_line(sink)
+            ),
+            Self::Fetch => f.write_str(
+                "no sink wakes this session when it ends: use `hearback wait`, or fetch it with `hearback followups \
+                 next`",
+            ),
+            Self::Unreachable { sink, reason } => write!(
+                f,
+                "the sink `{}` cannot be used here ({}), so this session is not woken: use `hearback wait`",
+                clean_line(sink),
+                clean_line(reason)
+            ),
+            Self::Nothing { reason } => write!(f, "no notification: {reason}"),
+        }
+    }
+}
+
+impl Hearback {
+    /// What the owner of a job can expect when it ends. The way to it is looked at as far as that is possible without
+    /// going it: the program, the session, the settings.
+    pub fn expectation(&self, job: &Job) -> Expectation {
+        let nothing = |reason: &str| Expectation::Nothing { reason: reason.to_owned() };
+        let Some(spec) = job.seen.facts.spec.present() else { return nothing("its record cannot be read") };
+        if job.view.follow_up.state == FollowUpState::NotWanted || spec.notify == NotifyPolicy::Never {
+            return nothing(match (spec.notify, &spec.session) {
+                (NotifyPolicy::Never, _) => "this job was launched with --notify never",
+                (_, None) if spec.sinks.is_empty() => {
+                    "this job has no session (pass --session S or --sink NAME)"
+                }
+                _ => "--notify leaves out how this job ended",
+            });
+        }
+        let Some(sink) = spec.sinks.first() else { return Expectation::Fetch };
+        let sink = sink.clone();
+        match self.obstacle(&sink, spec) {
+            Some(reason) => Expectation::Unreachable { sink, reason },
+            None if self.registry.starts_turn(&sink) && spec.session.is_some() => Expectation::Woken { sink },
+            None => Expectation::Sent { sink },
+        }
+    }
+
+    /// Why a sink cannot take the follow-up of a job, as far as that is known before.
+    fn obstacle(&self, sink: &str, spec: &Spec) -> Option<String> {
+        self.registry.settings(sink).and_then(|settings| settings.check_for(Native::default(), spec))
+    }
+}

@@ -1,0 +1,178 @@
+//! Agents: which one launches a job, and waking it where its session is. Real agents are tried by `cargo xtask agents`;
+//! here a program stands in for one, so that these rules are tested without any.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use fs_err as fs;
+use hearback_tests::{KillOnDrop, World, bin, copy_program, eventually, lines};
+use serde_json::{Value, json};
+
+const SESSION: &str = "01a1ecaf-0869-7a61-91a7-57c5c9f65cc1";
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("paths of the tests are text").to_owned()
+}
+
+/// A world with a program that is named as an agent is, in a folder that is on no PATH.
+struct Stand {
+    world: World,
+    program: PathBuf,
+}
+
+impl Stand {
+    fn new() -> Stand {
+        let world = World::new();
+        let folder = world.scratch("agent");
+        fs::create_dir(&folder).unwrap();
+        let program = folder.join(format!("gemini{}", std::env::consts::EXE_SUFFIX));
+        copy_program("agent", &program);
+        Stand { world, program }
+    }
+
+    /// How it was resumed.
+    fn resumed(&self) -> Vec<String> {
+        lines(self.program.with_file_name("resumed"))
+    }
+
+    /// The agent in its project, open: it has launched a job from a folder below.
+    // Not on Windows: the processes above this one are not looked at there.
+    #[cfg(target_os = "linux")]
+    fn open(&self) -> (KillOnDrop, Value) {
+        let (project, out) = (self.world.scratch("project"), self.world.scratch("launched"));
+        fs::create_dir(&project).unwrap();
+        let mut agent = std::process::Command::new(&self.program);
+        self.world.settle(&mut agent);
+        agent.args(["begin", &text(&self.world.scratch("gate")), &text(&out)]);
+        agent.args([&text(&bin("hearback")), "launch", "--json", "--session", SESSION, "--sink", "gemini"]);
+        agent.args([
+            "-C",
+            &text(&self.world.scratch("")),
+            "--",
+            &text(&bin("hold")),
+            &text(&self.world.scratch("go")),
+        ]);
+        let agent = agent.current_dir(&project).stdout(Stdio::null()).spawn().unwrap();
+        let agent = KillOnDrop(agent);
+        let launched =
+            eventually("it has launched a job", || serde_json::from_slice(&fs::read(&out).ok()?).ok());
+        (agent, launched)
+    }
+}
+
+// Not on Windows: the processes above this one are not looked at there.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_is_resumed_when_its_agent_has_ended_and_in_its_own_directory() {
+    let stand = Stand::new();
+    let (mut agent, launched) = stand.open();
+    assert_eq!(launched["agent"]["name"], "gemini", "{launched}");
+    assert_eq!(launched["agent"]["program"], text(&stand.program));
+    assert_eq!(
+        launched["expect"]["kind"], "woken",
+        "its program is known, though it is on no PATH: {launched}"
+    );
+    let id = launched["id"].as_str().unwrap();
+
+    fs::write(stand.world.scratch("go"), "").unwrap();
+    let waits = eventually("it waits for the open session", || {
+        let job = stand.world.show(id);
+        job["follow_up"]["error"].as_str().map(str::to_owned)
+    });
+    assert!(waits.contains(&format!("open in gemini-cli (pid {})", agent.0.id())), "{waits}");
+    assert_eq!(stand.resumed(), [""; 0]);
+
+    fs::write(stand.world.scratch("gate"), "").unwrap();
+    agent.0.wait().unwrap();
+    eventually("it is resumed", || {
+        stand.world.run(["followups", "retry", id]);
+        (!stand.resumed().is_empty()).then_some(())
+    });
+    let line = stand.resumed().remove(0);
+    let place = format!("{} {} ", text(&stand.world.scratch("project")), text(&stand.program));
+    assert!(line.starts_with(&place), "{line}");
+    assert!(line.contains(&format!("\"--resume\", \"{SESSION}\", \"-p\"")), "{line}");
+    eventually("it is delivered", || {
+        (stand.world.show(id)["follow_up"]["state"] == "delivered").then_some(())
+    });
+}
+
+#[test]
+fn a_launch_says_whether_its_session_will_be_woken() {
+    let world = World::new();
+    let program = text(&bin("exit-with"));
+    let expects = |options: &[&str]| {
+        let job = world.json([&["launch", "--json"], options, &["--", &program, "0"]].concat());
+        job["expect"].clone()
+    };
+    assert_eq!(expects(&[])["kind"], "nothing");
+    let fetched = expects(&["--session", "s"]);
+    assert_eq!(fetched["kind"], "fetch");
+    assert!(fetched["text"].as_str().unwrap().contains("use `hearback wait`"), "{fetched}");
+    let lost = expects(&["--sink", "gemini"]);
+    assert_eq!(
+        (&lost["kind"], &lost["reason"]),
+        (&json!("unreachable"), &json!("it has no session to wake"))
+    );
+    let other = expects(&["--session", "1", "--sink", "codex"]);
+    assert_eq!(other["reason"], "a session of Codex is a UUID, and `1` is not");
+    let absent = expects(&["--session", SESSION, "--sink", "gemini"]);
+    assert_eq!(absent["reason"], "`gemini` was not found on the PATH", "{absent}");
+
+    // An agent reads it without a terminal.
+    let ran = world.run(["launch", "--session", "s", "--", &program, "0"]);
+    assert!(ran.stderr.contains("no sink wakes this session"), "{ran}");
+    let ran = world.run(["launch", "--quiet", "--session", "s", "--", &program, "0"]);
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn a_session_that_an_agent_does_not_know_is_gone() {
+    let stand = Stand::new();
+    let folder = text(stand.program.parent().unwrap());
+    let path = std::env::join_paths(
+        [PathBuf::from(&folder)]
+            .into_iter()
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    );
+    let mut launch = stand.world.command(["launch", "--session", SESSION, "--sink", "gemini"]);
+    launch.args(["--label", "missing", "--", &text(&bin("exit-with")), "0"]).env("PATH", path.unwrap());
+    let id = hearback_tests::run(launch).ok();
+    let job = eventually("it is given up", || {
+        let job = stand.world.show(&id);
+        (job["follow_up"]["state"] == "dead_letter").then_some(job)
+    });
+    let error = job["follow_up"]["error"].as_str().unwrap();
+    assert!(error.contains("Invalid session identifier"), "{error}");
+    assert_eq!(stand.resumed().len(), 1, "once");
+}
+
+#[test]
+fn scenario_142_a_set_up_is_shown_written_once_and_taken_back() {
+    let world = World::new();
+    let home = world.scratch("person");
+    fs::create_dir(&home).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = world.command([&["agent", "setup", "opencode"], args].concat());
+        command.env("HOME", &home).env("USERPROFILE", &home);
+        hearback_tests::run(command)
+    };
+    let plugin = home.join(".config").join("opencode").join("plugin").join("hearback.js");
+    assert!(run(&[]).ok().contains("would be written") && !plugin.exists());
+    assert!(run(&["--write"]).ok().contains("written"));
+    let written = fs::read_to_string(&plugin).unwrap();
+    assert!(written.contains("followups") && !written.contains("{hearback}"), "{written}");
+    let again = run(&["--write", "--json"]).ok();
+    let again: Value = serde_json::from_str(&again).unwrap();
+    assert!(again["files"].as_array().unwrap().iter().all(|file| file["changed"] == false), "{again}");
+    fs::write(plugin.with_file_name("mine.js"), "").unwrap();
+    run(&["--remove"]).ok();
+    assert!(!plugin.exists() && plugin.with_file_name("mine.js").exists());
+    fs::write(&plugin, "the user's own").unwrap();
+    let refused = run(&["--write"]);
+    refused.exits(125);
+    assert!(refused.stderr.contains("hearback did not write it"), "{refused}");
+    assert_eq!(fs::read_to_string(&plugin).unwrap(), "the user's own");
+    let unknown = world.run(["agent", "setup", "gemeni"]);
+    assert!(unknown.stderr.contains("there is no agent `gemeni`"), "{unknown}");
+}

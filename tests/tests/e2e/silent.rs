@@ -40,16 +40,22 @@ fn scenario_126_a_paused_monitor_silences_nobody_and_is_said_not_to_answer() {
 fn a_turn_under_a_parent_that_ignores_the_ends_of_children_ends_well_and_takes_a_message_once() {
     let outbox = Outbox::with("", "turn = true", &["0"]);
     let (go, hold) = (outbox.gate("go"), bin("hold"));
-    let words = ["turn", "--session", "s", "--", hold.to_str().unwrap(), &go];
-    let plain = outbox.world.command(words);
-    let mut turn = std::process::Command::new("sh");
-    turn.args(["-c", "trap '' CHLD; exec \"$@\"", "sh"]).arg(plain.get_program()).args(plain.get_args());
-    for (name, value) in plain.get_envs() {
-        match value {
-            Some(value) => turn.env(name, value),
-            None => turn.env_remove(name),
-        };
-    }
+    let ignoring = |agent: &[&str]| {
+        let plain = outbox.world.command([&["turn", "--session", "s", "--"], agent].concat());
+        let mut turn = std::process::Command::new("sh");
+        turn.args(["-c", "trap '' CHLD; exec \"$@\"", "sh"]).arg(plain.get_program()).args(plain.get_args());
+        for (name, value) in plain.get_envs() {
+            match value {
+                Some(value) => turn.env(name, value),
+                None => turn.env_remove(name),
+            };
+        }
+        turn
+    };
+    let exit_with = bin("exit-with");
+    let failed = hearback_tests::run(ignoring(&[exit_with.to_str().unwrap(), "3"]));
+    assert_eq!(failed.code, Some(3), "how it ended is known: {failed:?}");
+    let turn = ignoring(&[hold.to_str().unwrap(), &go]);
     let turn = std::thread::spawn(move || hearback_tests::run(turn));
     eventually("it is in its turn", || {
         let sessions = outbox.world.json(["sessions", "--json"]);

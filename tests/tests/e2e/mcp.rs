@@ -294,9 +294,11 @@ fn scenario_137_a_client_that_follows_a_task_is_told_by_it_and_the_sink_is_not_u
         "You will be woken in this session when it ends: end your turn, do not poll."
     );
     let job = task["taskId"].as_str().unwrap().to_owned();
+    assert!(is_held(&outbox, &job), "the task holds the notification back");
     outbox.release("gate");
-    // The sink gives a client that polls the time to ask.
     outbox.world.run(["wait", &job, "--peek"]);
+    // A client asks again only when its interval has passed. The sink gives it the time.
+    std::thread::sleep(Duration::from_millis(task["pollIntervalMs"].as_u64().unwrap()));
     let told = client.ask("tasks/get", json!({ "taskId": job }));
     assert_eq!(told["status"], "completed", "{told}");
     let text = told["result"]["content"][0]["text"].as_str().unwrap();

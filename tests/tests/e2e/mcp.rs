@@ -231,7 +231,7 @@ fn a_launch_says_truly_whether_the_session_is_woken() {
     // The program of the agent is not there.
     outbox.write_settings("[sink.absent]\ncommand = [\"there-is-no-such-agent\"]\nturn = true\n");
     let (wakes, next) = says(&outbox, Some("s"), &["--sink", "absent"], json!({}));
-    assert!(!wakes && next.contains("absent"), "{next}");
+    assert!(!wakes && next.contains("`there-is-no-such-agent` was not found"), "{next}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod workspace;
 
 use std::process::ExitCode;
 
+use crate::measure::Part;
 use crate::steps::{STEPS, Step};
 use crate::workspace::Workspace;
 
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Task::Ci => steps::ci(&workspace),
-        Task::Measure => measure::run(&workspace),
+        Task::Measure(part) => measure::run(&workspace, part),
         Task::Mcp(args) => mcp::run(&workspace, args),
         Task::Agents(args) => agents::run(&workspace, args),
         Task::One(step, extra) => (step.run)(&workspace, extra),
@@ -60,7 +61,7 @@ fn main() -> ExitCode {
 enum Task<'a> {
     Help,
     Ci,
-    Measure,
+    Measure(Part),
     /// Real MCP clients, with what followed.
     Mcp(&'a [String]),
     /// Real agents, with what followed.
@@ -75,14 +76,18 @@ impl<'a> Task<'a> {
         let extra = match rest.split_first() {
             None => rest,
             Some((dashes, extra)) if dashes == "--" && name == "test" => extra,
-            // Takes an option of its own, and reads both.
-            Some(_) if matches!(name.as_str(), "windows" | "mcp" | "agents") => rest,
+            // They take options of their own, and read them.
+            Some(_) if matches!(name.as_str(), "windows" | "mcp" | "agents" | "measure") => rest,
             Some((other, _)) => return Err(format!("task `{name}` does not take `{other}`")),
         };
         match name.as_str() {
             "help" | "--help" | "-h" => Ok(Self::Help),
             "ci" => Ok(Self::Ci),
-            "measure" => Ok(Self::Measure),
+            "measure" => match extra {
+                [] => Ok(Self::Measure(Part::All)),
+                [part] if part == "monitor" => Ok(Self::Measure(Part::Monitor)),
+                _ => Err("`measure` takes nothing, or `monitor`".to_owned()),
+            },
             "mcp" => Ok(Self::Mcp(rest)),
             "agents" => Ok(Self::Agents(rest)),
             _ => match STEPS.iter().find(|step| step.name == name) {
@@ -102,7 +107,8 @@ mod tests {
         Task::parse(&args).map(|task| match task {
             Task::Help => "help".to_owned(),
             Task::Ci => "ci".to_owned(),
-            Task::Measure => "measure".to_owned(),
+            Task::Measure(Part::All) => "measure".to_owned(),
+            Task::Measure(Part::Monitor) => "measure monitor".to_owned(),
             Task::Mcp(args) => format!("mcp {args:?}"),
             Task::Agents(args) => format!("agents {args:?}"),
             Task::One(step, extra) => format!("{} {extra:?}", step.name),

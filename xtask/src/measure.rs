@@ -20,7 +20,16 @@ const LAUNCHES: usize = 100;
 const FOLLOW_UPS: usize = 100;
 const FOLLOW_UP_WITHIN: Duration = Duration::from_secs(20);
 
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+/// What to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything.
+    All,
+    /// A monitor with many open jobs.
+    Monitor,
+}
+
+pub(crate) fn run(workspace: &Workspace, part: Part) -> Result<()> {
     if !cfg!(target_os = "linux") {
         bail!("measuring reads /proc, which only Linux has");
     }
@@ -40,13 +49,16 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     println!("program: {:.2} MB", size as f64 / 1e6);
     // Pages of a program that was just written count as its own until they are on the disk.
     Command::new("sync").status()?;
+    if part == Part::Monitor {
+        return monitor::run(&hearback);
+    }
     let home = std::env::temp_dir().join(format!("hearback-measure-{}", std::process::id()));
     let measured = supervisors(&hearback, &home)
         .and_then(|()| launches(&hearback, &home))
         .and_then(|()| follow_ups(&hearback, &home));
     let removed = remove(&home);
     measured.and(removed)?;
-    monitor::run(&hearback, &workspace.root().join("target/release/sink"))
+    monitor::run(&hearback)
 }
 
 /// Removes the store, once the last supervisor has filed its job away.

@@ -289,8 +289,18 @@ fn try_disk(ground: Option<&Path>, trial_folder: Option<&TrialFolder>, locks: Tr
             locks,
             holes: probe::holes(folder),
             bell: probe::bell(folder),
-            watch: Native::default().watch(folder).map(drop).into(),
+            watch: try_watch(folder),
         },
+    }
+}
+
+/// Tries what a monitor does: one watch for many folders.
+fn try_watch(folder: &Path) -> Tried {
+    match Native::default().watch_folders() {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            Tried::untried("this system does not report them: a monitor looks from time to time")
+        }
+        watch => watch.and_then(|mut watch| watch.add(folder)).into(),
     }
 }
 

@@ -155,9 +155,9 @@ pub fn judge_disk(found: &DiskFindings, durability: Durability) -> Vec<Check> {
         judge(
             "watch",
             &found.watch,
-            |name, ()| Check::ok(name, "a change in a folder is noticed at once"),
+            |name, ()| Check::ok(name, "a monitor hears of every change at once"),
             |name, error| {
-                let message = format!("changes in a folder are not noticed: {error}");
+                let message = format!("a monitor hears of no changes and looks from time to time: {error}");
                 let tip = "end programs that watch many files; on Linux, raise fs.inotify.max_user_instances and \
                            fs.inotify.max_user_watches";
                 Check::warn(name, message, tip)

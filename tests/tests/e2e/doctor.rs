@@ -169,7 +169,8 @@ fn what_in_the_store_needs_a_person_is_reported() {
     says("records", "fail", &[&broken, "alive.lock"]);
     says("entries", "warn", &["notes.txt", ".DS_Store"]);
     says("dead_letters", "warn", &[&format!("{given_up}.end"), "no such chat", "message 1 to session `t`"]);
-    says("watch", "ok", &[]);
+    // Other systems do not report changes of many folders to one process.
+    says("watch", if cfg!(target_os = "linux") { "ok" } else { "skip" }, &[]);
     assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
 }
 

@@ -19,11 +19,11 @@ const WITHIN: Duration = Duration::from_secs(300);
 /// Launches and kills go out by so many at once.
 const AT_ONCE: usize = 4;
 
-pub(super) fn run(hearback: &Path, sink: &Path) -> Result<()> {
+pub(super) fn run(hearback: &Path) -> Result<()> {
     let jobs = std::env::var("HEARBACK_MEASURE_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(JOBS);
     let home = std::env::temp_dir().join(format!("hearback-measure-monitor-{}", std::process::id()));
     let mut monitor = None;
-    let measured = measure(hearback, sink, &home, jobs, &mut monitor);
+    let measured = measure(hearback, &home, jobs, &mut monitor);
     if let Some(mut monitor) = monitor {
         let _ = monitor.kill();
         let _ = monitor.wait();
@@ -33,10 +33,8 @@ pub(super) fn run(hearback: &Path, sink: &Path) -> Result<()> {
     measured.and(remove(&home))
 }
 
-fn measure(hearback: &Path, sink: &Path, home: &Path, jobs: usize, slot: &mut Option<Child>) -> Result<()> {
+fn measure(hearback: &Path, home: &Path, jobs: usize, slot: &mut Option<Child>) -> Result<()> {
     launch_many(hearback, home, jobs)?;
-    let config = format!("default_sink = 'count'\n[sink.count]\ncommand = ['{}']\n", sink.display());
-    fs_err::write(home.join("config.toml"), config)?;
     let monitor = slot.insert(
         hearback_in(hearback, home)
             .args(["monitor", "run"])

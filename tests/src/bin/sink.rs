@@ -210,7 +210,13 @@ fn launch(what: &str, witness_file: &Path) {
     let launched = Command::new(hearback).args(["launch", "--", program, file]).stdin(Stdio::null()).output();
     let launched = launched.expect("hearback can be started");
     let id = String::from_utf8_lossy(&launched.stdout).trim().to_owned();
-    witness(witness_file, format_args!("launched {id}{}", String::from_utf8_lossy(&launched.stderr).trim()));
+    // Of a launch that succeeds, what it says about the job is no part of the id.
+    let refused = if launched.status.success() {
+        String::new()
+    } else {
+        String::from_utf8_lossy(&launched.stderr).into()
+    };
+    witness(witness_file, format_args!("launched {id}{}", refused.trim()));
 }
 
 /// Runs hearback; returns what it printed.

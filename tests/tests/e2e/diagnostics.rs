@@ -114,7 +114,8 @@ fn a_monitor_says_what_it_found_and_delivered() {
     let outbox = Outbox::new(&["0"]);
     let id = forsaken(&outbox);
     // So that the monitor leaves it to no process of its own.
-    let lock = outbox.world.job_dir(&id).join("deliver.lock");
+    let lock = outbox.world.home().join("monitor").join("deliver.lock");
+    fs::create_dir_all(lock.parent().unwrap()).unwrap();
     let held = Native::default().lock(&lock, LockMode::Exclusive, Wait::Try).unwrap();
     let ran = outbox.world.run(["monitor", "run", "--once", "-v"]);
     drop(held);

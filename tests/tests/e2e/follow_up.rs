@@ -47,7 +47,7 @@ fn scenario_1_a_person_is_told_in_plain_words_whether_a_follow_up_will_come() {
     let world = hearback_tests::World::new();
     let exit = text(&bin("exit-with"));
     for (option, words) in [
-        ("--session=s", "when it ends, a follow-up waits for its session"),
+        ("--session=s", "no sink wakes this session when it ends"),
         ("--label=x", "no notification: this job has no session"),
     ] {
         let launch = world.command(["launch", option, "--", &exit, "0"]);

@@ -361,20 +361,21 @@ fn scenario_129_killed_at_any_call_of_a_turn_for_several_it_loses_none_and_tells
     if !killat::is_there() {
         return;
     }
-    // Their supervisors died on the way, so that the delivery is another process's: here that of a turn.
+    // Their supervisors died, so that the delivery is another process's: here that of a turn.
     let forsaken = || {
-        let outbox = Outbox::with("retry_first = \"1ms\"", "turn = true", &["betray", "0"]);
-        let go = outbox.gate("go");
+        let outbox = Outbox::with("retry_first = \"1ms\"", "turn = true", &["0"]);
+        let go = outbox.gate("never");
         let jobs: Vec<_> = (0..3).map(|_| outbox.launch(&[], "hold", &[&go])).collect();
-        outbox.release("go");
-        for call in outbox.called(jobs.len()) {
-            eventually("the sink ends with its sender", || (!alive(call.pid)).then_some(()));
+        for id in &jobs {
+            let supervisor = outbox.world.supervisor(id);
+            outbox.world.end_supervisor(id);
+            eventually("the supervisor is gone", || (!alive(supervisor)).then_some(()));
         }
         (outbox, jobs)
     };
     let program = text(&bin("exit-with"));
-    // From the second attempt at one of them on.
-    let of_turn = ["--match", "turn --session", "--from", "lease.2"];
+    // From the first attempt at one of them on.
+    let of_turn = ["--match", "turn --session", "--from", "lease.1"];
     let turn = ["turn", "--session", "s", "--", &program, "0"];
     let last = killat::count(&forsaken().0.world, &of_turn, &turn);
     let together = AtomicUsize::new(0);
@@ -387,8 +388,8 @@ fn scenario_129_killed_at_any_call_of_a_turn_for_several_it_loses_none_and_tells
         let told = outbox.check_order();
         assert_eq!(told.len(), jobs.len(), "point {point}: {told:?}");
         let calls = outbox.calls();
-        let second = calls.iter().filter(|call| call.attempt == 2);
-        let pids: std::collections::BTreeSet<_> = second.map(|call| call.pid).collect();
+        let first = calls.iter().filter(|call| call.attempt == 1);
+        let pids: std::collections::BTreeSet<_> = first.map(|call| call.pid).collect();
         together.fetch_add(usize::from(pids.len() == 1), Ordering::Relaxed);
         outbox.world.settle_down();
     });

@@ -141,9 +141,16 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
 }
 
 /// Commands whose success is tried elsewhere: they need a monitor, a service manager or a pending follow-up.
-/// `agent test` is `sink test` of an agent.
-const ELSEWHERE: [&str; 6] =
-    ["agent test", "followups next", "monitor drain", "monitor install", "monitor restart", "monitor stop"];
+/// `agent test` is `sink test` of an agent, and `mcp` speaks a protocol of its own.
+const ELSEWHERE: [&str; 7] = [
+    "agent test",
+    "followups next",
+    "mcp",
+    "monitor drain",
+    "monitor install",
+    "monitor restart",
+    "monitor stop",
+];
 
 #[test]
 fn scenario_132_every_command_prints_json_and_so_does_every_failure() {

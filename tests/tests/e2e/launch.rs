@@ -969,7 +969,7 @@ mod stopped_launcher {
     #[test]
     fn scenario_128_a_stopped_launcher_holds_up_neither_the_follow_up_nor_the_next_launch() {
         let exits = bin("exit-with").display().to_string();
-        let launch = ["launch", "--session", "s", "--key", "k", "--", &exits, "3"];
+        let launch = ["launch", "--quiet", "--session", "s", "--key", "k", "--", &exits, "3"];
         let last = killat::count(&Outbox::new(&[]).world, &["--only", "launcher"], &launch);
         // From the end of the launcher back to where it still holds its lock: it waits for the answer, or has it.
         // The last few are for counts that differ from run to run.

@@ -195,7 +195,8 @@ impl SetupFile {
 /// The text with the program in it. It stands between quotes, in a language that escapes as JSON does.
 fn filled(text: &str, program: &Path) -> String {
     let quoted = serde_json::to_string(&program.display().to_string()).unwrap_or_default();
-    text.replace("{hearback}", quoted.trim_matches('"'))
+    // Its own quotes are in the text.
+    text.replace("{hearback}", quoted.get(1..quoted.len() - 1).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -237,6 +238,6 @@ mod tests {
 
     #[test]
     fn a_program_stands_in_the_text_as_a_quoted_word() {
-        assert_eq!(filled("\"{hearback}\"", Path::new("C:\\a \"b\"")), r#""C:\\a \"b""#.to_owned() + "\"");
+        assert_eq!(filled("\"{hearback}\"", Path::new("C:\\a \"b\"")), r#""C:\\a \"b\"""#);
     }
 }

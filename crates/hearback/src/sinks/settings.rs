@@ -126,7 +126,7 @@ mod tests {
         let command = parse("command = ['page', '{job}']\nstdin = 'none'").unwrap();
         let expected = CommandSink { input: Input::Nothing, ..CommandSink::new(["page", "{job}"]) };
         assert_eq!(command, SinkSettings::new(expected));
-        let preset = parse("preset = 'claude'\nstdin = 'json'").unwrap();
+        let preset = parse("preset = 'desktop'\nstdin = 'json'").unwrap();
         assert!(matches!(&preset.route, Route::Command(command) if command.input == Input::Json));
         for (bad, why) in [
             ("", "one of `command`, `preset`, `url` and `file`"),
@@ -143,6 +143,7 @@ mod tests {
             ("command = ['x', 5]", "1:17: `command`: expected a string"),
             ("command = ['x']\nstdin = 'all'", "2:9: `stdin`: expected one of `json`, `text`, `none`"),
             ("preset = 'unheard-of'", "there is no preset `unheard-of`"),
+            ("preset = 'claude'\nstdin = 'json'", "what an agent reads is not a setting"),
         ] {
             let error = parse(bad).unwrap_err();
             assert!(error.contains(why) && !error.contains("hush"), "{bad}: {error}");

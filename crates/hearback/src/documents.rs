@@ -150,16 +150,30 @@ pub struct LaunchDocument {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExpectationDocument {
-    /// What happens.
-    #[serde(flatten)]
-    pub expectation: Expectation,
-    /// The same in words.
+    /// `woken`: its session is woken. `sent`: a sink that starts no turn is notified. `fetch`: the follow-up waits until
+    /// the session fetches it. `unreachable`: the sink cannot be used here. `nothing`: no follow-up is wanted.
+    pub kind: &'static str,
+    /// The sink, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sink: Option<String>,
+    /// Why its session is not woken, if there is a reason to give.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// All of this in words.
     pub text: String,
 }
 
 impl From<Expectation> for ExpectationDocument {
     fn from(expectation: Expectation) -> Self {
-        Self { text: expectation.to_string(), expectation }
+        let text = expectation.to_string();
+        let (kind, sink, reason) = match expectation {
+            Expectation::Woken { sink } => ("woken", Some(sink), None),
+            Expectation::Sent { sink } => ("sent", Some(sink), None),
+            Expectation::Fetch => ("fetch", None, None),
+            Expectation::Unreachable { sink, reason } => ("unreachable", Some(sink), Some(reason)),
+            Expectation::Nothing { reason } => ("nothing", None, Some(reason)),
+        };
+        Self { kind, sink, reason, text }
     }
 }
 

@@ -6,14 +6,11 @@ use std::fmt;
 use hearback_core::message::clean_line;
 use hearback_core::{FollowUpState, NotifyPolicy, Spec};
 use hearback_platform::Native;
-use serde::{Deserialize, Serialize};
 
 use crate::{Hearback, Job};
 
 /// What an owner can expect when its job ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Expectation {
     /// Its session is woken.

@@ -150,8 +150,8 @@ pub struct LaunchDocument {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExpectationDocument {
-    /// `woken`: its session is woken. `sent`: a sink that starts no turn is notified. `fetch`: the follow-up waits until
-    /// the session fetches it. `unreachable`: the sink cannot be used here. `nothing`: no follow-up is wanted.
+    /// `woken`: its session is woken. `sent`: a sink that starts no turn is notified. `fetch`: the follow-up waits
+    /// until the session fetches it. `unreachable`: the sink cannot be used here. `nothing`: no follow-up is wanted.
     pub kind: &'static str,
     /// The sink, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]

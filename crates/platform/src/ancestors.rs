@@ -40,12 +40,11 @@ impl Native {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
     #[test]
-    #[cfg(target_os = "linux")]
     fn the_parent_is_the_first_and_is_shown_with_its_program_and_place() {
         let ancestors = Native::default().ancestors();
         let parent = &ancestors[0];

@@ -2,10 +2,9 @@
 //! here a program stands in for one, so that these rules are tested without any.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use fs_err as fs;
-use hearback_tests::{KillOnDrop, World, bin, copy_program, eventually, lines};
+use hearback_tests::{World, bin, copy_program, eventually, lines};
 use serde_json::{Value, json};
 
 const SESSION: &str = "01a1ecaf-0869-7a61-91a7-57c5c9f65cc1";
@@ -38,7 +37,7 @@ impl Stand {
     /// The agent in its project, open: it has launched a job from a folder below.
     // Not on Windows: the processes above this one are not looked at there.
     #[cfg(target_os = "linux")]
-    fn open(&self) -> (KillOnDrop, Value) {
+    fn open(&self) -> (hearback_tests::KillOnDrop, Value) {
         let (project, out) = (self.world.scratch("project"), self.world.scratch("launched"));
         fs::create_dir(&project).unwrap();
         let mut agent = std::process::Command::new(&self.program);
@@ -52,8 +51,8 @@ impl Stand {
             &text(&bin("hold")),
             &text(&self.world.scratch("go")),
         ]);
-        let agent = agent.current_dir(&project).stdout(Stdio::null()).spawn().unwrap();
-        let agent = KillOnDrop(agent);
+        let agent = agent.current_dir(&project).stdout(std::process::Stdio::null()).spawn().unwrap();
+        let agent = hearback_tests::KillOnDrop(agent);
         let launched =
             eventually("it has launched a job", || serde_json::from_slice(&fs::read(&out).ok()?).ok());
         (agent, launched)

@@ -181,8 +181,10 @@ fn scenario_132_every_command_prints_json_and_so_does_every_failure() {
     let broken = world.scratch("broken");
     fs_err::write(&broken, "a file is no store").unwrap();
     let all = calls.iter().map(|call| (call.command, call.args.clone()));
-    let bare =
-        |command: &'static str| (command, command.split(' ').chain(["--json"]).map(str::to_owned).collect());
+    let bare = |command: &'static str| {
+        let name = (command == "agent test").then_some("claude");
+        (command, command.split(' ').chain(name).chain(["--json"]).map(str::to_owned).collect())
+    };
     for (command, args) in all.chain(ELSEWHERE.map(bare)) {
         let words: Vec<_> = command.split(' ').chain(["--no-such-option", "--json"]).collect();
         fails(&schema, &world.run(&words), "usage");

@@ -34,7 +34,7 @@ pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result
         Err(error) => return super::launch::not_launched(hearback, error, output),
     };
     if !wait {
-        super::launch::report(hearback, &launched, quiet, output)?;
+        super::launch::report(hearback, &launched, true, quiet, output)?;
         return Ok(0);
     }
     let id = launched.id();

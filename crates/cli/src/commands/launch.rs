@@ -30,7 +30,7 @@ pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Res
         }
         return super::wait::one(hearback, id, quiet, output);
     }
-    report(hearback, &launched, quiet, output)?;
+    report(hearback, &launched, request.session.is_some(), quiet, output)?;
     Ok(0)
 }
 
@@ -76,6 +76,7 @@ pub(super) fn not_launched(
 pub(super) fn report(
     hearback: &Hearback,
     launched: &Launched,
+    has_session: bool,
     quiet: bool,
     output: &Output,
 ) -> Result<(), CliError> {
@@ -85,8 +86,9 @@ pub(super) fn report(
         return Ok(());
     }
     // An agent reads this as well: it decides whether to end its turn, and is told even without a terminal.
-    let job = hearback.look(id).ok().flatten();
-    if let Some(job) = job.filter(|job| output.is_guided() || job.view.session.is_some()) {
+    if (output.is_guided() || (has_session && !output.is_json()))
+        && let Some(job) = hearback.look(id).ok().flatten()
+    {
         output.tell(&hearback.expectation(&job).to_string());
     }
     if output.is_guided() {

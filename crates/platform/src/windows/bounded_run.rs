@@ -85,7 +85,7 @@ fn end(names: &Names, bounded_run: &BoundedRun, job: &Job) -> Vec<ProcessIdentit
         }
     };
     let inside = job.members().unwrap_or_default();
-    survivors.extend(inside.into_iter().filter(|who| tree::lives_on(who)));
+    survivors.extend(inside.into_iter().filter(tree::lives_on));
     survivors.sort_by_key(|who| who.pid);
     survivors.dedup();
     survivors

@@ -107,7 +107,7 @@ impl Executor for Threads {
         task.stop();
         let survivors = if task.ended(within) { vec![] } else { vec![me()] };
         let ended = usize::from(!had_ended && survivors.is_empty());
-        Ok(SweepReport { ended, terminated: 0, survivors })
+        Ok(SweepReport { ended, survivors, ..SweepReport::default() })
     }
 }
 

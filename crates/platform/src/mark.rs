@@ -122,15 +122,24 @@ pub(crate) struct Membership {
     pub(crate) boundary: Boundary,
 }
 
+#[cfg(unix)]
+impl Membership {
+    /// All variables that say something about the tree.
+    pub(crate) fn all_variables(&self) -> impl Iterator<Item = &str> {
+        let boundary = match self.boundary {
+            Boundary::Detached { variable, .. } => Some(variable),
+            Boundary::OtherValue => None,
+        };
+        self.variables.iter().map(String::as_str).chain(boundary)
+    }
+}
+
 /// Where a tree ends although it has descendants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Boundary {
     /// At a process with this variable that was executed as it says: as a supervisor, by this command, or as another
     /// detached program. Only Linux shows what a process was executed as; elsewhere the variable is believed.
-    #[cfg_attr(
-        not(target_os = "linux"),
-        expect(dead_code, reason = "command lines are compared on Linux alone")
-    )]
+    #[cfg_attr(windows, expect(dead_code, reason = "command lines are compared on Unix alone"))]
     Detached { variable: &'static str, command: &'static str },
     /// At a process that has one of the tree's variables with another value.
     OtherValue,

@@ -24,6 +24,7 @@ pub(crate) mod identity;
 pub(crate) mod local_socket;
 #[cfg(target_os = "linux")]
 mod login;
+mod look;
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
 mod oom;

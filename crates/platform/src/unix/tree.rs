@@ -8,9 +8,10 @@ use hearback_core::ProcessIdentity;
 use hearback_core::port::process::SweepReport;
 use nix::sys::signal::Signal;
 
+use super::look::{Search, Selection, look, look_together};
 use super::sight::{self, Sight};
-use super::snapshot::{Carried, Process, Stat};
-use super::{clock, identity, snapshot};
+use super::snapshot::Stat;
+use super::{clock, identity};
 use crate::mark::{Membership, Names};
 
 /// How long to wait before looking whether what was killed is gone.
@@ -47,22 +48,24 @@ pub(crate) fn sweep(
         Some(Sight::Unseen) => (None, target.and_then(|who| who.scope.clone())),
         Some(Sight::Gone) | None => (None, None),
     };
-    let target = target.as_ref();
-    let terminated = terminate_all(grace, || look(tree, None, target, |_| ()))?;
+    let search = Search { tree: tree.clone(), supervisor: None, target, on_sight: leave };
+    let terminated = terminate_all(grace, || look_together(&search))?;
+    let search = Search { on_sight: kill_at_once, ..search };
     let report = kill_all(
         terminated,
         within,
         LOOKS_OF_A_SWEEP,
         || std::thread::sleep(BETWEEN_LOOKS),
-        |on_sight| look(tree, None, target, on_sight),
+        || look_together(&search),
     )?;
     Ok(SweepReport { out_of_sight, ..report })
 }
 
 /// The processes that certainly belong to a tree whose leader has no supervisor.
 pub(crate) fn members(tree: &Membership, leader: &ProcessIdentity) -> io::Result<Vec<ProcessIdentity>> {
-    let leader = if let Sight::Here(who) = sight::look(leader) { Some(who) } else { None };
-    Ok(look(tree, None, leader.as_ref(), |_| ())?.ours.iter().map(identity::identity).collect())
+    let target = if let Sight::Here(who) = sight::look(leader) { Some(who) } else { None };
+    let search = Search { tree: tree.clone(), supervisor: None, target, on_sight: leave };
+    Ok(look(&search)?.ours.iter().map(identity::identity).collect())
 }
 
 /// Terminates each process that `look` finds once, until it finds none so many times in a row, or the grace has passed.
@@ -94,7 +97,7 @@ fn terminate_all(
 /// The tree of a living supervisor, which is this process: its descendants, and whatever else carries the mark of its
 /// job.
 pub(crate) struct Tree {
-    membership: Membership,
+    search: Search,
     /// The target, which leads its group.
     leader: ProcessIdentity,
     /// A handle to the leader, which is not reused as a pid is.
@@ -108,7 +111,12 @@ impl Tree {
         Self {
             #[cfg(target_os = "linux")]
             handle: handle_of(leader.pid),
-            membership,
+            search: Search {
+                tree: membership,
+                supervisor: Some(std::process::id()),
+                target: Some(leader.clone()),
+                on_sight: leave,
+            },
             leader,
         }
     }
@@ -123,7 +131,7 @@ impl Tree {
     pub(crate) fn members(&self, mut reap: impl FnMut()) -> Vec<ProcessIdentity> {
         let mut looks = 1;
         loop {
-            let Ok(found) = self.look(|_| ()) else { return vec![self.leader.clone()] };
+            let Ok(found) = look(&self.search) else { return vec![self.leader.clone()] };
             if !found.ours.is_empty() || found.passing.is_empty() || looks == LOOKS_MAX {
                 return found.there().map(identity::identity).collect();
             }
@@ -140,15 +148,12 @@ impl Tree {
             pause(BETWEEN_LOOKS);
             self.kill_group();
         };
-        match kill_all(BTreeSet::new(), within, 1, between, |on_sight| self.look(on_sight)) {
+        let search = Search { on_sight: kill_at_once, ..self.search.clone() };
+        match kill_all(BTreeSet::new(), within, 1, between, || look(&search)) {
             Ok(report) => report.survivors,
             // Nothing could be looked for, so nothing is known to be gone.
             Err(_) => vec![self.leader.clone()],
         }
-    }
-
-    fn look(&self, on_sight: impl FnMut(&Stat)) -> io::Result<Selection> {
-        look(&self.membership, Some(std::process::id()), Some(&self.leader), on_sight)
     }
 
     /// Kills the leader's group with one signal. The handle makes sure that it is that group, however long its leader
@@ -182,7 +187,7 @@ pub(crate) fn terminate(members: &[ProcessIdentity]) {
     }
 }
 
-/// Kills what `look` finds, again and again, until it finds nothing so many times in a row: a process may have
+/// Kills what `look` finds, which kills on sight, again and again, until it finds nothing so many times in a row: a process may have
 /// started others meanwhile.
 ///
 /// Gives up after `within`; but as long as those that are found have only just been signalled they are dying faster
@@ -192,15 +197,14 @@ fn kill_all(
     within: Duration,
     enough: u32,
     mut between: impl FnMut(),
-    mut look: impl FnMut(&mut dyn FnMut(&Stat)) -> io::Result<Selection>,
+    mut look: impl FnMut() -> io::Result<Selection>,
 ) -> io::Result<SweepReport> {
     let began = clock::awake();
     let were_terminated = terminated.len();
     let mut signalled: BTreeMap<_, _> = terminated.into_iter().map(|who| (who, began)).collect();
     let (mut calm, mut looks_late) = (0, 0);
     loop {
-        // Not allowed, or gone already: the next look tells which.
-        let found = look(&mut |stat| drop(signal(stat, Signal::SIGKILL)))?;
+        let found = look()?;
         let now = clock::awake();
         let is_calm = found.there().next().is_none();
         calm = if is_calm { calm + 1 } else { 0 };
@@ -223,118 +227,24 @@ fn kill_all(
             let ended = signalled.keys().filter(|(pid, _)| !remains(*pid)).count();
             return Ok(SweepReport { ended, terminated: were_terminated, survivors, out_of_sight: None });
         }
-        for stat in &found.ours {
-            let _ = signal(stat, Signal::SIGKILL);
-        }
+        found.ours.iter().for_each(kill_at_once);
         if !is_calm {
             between();
         }
     }
 }
 
+/// What becomes of a process on sight: nothing, because it is only looked for.
+fn leave(_seen: &Stat) {}
+
+/// What becomes of a process on sight: it is killed. If that is not allowed, or it is gone already, the next look tells.
+fn kill_at_once(seen: &Stat) {
+    let _ = signal(seen, Signal::SIGKILL);
+}
+
 /// Whether it has not ended since it was seen.
 fn is_there(stat: &Stat) -> bool {
     matches!(identity::identify(stat.pid), Ok(Some(who)) if who.started == stat.started)
-}
-
-/// The processes that were found to belong to a tree.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Selection {
-    /// Certainly.
-    ours: Vec<Stat>,
-    /// Children of the supervisor that have ended or are about to. They are none any more; but what they started
-    /// just before is a child of the supervisor now, and may not have been there yet when it was looked for.
-    passing: Vec<Stat>,
-    /// Perhaps: they share a number with the job's group, and nothing more can be proved.
-    unproved: Vec<Stat>,
-}
-
-impl Selection {
-    /// Those for whose sake the tree cannot be called empty.
-    fn there(&self) -> impl Iterator<Item = &Stat> {
-        self.ours.iter().chain(&self.passing)
-    }
-}
-
-/// Looks at every process once. Reports those that belong to the tree by themselves as soon as they are seen: one that
-/// starts a successor and ends is gone when the look has ended.
-fn look(
-    tree: &Membership,
-    supervisor: Option<u32>,
-    target: Option<&ProcessIdentity>,
-    mut on_sight: impl FnMut(&Stat),
-) -> io::Result<Selection> {
-    let mut all = BTreeMap::new();
-    snapshot::each(tree, |process| {
-        let is_child = supervisor == Some(process.stat.parent);
-        if (process.mark == Carried::Ours || (is_child && process.mark == Carried::Nothing))
-            && !process.is_apart
-            && !process.stat.is_dead()
-            && process.stat.pid > 1
-            && process.stat.pid != std::process::id()
-        {
-            on_sight(&process.stat);
-        }
-        all.insert(process.stat.pid, process);
-    })?;
-    Ok(select(all.into_values(), supervisor, target))
-}
-
-/// Picks the processes of `job` out of a snapshot.
-///
-/// A process belongs to it that carries its mark, that descends from `supervisor` or from another member, or that is
-/// in the group or session of `target` while the target itself is there. A supervisor of another job, and whatever
-/// descends from it, never does, however it got there. Neither does a child of `supervisor` that carries only marks of
-/// others: it is an orphan of another tree, such as a daemon of an agent that was woken from inside this one.
-fn select(
-    all: impl IntoIterator<Item = Process>,
-    supervisor: Option<u32>,
-    target: Option<&ProcessIdentity>,
-) -> Selection {
-    let (dead, all): (Vec<_>, Vec<_>) = all.into_iter().partition(|process| process.stat.is_dead());
-    let me = std::process::id();
-    let candidate = |process: &&Process| process.stat.pid > 1 && process.stat.pid != me && !process.is_apart;
-    let leader_is_there = target.is_some_and(|leader| {
-        all.iter().any(|process| (process.stat.pid, process.stat.started) == (leader.pid, leader.started))
-    });
-    let in_group =
-        |stat: &Stat| target.is_some_and(|leader| stat.group == leader.pid || stat.session == leader.pid);
-
-    let mut ours: BTreeSet<u32> = all
-        .iter()
-        .filter(candidate)
-        .filter(|process| process.mark == Carried::Ours || (leader_is_there && in_group(&process.stat)))
-        .map(|process| process.stat.pid)
-        .collect();
-    let is_child = |process: &Process| supervisor == Some(process.stat.parent);
-    loop {
-        let more: Vec<u32> = all
-            .iter()
-            .filter(candidate)
-            .filter(|process| !ours.contains(&process.stat.pid))
-            .filter(|process| {
-                ours.contains(&process.stat.parent) || (is_child(process) && process.mark == Carried::Nothing)
-            })
-            .map(|process| process.stat.pid)
-            .collect();
-        if more.is_empty() {
-            break;
-        }
-        ours.extend(more);
-    }
-    // The group belongs to the process that now has the leader's number.
-    let number_is_reused =
-        !leader_is_there && target.is_some_and(|l| all.iter().any(|p| p.stat.pid == l.pid));
-    let stats = |pick: &dyn Fn(&Process) -> bool| {
-        all.iter().filter(candidate).filter(|process| pick(process)).map(|process| process.stat).collect()
-    };
-    Selection {
-        ours: stats(&|process| ours.contains(&process.stat.pid)),
-        passing: dead.iter().filter(|process| is_child(process)).map(|process| process.stat).collect(),
-        unproved: stats(&|process| {
-            !number_is_reused && !ours.contains(&process.stat.pid) && in_group(&process.stat)
-        }),
-    }
 }
 
 /// No process is suspended here before it begins: one that is forked runs.
@@ -374,93 +284,4 @@ fn send(pid: u32, started: u64, signal: Signal) -> io::Result<()> {
         return Ok(());
     }
     Ok(nix::sys::signal::kill(nix::unistd::Pid::from_raw(number), signal)?)
-}
-
-// The snapshots of these tests are written as /proc would show them.
-#[cfg(test)]
-#[cfg(target_os = "linux")]
-mod tests {
-    use super::*;
-    use hearback_core::testing::sample;
-
-    /// pid, parent, group, and what the environment says: `ours` carries the mark, `others` only another one, `apart`
-    /// leads another tree.
-    fn process(pid: u32, parent: u32, group: u32, mark: &str) -> Process {
-        let text =
-            format!("{pid} (x) S {parent} {group} {group} {} {}", "0 ".repeat(15), u64::from(pid) * 10);
-        let stat = Stat::parse(pid, text.as_bytes()).unwrap();
-        let carried = match mark {
-            "ours" => Carried::Ours,
-            "others" => Carried::Others,
-            _ => Carried::Nothing,
-        };
-        Process { stat, mark: carried, is_apart: mark == "apart" }
-    }
-
-    fn pids(stats: &[Stat]) -> Vec<u32> {
-        stats.iter().map(|stat| stat.pid).collect()
-    }
-
-    #[test]
-    fn a_tree_ends_where_another_supervisor_begins() {
-        let all = [
-            process(100_000, 1, 100_000, ""),
-            process(100_001, 100_000, 100_001, "ours"),
-            process(100_002, 100_001, 100_002, ""), // cleared its environment and left the group
-            process(100_003, 100_000, 100_003, "apart"), // launched from inside, came back to the subreaper
-            process(100_004, 100_003, 100_004, ""),
-            process(100_005, 1, 100_005, "ours"), // an orphan with the mark
-            process(100_006, 1, 100_006, ""),     // a stranger
-        ];
-        let target = ProcessIdentity { started: 1_000_010, ..sample::process(100_001) };
-        let found = select(all.to_vec(), Some(100_000), Some(&target));
-        assert_eq!(pids(&found.ours), [100_001, 100_002, 100_005]);
-        let swept = select(all.to_vec(), None, None);
-        assert_eq!(pids(&swept.ours), [100_001, 100_002, 100_005]);
-    }
-
-    #[test]
-    fn an_orphan_of_another_tree_is_a_boundary_and_a_descendant_of_a_member_is_none() {
-        let all = [
-            process(100_001, 100_000, 100_001, "ours"),
-            process(100_002, 100_001, 100_002, "others"), // started by a member, with another mark
-            process(100_003, 100_002, 100_003, ""),
-            process(100_004, 100_000, 100_004, "others"), // a daemon of an agent that was woken from inside
-            process(100_005, 100_004, 100_005, ""),
-            process(100_006, 100_000, 100_006, ""), // an orphan that cleared its environment
-        ];
-        let found = select(all, Some(100_000), None);
-        assert_eq!(pids(&found.ours), [100_001, 100_002, 100_003, 100_006]);
-    }
-
-    #[test]
-    fn a_child_that_has_just_ended_keeps_the_tree_from_being_called_empty() {
-        let mut child = process(100_001, 100_000, 100_001, "");
-        child.stat = child.stat.ended();
-        let mut stranger = process(100_002, 1, 100_002, "");
-        stranger.stat = stranger.stat.ended();
-        let found = select(vec![child, stranger], Some(100_000), None);
-        assert_eq!((pids(&found.ours), pids(&found.passing)), (vec![], vec![100_001]));
-    }
-
-    #[test]
-    fn a_group_is_ours_only_while_its_leader_is() {
-        let member = process(100_002, 1, 100_001, "");
-        let target = ProcessIdentity { started: 1_000_010, ..sample::process(100_001) };
-        let look = |all: &[Process]| select(all.to_vec(), None, Some(&target));
-
-        let alive = [process(100_001, 1, 100_001, ""), member.clone()];
-        assert_eq!(pids(&look(&alive).ours), [100_001, 100_002]);
-
-        let gone = look(std::slice::from_ref(&member));
-        assert_eq!((pids(&gone.ours), pids(&gone.unproved)), (vec![], vec![100_002]));
-
-        let mut stranger = process(100_001, 1, 100_001, "");
-        stranger.stat.started += 5;
-        assert_eq!(
-            look(&[stranger, member]),
-            Selection::default(),
-            "the number belongs to another process now"
-        );
-    }
 }

@@ -1,9 +1,9 @@
 //! The processes of this machine, as /proc shows them at one moment.
 
+use std::collections::BTreeSet;
 use std::io;
 
-use super::{Carried, Process, Stat};
-use crate::mark::{Boundary, Membership};
+use super::{Seen, Stat};
 
 /// What a process's stat file tells of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,19 +81,20 @@ const CHASES_MAX: u32 = 200;
 /// A process that is just executing a program has no environment for a moment.
 const BARE_MOMENTS: u32 = 5;
 
-/// Shows every process to `visit` as soon as it is found, and the dead, too, until they are reaped. One whose
-/// environment is none of our business has no marks. A process may be shown twice; the later look counts.
+/// Shows every process to `visit` as soon as it is found, with those of the `variables` that it has; the dead, too,
+/// until they are reaped. One whose environment is none of our business has none. A process may be shown twice; the
+/// later look counts.
 ///
 /// A listing alone would miss a process that is started meanwhile with a pid below the place that it has reached.
 /// Pids are given out in turn, and the kernel tells the last: a process that was started during the look is visited
 /// right after.
-pub(crate) fn each(tree: &Membership, mut visit: impl FnMut(Process)) -> io::Result<()> {
+pub(crate) fn each(variables: &BTreeSet<&str>, mut visit: impl FnMut(Seen)) -> io::Result<()> {
     let mut visited_to = last_pid();
     for entry in fs_err::read_dir("/proc")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         // One that cannot be read belongs to another user, and must not keep the others from being found.
-        if let Some(process) = process(tree, pid, 1) {
-            visit(process);
+        if let Some(seen) = see(variables, pid, 1) {
+            visit(seen);
         }
     }
     for _ in 0..CHASES_MAX {
@@ -101,7 +102,7 @@ pub(crate) fn each(tree: &Membership, mut visit: impl FnMut(Process)) -> io::Res
         if from == to {
             break;
         }
-        given_out(from, to).filter_map(|pid| process(tree, pid, BARE_MOMENTS)).for_each(&mut visit);
+        given_out(from, to).filter_map(|pid| see(variables, pid, BARE_MOMENTS)).for_each(&mut visit);
         visited_to = Some(to);
     }
     Ok(())
@@ -121,8 +122,8 @@ fn given_out(from: u32, to: u32) -> impl Iterator<Item = u32> {
 }
 
 /// One process, if there is one; one without any environment is read as often as `looks`.
-fn process(tree: &Membership, pid: u32, looks: u32) -> Option<Process> {
-    let unmarked = |stat| Some(Process { stat, mark: Carried::Nothing, is_apart: false });
+fn see(variables: &BTreeSet<&str>, pid: u32, looks: u32) -> Option<Seen> {
+    let unmarked = |stat| Some(Seen { stat, variables: Vec::new(), command: Vec::new() });
     let stat = Stat::read(pid).ok().flatten()?;
     if stat.is_dead() {
         return unmarked(stat);
@@ -142,30 +143,30 @@ fn process(tree: &Membership, pid: u32, looks: u32) -> Option<Process> {
             return unmarked(stat);
         }
     }
-    let value = |name: &str| {
-        let mut entries = environment.split(|byte| *byte == 0);
-        entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
-    };
-    let mark = Carried::of(tree, tree.variables.iter().filter_map(|name| value(name)));
-    let is_other = |value: &[u8]| value != tree.value.as_bytes();
-    let is_apart = match tree.boundary {
-        // Any process can set a variable; one that we detached has it on its command line, too.
-        Boundary::Detached { variable, command } => {
-            value(variable).is_some_and(|mark| is_other(mark) && is_detached_as(pid, command, mark))
-        }
-        Boundary::OtherValue => mark == Carried::Others,
-    };
-    Some(Process { stat, mark, is_apart })
+    let entries = environment.split(|byte| *byte == 0);
+    let found: Vec<_> = entries.filter_map(|entry| variable(variables, entry)).collect();
+    let command = if found.is_empty() { Vec::new() } else { command(pid) };
+    Some(Seen { stat, variables: found, command })
+}
+
+/// Name and value, if this is one of the variables.
+fn variable(variables: &BTreeSet<&str>, entry: &[u8]) -> Option<(String, Vec<u8>)> {
+    let equals = entry.iter().position(|byte| *byte == b'=')?;
+    let name = variables.get(str::from_utf8(&entry[..equals]).ok()?)?;
+    Some(((*name).to_owned(), entry[equals + 1..].to_vec()))
 }
 
 fn environment(pid: u32) -> Vec<u8> {
     std::fs::File::open(format!("/proc/{pid}/environ")).and_then(read_all).unwrap_or_default()
 }
 
-/// Whether it is what it was executed as: the supervisor of a job, by `supervise`, or another detached program.
-fn is_detached_as(pid: u32, supervise: &str, mark: &[u8]) -> bool {
-    let command = std::fs::File::open(format!("/proc/{pid}/cmdline")).and_then(read_all).unwrap_or_default();
-    let command = command.strip_suffix(&[0]).unwrap_or(&command);
+fn command(pid: u32) -> Vec<u8> {
+    std::fs::File::open(format!("/proc/{pid}/cmdline")).and_then(read_all).unwrap_or_default()
+}
+
+/// Whether it was executed as its mark says: as the supervisor of a job, by `supervise`, or as another detached program.
+pub(super) fn is_detached_as(command: &[u8], supervise: &str, mark: &[u8]) -> bool {
+    let command = command.strip_suffix(&[0]).unwrap_or(command);
     let mut arguments = command.split(|byte| *byte == 0).skip(1);
     let supervises = arguments.next() == Some(supervise.as_bytes()) && arguments.next() == Some(mark);
     let written = command.iter().map(|byte| if *byte == 0 { b' ' } else { *byte });

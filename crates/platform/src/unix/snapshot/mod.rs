@@ -7,7 +7,7 @@ mod table;
 use table::Life;
 pub(crate) use table::each;
 
-use crate::mark::Membership;
+use crate::mark::{Boundary, Membership};
 
 /// What hearback needs to know of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +26,35 @@ impl Stat {
     /// A process that is ending, or has ended and only waits to be reaped, counts as dead.
     pub(crate) fn is_dead(&self) -> bool {
         self.life.is_dead()
+    }
+}
+
+/// A process as it was seen, and what it says about the tree that it belongs to.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) stat: Stat,
+    /// Those of its variables that were asked for, with their values.
+    variables: Vec<(String, Vec<u8>)>,
+    /// What it was executed as, if the system tells, and if it has one of those variables.
+    command: Vec<u8>,
+}
+
+impl Seen {
+    fn value(&self, name: &str) -> Option<&[u8]> {
+        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_slice())
+    }
+
+    /// What it is to one tree.
+    pub(crate) fn of(&self, tree: &Membership) -> Process {
+        let mark = Carried::of(tree, tree.variables.iter().filter_map(|name| self.value(name)));
+        let is_apart = match tree.boundary {
+            // Any process can set a variable; one that we detached was executed as it says, too.
+            Boundary::Detached { variable, command } => self.value(variable).is_some_and(|mark| {
+                mark != tree.value.as_bytes() && table::is_detached_as(&self.command, command, mark)
+            }),
+            Boundary::OtherValue => mark == Carried::Others,
+        };
+        Process { stat: self.stat, mark, is_apart }
     }
 }
 
@@ -53,8 +82,8 @@ pub(crate) enum Carried {
 
 impl Carried {
     /// From the values of those variables of the tree that the process has.
-    fn of<T: AsRef<[u8]>>(tree: &Membership, values: impl IntoIterator<Item = T>) -> Self {
-        let is_ours = |value: T| value.as_ref() == tree.value.as_bytes();
+    fn of<'a>(tree: &Membership, values: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let is_ours = |value| value == tree.value.as_bytes();
         values
             .into_iter()
             .map(is_ours)

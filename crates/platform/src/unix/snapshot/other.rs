@@ -1,11 +1,11 @@
 //! The processes of this machine where there is no /proc, as `sysinfo` shows them at one moment.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 
-use super::{Carried, Process, Stat};
-use crate::mark::{Boundary, Membership};
+use super::{Seen, Stat};
 
 /// Only living processes are shown, so there is nothing to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,8 +17,9 @@ impl Life {
     }
 }
 
-/// Shows every living process to `visit`. One whose environment is none of our business has no marks.
-pub(crate) fn each(tree: &Membership, mut visit: impl FnMut(Process)) -> io::Result<()> {
+/// Shows every living process to `visit`, with those of the `variables` that it has. One whose environment is none of
+/// our business has none.
+pub(crate) fn each(variables: &BTreeSet<&str>, mut visit: impl FnMut(Seen)) -> io::Result<()> {
     let mut system = System::new().map_err(io::Error::other)?;
     let what = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
     system.refresh_processes_specifics(ProcessesToUpdate::All, true, what);
@@ -26,12 +27,6 @@ pub(crate) fn each(tree: &Membership, mut visit: impl FnMut(Process)) -> io::Res
         let pid = pid.as_u32();
         // One that cannot be read belongs to another user, and must not keep the others from being found.
         let Ok(Some(who)) = super::super::identity::identify(pid) else { continue };
-        let value = |name: &str| {
-            process
-                .environ()
-                .iter()
-                .find_map(|entry| Some(entry.to_str()?.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
-        };
         let number = |raw: nix::Result<nix::unistd::Pid>| raw.map_or(0, |pid| pid.as_raw().unsigned_abs());
         let raw = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap_or(0));
         let stat = Stat {
@@ -43,12 +38,17 @@ pub(crate) fn each(tree: &Membership, mut visit: impl FnMut(Process)) -> io::Res
             started: who.started,
             life: Life,
         };
-        let mark = Carried::of(tree, tree.variables.iter().filter_map(|name| value(name)));
-        let is_apart = match tree.boundary {
-            Boundary::Detached { variable, .. } => value(variable).is_some_and(|mark| mark != tree.value),
-            Boundary::OtherValue => mark == Carried::Others,
-        };
-        visit(Process { stat, mark, is_apart });
+        let entries = process.environ().iter().filter_map(|entry| entry.to_str()?.split_once('='));
+        let variables = entries
+            .filter(|(name, _)| variables.contains(name))
+            .map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()))
+            .collect();
+        visit(Seen { stat, variables, command: Vec::new() });
     }
     Ok(())
+}
+
+/// What a process was executed as is not told here, so its mark is believed.
+pub(super) fn is_detached_as(_command: &[u8], _supervise: &str, _mark: &[u8]) -> bool {
+    true
 }

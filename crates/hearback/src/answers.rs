@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, Publish};
 use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
-use hearback_core::port::watch::StoreWatch;
-use hearback_core::{FollowUpState, JobId, Reader, ReceiptHow, Session};
+use hearback_core::{FollowUpState, JobId, Read, Reader, ReceiptHow, Session};
 use hearback_monitor::delivery::{self, Closed};
 
 use crate::permissions::{Capability, Guarded};
 use crate::wait::Reading;
-use crate::{Hearback, Job, Request, RequestError, Scope, Until};
+use crate::{Hearback, Job, Request, RequestError, Scope};
 
 /// Where the prompt goes in the arguments of an agent.
 const PLACEHOLDER: &str = "{prompt}";
@@ -20,8 +19,9 @@ const PLACEHOLDER: &str = "{prompt}";
 const HISTORY_MAX: usize = 1000;
 /// The most results that one call takes: each is locked until it is acknowledged.
 const TAKEN_MAX: usize = 100;
-/// How soon a process that waits for results notices a new job.
-const NOTICE_WITHIN: Duration = Duration::from_secs(1);
+
+/// How soon a result is offered again after a process that had reserved it died.
+const RESERVED_AGAIN_WITHIN: Duration = Duration::from_secs(1);
 
 /// A request to run an agent with a prompt, in this process's working directory. The prompt replaces `{prompt}` in the
 /// agent's arguments, or follows them. The owner, who reads the answer, is [`Request::session`].
@@ -214,20 +214,28 @@ impl Hearback {
         reserve: impl Fn(Results) -> Result<Results, StoreError>,
     ) -> Result<Results, StoreError> {
         let deadline = self.ports.clock.awake().saturating_add(within);
+        let mut changes = (!within.is_zero()).then(|| self.job_changes()).transpose()?;
         loop {
-            let results = reserve(self.look_for_results(by)?)?;
+            let found = self.look_for_results(by)?;
+            let has_ended = !found.ended.is_empty();
+            let results = reserve(found)?;
             let left = deadline.saturating_sub(self.ports.clock.awake());
             // If all named jobs have been read, no further result can come.
             let nothing_comes = !by.jobs.is_empty() && results.read.len() == by.jobs.len();
-            if !results.ended.is_empty() || left.is_zero() || nothing_comes {
-                return Ok(results);
-            }
-            let within = left.min(NOTICE_WITHIN);
-            if results.running.is_empty() {
-                self.store.watch_jobs()?.wait(within);
-            } else {
-                self.wait_for(&results.running, Until::Any, Some(within), |_, _| {});
-            }
+            let is_over = !results.ended.is_empty() || left.is_zero() || nothing_comes;
+            let Some(changes) = changes.as_mut().filter(|_| !is_over) else { return Ok(results) };
+            // No event tells that another process gave back what it had reserved.
+            let left = if has_ended { left.min(RESERVED_AGAIN_WITHIN) } else { left };
+            // Nothing of the others can be a result. When the time has passed, all is looked at once more.
+            changes.wait(left, |id| self.may_be_asked_by(&by.parent, id));
+        }
+    }
+
+    /// Whether a job is a prompt job of this session, as far as it can be read.
+    fn may_be_asked_by(&self, parent: &Session, id: &JobId) -> bool {
+        match self.store.spec(id) {
+            Ok(Read::Present(spec)) => spec.answer && spec.session.as_ref() == Some(parent),
+            _ => true,
         }
     }
 

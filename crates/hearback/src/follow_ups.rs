@@ -1,5 +1,6 @@
 //! The follow-ups of jobs: listing, reading, closing and delivering them.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,15 +16,14 @@ use hearback_core::{
     Session,
 };
 use hearback_monitor::delivery::{self, Closed, Deliverer};
+use hearback_monitor::host::{Changed, JobChanges};
 use tracing::{debug, warn};
 
 use crate::permissions::{Capability, Guarded};
-use crate::{Hearback, Job, Listing, Request, Scope, Select, Until};
+use crate::{Hearback, Job, Listing, Request, Scope, Select};
 
 /// How many jobs of history are listed at first to find those of the last hour.
 const RECENT_LISTED: usize = 256;
-/// How soon a process that waits for a follow-up notices a new job.
-const NOTICE_WITHIN: Duration = Duration::from_secs(1);
 
 /// The answer to a reader who asks for the next follow-up.
 #[derive(Debug)]
@@ -45,34 +45,51 @@ impl Hearback {
         let select = Select { scope: scope.clone(), state: None, history_max: Some(0) };
         let mut open = self.jobs(&select)?;
         open.jobs.retain(|job| is_open(job.view.follow_up.state));
-        open.jobs.sort_by(|a, b| (&a.view.ended_at, &a.view.id).cmp(&(&b.view.ended_at, &b.view.id)));
+        open.jobs.sort_by(by_end);
         Ok(open)
     }
 
-    /// The next pending follow-up of a scope, which stays pending; waits for one, but not longer than `within`.
+    /// The next pending follow-up of a scope, which stays pending; waits for one, but not longer than `within`. While it
+    /// waits, it looks only at jobs that change.
     ///
     /// # Errors
     ///
-    /// When the jobs cannot be read.
+    /// When the jobs cannot be read, or not be watched.
     pub fn next_follow_up(&self, scope: &Scope, within: Duration) -> Result<NextFollowUp, StoreError> {
         let deadline = self.ports.clock.awake().saturating_add(within);
+        // The first look comes after the watch was made, so that nothing happens unseen between the two.
+        let mut changes = (!within.is_zero()).then(|| self.job_changes()).transpose()?;
+        let Listing { mut jobs, mut problems } = self.follow_ups(scope)?;
         loop {
-            let Listing { jobs, problems } = self.follow_ups(scope)?;
             let delivery = jobs.iter().find(|job| is_next(job)).map(|job| self.delivery(job));
             let left = deadline.saturating_sub(self.ports.clock.awake());
-            if delivery.is_some() || left.is_zero() {
+            let Some(changes) = changes.as_mut().filter(|_| delivery.is_none() && !left.is_zero()) else {
                 return Ok(NextFollowUp { delivery, problems });
-            }
-            let select = Select { scope: scope.clone(), state: None, history_max: Some(0) };
-            let open = self.jobs(&select)?.jobs.into_iter().filter(|job| !job.view.state.has_ended());
-            let open: Vec<_> = open.map(|job| job.view.id).collect();
-            let within = left.min(NOTICE_WITHIN);
-            if open.is_empty() {
-                self.store.watch_jobs()?.wait(within);
-            } else {
-                self.wait_for(&open, Until::Any, Some(within), |_, _| {});
+            };
+            match changes.wait(left, |id| self.may_see(scope, id)) {
+                Changed::Everything => Listing { jobs, problems } = self.follow_ups(scope)?,
+                Changed::Jobs(changed) => {
+                    jobs.clear();
+                    for (id, seen) in changed {
+                        problems.retain(|(known, _)| *known != id);
+                        match seen {
+                            Ok(seen) => jobs.extend(seen.and_then(|seen| self.shown(seen))),
+                            Err(error) => problems.push((id, error)),
+                        }
+                    }
+                    jobs.retain(|job| {
+                        scope.sees(job.view.session.as_ref()) && is_open(job.view.follow_up.state)
+                    });
+                    jobs.iter().for_each(|job| self.start_deliverer_if_needed(&job.seen));
+                    jobs.sort_by(by_end);
+                }
             }
         }
+    }
+
+    /// Hears which jobs change, from now on.
+    pub(crate) fn job_changes(&self) -> Result<JobChanges<'_>, StoreError> {
+        Ok(JobChanges::new(&self.ports, self.store.watch_all()?))
     }
 
     /// A follow-up as it would be sent.
@@ -241,6 +258,11 @@ impl Hearback {
             Err(error) => warn!(%error, "deliverer not started"),
         }
     }
+}
+
+/// The oldest end first.
+fn by_end(one: &Job, other: &Job) -> Ordering {
+    (&one.view.ended_at, &one.view.id).cmp(&(&other.view.ended_at, &other.view.id))
 }
 
 fn is_open(state: FollowUpState) -> bool {

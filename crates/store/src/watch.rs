@@ -16,13 +16,14 @@ use crate::Store;
 
 impl<D: Disk + Clone + 'static> StoreWatch for Store<D> {
     fn watch_all(&self) -> Result<Box<dyn StoreChanges>, StoreError> {
-        self.make_folders(&self.layout.sessions())?;
-        self.make_folders(&self.layout.monitor())?;
+        for folder in [self.layout.jobs(), self.layout.sessions(), self.layout.monitor()] {
+            match self.make_folders(&folder) {
+                // Reading needs no writable disk: what is there can be watched.
+                Err(error) if error.is_unwritable() => {}
+                made => made?,
+            }
+        }
         Ok(Box::new(AllChanges::new(self.clone())))
-    }
-
-    fn watch_jobs(&self) -> Result<Box<dyn Watch>, StoreError> {
-        Ok(self.disk().watch(&self.layout.jobs())?)
     }
 
     fn watch_host(&self) -> Result<Box<dyn Watch>, StoreError> {

@@ -2,9 +2,15 @@
 #![cfg(any(target_os = "linux", windows))]
 
 use std::path::{Path, PathBuf};
+#[cfg(not(windows))]
+use std::process::Stdio;
 use std::time::Duration;
+#[cfg(not(windows))]
+use std::time::Instant;
 
 use hearback_core::JobId;
+#[cfg(not(windows))]
+use hearback_tests::{KillOnDrop, Outbox};
 use hearback_tests::{World, bin, eventually, is_full, killat};
 
 /// What the kernel says of each thread of a job's supervisor.
@@ -62,6 +68,49 @@ fn an_idle_supervisor_never_wakes_up() {
     let full = is_full();
     std::thread::sleep(Duration::from_secs(if full { 20 } else { 4 }));
     assert_eq!(before, count());
+}
+
+// Not on Windows: no event tells there what happens in the folders of all jobs, so a process that waits looks from time
+// to time.
+#[cfg(not(windows))]
+#[test]
+fn a_process_that_waits_sleeps_until_a_job_of_its_session_ends() {
+    let outbox = Outbox::pull();
+    let hold = bin("hold").display().to_string();
+    for _ in 0..5 {
+        outbox.world.launch(["--session", "other", "--", &hold, &outbox.gate("other")]);
+    }
+    outbox.launch(&[], "hold", &[&outbox.gate("mine")]);
+    outbox.run_as("s", &["ask", "--", &hold, &outbox.gate("asked")]).ok();
+    let waits =
+        [(&["followups", "next", "--wait", "60s"][..], "mine"), (&["results", "--wait", "60s"], "asked")];
+    for (words, gate) in waits {
+        let child = outbox.command_as("s", words).stdout(Stdio::null()).spawn().unwrap();
+        let mut child = KillOnDrop(child);
+        let tasks = format!("/proc/{}/task", child.0.id());
+        let count = || -> Vec<_> {
+            let threads = fs_err::read_dir(&tasks).unwrap().map(|entry| entry.unwrap().path());
+            threads.map(|thread| (activity(&thread), thread)).collect()
+        };
+        // It has looked at everything, and nothing is left to do.
+        let mut last = Vec::new();
+        eventually("it sleeps", || {
+            let now = count();
+            let is_quiet = now == last && now.iter().all(|(_, thread)| state(thread) == 'S');
+            std::thread::sleep(Duration::from_millis(200));
+            last = now;
+            is_quiet.then_some(())
+        });
+        // That nothing happens can only be seen by watching for a while.
+        let before = count();
+        std::thread::sleep(Duration::from_secs(3));
+        assert_eq!(before, count(), "{words:?}");
+        let began = Instant::now();
+        outbox.release(gate);
+        assert_eq!(child.0.wait().unwrap().code(), Some(0), "{words:?}");
+        println!("{words:?}: heard {:?} after its job may end", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(30), "it did not wait for its own deadline");
+    }
 }
 
 /// Fills a store with jobs, half of them open and half of them in history.

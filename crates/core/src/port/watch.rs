@@ -1,4 +1,4 @@
-//! Watching a store as a port: a monitor sleeps until something changes.
+//! Watching a store as a port: a monitor, or a process that waits, sleeps until something changes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,19 +11,12 @@ use crate::{JobId, Session};
 ///
 /// A watch reports only what happens after it was made, so make it first and look at the store second.
 pub trait StoreWatch: Send + Sync {
-    /// Watches everything that a monitor has to know of.
+    /// Watches everything that a monitor has to know of. A store that cannot be written is watched as it is.
     ///
     /// # Errors
     ///
     /// When the store cannot be watched in any way.
     fn watch_all(&self) -> Result<Box<dyn StoreChanges>, StoreError>;
-
-    /// Watches for jobs that are made, and that move out of the way.
-    ///
-    /// # Errors
-    ///
-    /// When the system has no more watches to give.
-    fn watch_jobs(&self) -> Result<Box<dyn Watch>, StoreError>;
 
     /// Watches for requests to the host, and for its answers.
     ///

@@ -428,10 +428,6 @@ impl StoreWatch for FakeStore {
         Ok(Box::new(FakeWatch::new(self)))
     }
 
-    fn watch_jobs(&self) -> Result<Box<dyn Watch>, StoreError> {
-        Ok(Box::new(FakeWatch::new(self)))
-    }
-
     fn watch_host(&self) -> Result<Box<dyn Watch>, StoreError> {
         Ok(Box::new(FakeWatch::new(self)))
     }

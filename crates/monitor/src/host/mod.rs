@@ -8,6 +8,7 @@ mod drain;
 mod drain_plan;
 mod hand_overs;
 mod health;
+mod job_changes;
 mod listen;
 mod look;
 mod monitor;
@@ -28,6 +29,7 @@ mod workers;
 
 pub use drain_plan::{DrainPlan, plan};
 pub use health::host_state;
+pub use job_changes::{Changed, JobChanges};
 pub use monitor::{Monitor, MonitorEnd, MonitorOptions, MonitorPolicy};
 pub use requests::{HostRequests, SeenMonitor, StopResponse};
 pub use successor::{Predecessor, await_end_of};

@@ -173,9 +173,22 @@ pub(super) fn is_detached_as(command: &[u8], supervise: &str, mark: &[u8]) -> bo
     supervises || (!mark.is_empty() && written.eq(mark.iter().copied()))
 }
 
+/// Reads a file of /proc. Their size is not known before, and most fit into one page: two reads, where `read_to_end` makes
+/// half a dozen and asks for the size.
 fn read_all(mut file: std::fs::File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    io::Read::read_to_end(&mut file, &mut bytes)?;
+    let (mut bytes, mut filled) = (vec![0; 4096], 0);
+    loop {
+        if filled == bytes.len() {
+            bytes.resize(2 * filled, 0);
+        }
+        match io::Read::read(&mut file, &mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
     Ok(bytes)
 }
 
@@ -189,6 +202,17 @@ mod tests {
         let over: Vec<_> = given_out(32_760, 302).collect();
         assert!(over.contains(&32_767) && over.ends_with(&[300, 301, 302]), "{over:?}");
         assert!(given_out(7, u32::MAX).count() <= 2 * NEWCOMERS_MAX);
+    }
+
+    #[test]
+    fn a_file_is_read_whole_however_long_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for length in [0, 1, 4095, 4096, 4097, 100_000] {
+            let bytes: Vec<u8> = (0..length).map(|n| u8::try_from(n % 251).unwrap()).collect();
+            fs_err::write(&path, &bytes).unwrap();
+            assert!(read_all(std::fs::File::open(&path).unwrap()).unwrap() == bytes, "{length}");
+        }
     }
 
     #[test]

@@ -145,6 +145,7 @@ impl Hearback {
                     continue;
                 }
             };
+            found.unswept.extend(unswept(&job).map(|what| (id.clone(), what)));
             let follow_up = &job.view.follow_up;
             if follow_up.state == FollowUpState::DeadLetter {
                 let error = follow_up.error.clone().unwrap_or_else(|| "its record cannot be read".into());
@@ -193,6 +194,16 @@ impl Hearback {
         let is_due = !matches!(self.deliverer().due(seen)?, Due::Never | Due::In(_));
         Ok(is_due && supervisor != Presence::Same && deliverer.is_some())
     }
+}
+
+/// What may still run of a job that is recorded as lost.
+fn unswept(job: &Job) -> Option<String> {
+    if let Some(place) = job.seen.out_of_sight() {
+        return Some(format!("in {place}, which cannot be seen from where its loss was recorded"));
+    }
+    let is_lost = matches!(job.view.outcome, Some(Outcome::Lost { .. }));
+    let pids: Vec<_> = job.view.survivors.iter().map(ToString::to_string).collect();
+    (is_lost && !pids.is_empty()).then(|| format!("pid {}", pids.join(", ")))
 }
 
 /// The configured sinks, each with why it cannot be run, if so.

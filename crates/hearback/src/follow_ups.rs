@@ -49,8 +49,8 @@ impl Hearback {
         Ok(open)
     }
 
-    /// The next pending follow-up of a scope, which stays pending; waits for one, but not longer than `within`. While it
-    /// waits, it looks only at jobs that change.
+    /// The next pending follow-up of a scope, which stays pending; waits for one, but not longer than `within`. While
+    /// it waits, it looks only at jobs that change.
     ///
     /// # Errors
     ///

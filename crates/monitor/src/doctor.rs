@@ -184,6 +184,7 @@ pub fn judge_content(warnings: &[String], found: &Tried<StoreFindings>) -> Vec<C
         settings,
         judge("records", found, records, unknown),
         judge("entries", found, entries, unknown),
+        judge("processes", found, processes, unknown),
         judge("follow_ups", found, follow_ups, unknown),
         judge("dead_letters", found, dead_letters, unknown),
     ]
@@ -207,6 +208,17 @@ fn entries(name: &'static str, found: &StoreFindings) -> Check {
             let list = some(strays.iter().map(|path| path.display().to_string()));
             let message = format!("hearback did not make this, and ignores it: {list}");
             Check::warn(name, message, "move it out of the store")
+        }
+    }
+}
+
+fn processes(name: &'static str, found: &StoreFindings) -> Check {
+    match &found.unswept[..] {
+        [] => Check::ok(name, "no process of a lost job is known to run"),
+        unswept => {
+            let list = some(unswept.iter().map(|(id, what)| format!("{id}: {what}")));
+            let message = format!("processes of lost jobs may still run: {list}");
+            Check::warn(name, message, "`hearback kill` the job from where its processes can be seen")
         }
     }
 }

@@ -112,17 +112,26 @@ pub struct Report {
     pub tidied: usize,
 }
 
-/// Removes the planned jobs, and what crashes left behind. A job that cannot be removed does not stop the others.
+/// Brings every open job up to date, and then removes what is to go; see [`settled`].
 ///
 /// # Errors
 ///
 /// When history cannot be listed.
 pub fn all(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
-    let mut report = Report::default();
-    // Jobs that are settled but not in history yet count as well.
+    // Jobs that have ended since the last look count as well.
     if let Err(error) = reconcile::all(ports) {
         warn!(%error, "open jobs cannot be listed");
     }
+    settled(ports, retention)
+}
+
+/// Removes the planned jobs, and what crashes left behind. A job that cannot be removed does not stop the others.
+///
+/// # Errors
+///
+/// When history cannot be listed.
+pub fn settled(ports: &Ports, retention: Retention) -> Result<Report, StoreError> {
+    let mut report = Report::default();
     for id in plan_all(ports, retention)? {
         match ports.store.prune(&id) {
             Ok(true) => report.pruned.push(id),
@@ -143,7 +152,7 @@ mod tests {
     use hearback_core::port::clock::Clock;
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
 
-    fn settled(clock: &FakeClock, n: u64) -> (JobId, Stamp) {
+    fn settlement(clock: &FakeClock, n: u64) -> (JobId, Stamp) {
         (sample::id(n), clock.stamp())
     }
 
@@ -151,10 +160,10 @@ mod tests {
     fn scenario_42_the_oldest_settlements_go_first_and_age_counts_from_settlement() {
         let clock = FakeClock::default();
         // The first was launched last: what counts is when it was settled.
-        let mut jobs = vec![settled(&clock, 999)];
+        let mut jobs = vec![settlement(&clock, 999)];
         for n in 1..200 {
             clock.advance(Duration::from_secs(60));
-            jobs.push(settled(&clock, n));
+            jobs.push(settlement(&clock, n));
         }
         let keep = Retention { max_jobs: 64, ..Retention::default() };
         let gone = plan(&jobs, keep, &clock.stamp());
@@ -170,7 +179,7 @@ mod tests {
     #[test]
     fn a_wall_clock_that_jumps_prunes_nothing() {
         let clock = FakeClock::default();
-        let jobs = [settled(&clock, 1)];
+        let jobs = [settlement(&clock, 1)];
         for jump in [365, -365, 20 * 365] {
             clock.step_wall(jump * 24 * 60 * 60 * 1000);
             assert!(plan(&jobs, Retention::default(), &clock.stamp()).is_empty());

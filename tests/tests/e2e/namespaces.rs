@@ -56,7 +56,7 @@ fn scenario_121_what_cannot_be_seen_is_not_called_ended_and_a_look_from_the_righ
     let shown = hearback_inside(&world, &["show", &id]).ok();
     assert!(shown.contains("may not have ended") && shown.contains("could not be seen"), "{shown}");
     let job: Value = serde_json::from_str(&hearback_inside(&world, &["show", "--json", &id]).ok()).unwrap();
-    let scope = job["out_of_sight"].as_str().unwrap_or_default();
+    let scope = job["out_of_sight"].as_str().unwrap_or_default().to_owned();
     assert!(scope.contains("pid:["), "{job}");
     Job::new(job).is_lost("unswept").lacks("/survivors");
     assert!(alive(left), "it runs on");
@@ -64,6 +64,9 @@ fn scenario_121_what_cannot_be_seen_is_not_called_ended_and_a_look_from_the_righ
     let killed = hearback_inside(&world, &["kill", &id]);
     assert!(killed.code == Some(1) && killed.stderr.contains("cannot be seen from here"), "{killed:?}");
     assert!(alive(left), "it runs on");
+    let doctor = world.run(["doctor"]).ok();
+    let said = doctor.lines().find(|line| line.contains("processes of lost jobs")).unwrap_or_default();
+    assert!(said.contains(&id) && said.contains(&scope), "{doctor}");
 
     world.show(&id).is_lost("unswept").lacks("/out_of_sight").lacks("/survivors");
     assert!(!alive(left), "a look from the right place ends it");

@@ -1,5 +1,12 @@
 //! A monitor that is paused or hangs: other processes deliver, and the status says so.
 
+#[cfg(target_os = "linux")]
+use std::process::Stdio;
+#[cfg(target_os = "linux")]
+use std::time::{Duration, Instant};
+
+#[cfg(target_os = "linux")]
+use hearback_tests::{KillOnDrop, alive};
 use hearback_tests::{Outbox, bin, eventually, go_on, stop};
 
 use crate::sessions::Host;
@@ -32,6 +39,44 @@ fn scenario_126_a_paused_monitor_silences_nobody_and_is_said_not_to_answer() {
     host.in_hand("u.message.1", 2);
     host.until_idle("u");
     assert_eq!(host.taken().len(), before + 2, "nothing came twice: {:?}", host.taken());
+}
+
+// Not on Windows: Wine's monitor is held at a call of Wine's, and others wait for its server then.
+#[cfg(target_os = "linux")]
+#[test]
+fn scenario_126_what_a_monitor_that_hangs_leaves_is_delivered_by_others_and_it_is_said_not_to_answer() {
+    let outbox = Outbox::with("", "turn = true", &["1:no luck", "0"]);
+    // Its loop is held when it looks at the first message, and everything else of it lives.
+    let mut monitor = std::process::Command::new(bin("killat"));
+    outbox.world.settle(&mut monitor);
+    monitor.args(["stop", "1", "--from", "message.1", "--for", "300", "--"]);
+    monitor.arg(bin("hearback")).args(["monitor", "run"]);
+    let monitor = KillOnDrop(monitor.stderr(Stdio::null()).spawn().unwrap());
+    let host = Host { outbox, first: monitor };
+    eventually("it is the host", || host.status()["pid"].as_u64());
+    // The sender notices that nothing happens, and starts a messenger. Its attempt fails.
+    host.send("s", "anybody there?");
+    host.in_hand("s.message.1", 1);
+    // The supervisor makes the first attempt, which fails, too. It leaves the next one to the monitor.
+    let exit_with = bin("exit-with");
+    let job = host.outbox.world.launch(["--session", "t", "--", exit_with.to_str().unwrap(), "0"]);
+    eventually("the supervisor has left", || (!alive(host.outbox.world.supervisor(&job))).then_some(()));
+    assert_eq!(host.taken().len(), 2, "one attempt at each: {:?}", host.taken());
+    let began = Instant::now();
+    while !host.run(&["doctor"]).ok().contains("does not answer") {
+        assert!(began.elapsed() < Duration::from_secs(120), "it is seen to hang");
+    }
+    assert_eq!(host.taken().len(), 2, "doctor changes nothing: {:?}", host.taken());
+    // Any command that looks at sessions or jobs has the rest delivered.
+    let status = host.run(&["monitor", "status"]).ok();
+    assert!(status.contains("does not answer"), "{status}");
+    host.in_hand("s.message.1", 2);
+    host.until_idle("s");
+    eventually("the follow-up is delivered", || {
+        host.run(&["list", "--all-sessions"]).ok();
+        (host.outbox.world.show(&job).into_json()["follow_up"]["state"] == "delivered").then_some(())
+    });
+    assert_eq!(host.taken().len(), 4, "nothing came twice: {:?}", host.taken());
 }
 
 // Not on Windows: there are no signals to ignore. Elsewhere `env` cannot ignore one.

@@ -131,6 +131,7 @@ fn whatever_is_not_well_comes_with_a_tip() {
             ("settings", Warn),
             ("records", Fail),
             ("entries", Fail),
+            ("processes", Fail),
             ("follow_ups", Fail),
             ("dead_letters", Fail),
         ]
@@ -214,6 +215,7 @@ fn what_needs_a_person_is_named_and_a_long_list_is_cut() {
         strays: ["w", "x", "y", "z"].map(PathBuf::from).into(),
         dead_letters: vec![("message 1".into(), "gone".into())],
         undelivered: vec![sample::id(1)],
+        unswept: vec![(sample::id(2), "in a container".into())],
     };
     let checks = judge_content(&[], &Tried::Worked(found));
     use Level::{Fail, Ok, Warn};
@@ -223,6 +225,7 @@ fn what_needs_a_person_is_named_and_a_long_list_is_cut() {
             ("settings", Ok),
             ("records", Fail),
             ("entries", Warn),
+            ("processes", Warn),
             ("follow_ups", Warn),
             ("dead_letters", Warn)
         ]

@@ -34,8 +34,8 @@ impl<'a> JobChanges<'a> {
         Self { ports, watch, agenda: Agenda::default(), closing: Closing::default() }
     }
 
-    /// Sleeps until jobs have changed that `is_wanted`, but not longer than `within`, and brings them up to date. What no
-    /// event tells is found by looking at everything, as a monitor does.
+    /// Sleeps until jobs have changed that `is_wanted`, but not longer than `within`, and brings them up to date. What
+    /// no event tells is found by looking at everything, as a monitor does.
     pub fn wait(&mut self, within: Duration, is_wanted: impl Fn(&JobId) -> bool) -> Changed {
         let began = self.ports.clock.awake();
         let most = within.min(LOOK_AT_ALL_EVERY);

@@ -24,8 +24,10 @@ impl Loop {
         let now = self.now();
         if self.pruning.is_due(now) {
             self.pruning.begin(now);
+            // Jobs are brought up to date by this loop. A second thread that did it would hold their locks for a
+            // moment, and an end under a held lock is none yet.
             self.workers.spawn(Task::Prune, |monitor| {
-                say_what_was_pruned(&prune::all(&monitor.ports, monitor.policy.retention)?);
+                say_what_was_pruned(&prune::settled(&monitor.ports, monitor.policy.retention)?);
                 Ok(())
             });
         }

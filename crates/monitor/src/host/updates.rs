@@ -6,8 +6,8 @@ use hearback_core::JobId;
 
 use crate::reconcile::Step;
 
-/// So many jobs are brought up to date at the same time. To record a loss takes up to a few seconds each, and those that
-/// are recorded at the same time share the looks at all processes, which cost most.
+/// So many jobs are brought up to date at the same time. To record a loss takes up to a few seconds each, and losses
+/// that are recorded at the same time share the looks at all processes, which cost most.
 pub(super) const AT_ONCE: usize = 64;
 
 /// Jobs that are being brought up to date.

@@ -1,7 +1,7 @@
 //! Looking for the processes of a tree: which of all processes belong to it.
 //!
-//! A look reads every process of the machine, so its cost grows with the machine and not with the tree. Threads that look
-//! at the same time share one look: see [`look_together`].
+//! A look reads every process of the machine, so its cost grows with the machine and not with the tree. Threads that
+//! look at the same time share one look: see [`look_together`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -28,13 +28,13 @@ pub(super) struct Search {
 
 impl Search {
     /// Whether a process belongs to the tree by itself, whatever else there is.
-    fn is_evident(&self, process: &Process) -> bool {
+    fn is_evident(&self, process: &Process<'_>) -> bool {
         let is_child = self.supervisor == Some(process.stat.parent);
         (process.mark == Carried::Ours || (is_child && process.mark == Carried::Nothing))
-            && !process.is_apart
             && !process.stat.is_dead()
             && process.stat.pid > 1
             && process.stat.pid != std::process::id()
+            && !process.is_apart()
     }
 }
 
@@ -190,14 +190,15 @@ impl Selection {
 /// in the group or session of `target` while the target itself is there. A supervisor of another job, and whatever
 /// descends from it, never does, however it got there. Neither does a child of `supervisor` that carries only marks of
 /// others: it is an orphan of another tree, such as a daemon of an agent that was woken from inside this one.
-fn select(
-    all: impl IntoIterator<Item = Process>,
+fn select<'a>(
+    all: impl IntoIterator<Item = Process<'a>>,
     supervisor: Option<u32>,
     target: Option<&ProcessIdentity>,
 ) -> Selection {
     let (dead, all): (Vec<_>, Vec<_>) = all.into_iter().partition(|process| process.stat.is_dead());
     let me = std::process::id();
-    let candidate = |process: &&Process| process.stat.pid > 1 && process.stat.pid != me && !process.is_apart;
+    let candidate = |process: &&Process<'_>| process.stat.pid > 1 && process.stat.pid != me;
+    let is_of_this_tree = |process: &&Process<'_>| !process.is_apart();
     let leader_is_there = target.is_some_and(|leader| {
         all.iter().any(|process| (process.stat.pid, process.stat.started) == (leader.pid, leader.started))
     });
@@ -208,9 +209,10 @@ fn select(
         .iter()
         .filter(candidate)
         .filter(|process| process.mark == Carried::Ours || (leader_is_there && in_group(&process.stat)))
+        .filter(is_of_this_tree)
         .map(|process| process.stat.pid)
         .collect();
-    let is_child = |process: &Process| supervisor == Some(process.stat.parent);
+    let is_child = |process: &Process<'_>| supervisor == Some(process.stat.parent);
     loop {
         let more: Vec<u32> = all
             .iter()
@@ -219,6 +221,7 @@ fn select(
             .filter(|process| {
                 ours.contains(&process.stat.parent) || (is_child(process) && process.mark == Carried::Nothing)
             })
+            .filter(is_of_this_tree)
             .map(|process| process.stat.pid)
             .collect();
         if more.is_empty() {
@@ -229,8 +232,9 @@ fn select(
     // The group belongs to the process that now has the leader's number.
     let number_is_reused =
         !leader_is_there && target.is_some_and(|l| all.iter().any(|p| p.stat.pid == l.pid));
-    let stats = |pick: &dyn Fn(&Process) -> bool| {
-        all.iter().filter(candidate).filter(|process| pick(process)).map(|process| process.stat).collect()
+    let stats = |pick: &dyn Fn(&Process<'_>) -> bool| {
+        let picked = all.iter().filter(candidate).filter(|process| pick(process)).filter(is_of_this_tree);
+        picked.map(|process| process.stat).collect()
     };
     Selection {
         ours: stats(&|process| ours.contains(&process.stat.pid)),
@@ -245,6 +249,7 @@ fn select(
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
+    use super::super::snapshot::Apart;
     use super::*;
     use crate::mark::Names;
     use hearback_core::testing::sample;
@@ -255,7 +260,7 @@ mod tests {
 
     /// pid, parent, group, and what the environment says: `ours` carries the mark, `others` only another one, `apart`
     /// leads another tree.
-    fn process(pid: u32, parent: u32, group: u32, mark: &str) -> Process {
+    fn process(pid: u32, parent: u32, group: u32, mark: &str) -> Process<'static> {
         let text =
             format!("{pid} (x) S {parent} {group} {group} {} {}", "0 ".repeat(15), u64::from(pid) * 10);
         let stat = Stat::parse(pid, text.as_bytes()).unwrap();
@@ -264,7 +269,7 @@ mod tests {
             "others" => Carried::Others,
             _ => Carried::Nothing,
         };
-        Process { stat, mark: carried, is_apart: mark == "apart" }
+        Process { stat, mark: carried, apart: Apart::Known(mark == "apart") }
     }
 
     fn pids(stats: &[Stat]) -> Vec<u32> {
@@ -317,7 +322,7 @@ mod tests {
     fn a_group_is_ours_only_while_its_leader_is() {
         let member = process(100_002, 1, 100_001, "");
         let target = ProcessIdentity { started: 1_000_010, ..sample::process(100_001) };
-        let look = |all: &[Process]| select(all.to_vec(), None, Some(&target));
+        let look = |all: &[Process<'static>]| select(all.to_vec(), None, Some(&target));
 
         let alive = [process(100_001, 1, 100_001, ""), member.clone()];
         assert_eq!(pids(&look(&alive).ours), [100_001, 100_002]);

@@ -187,8 +187,8 @@ pub(crate) fn terminate(members: &[ProcessIdentity]) {
     }
 }
 
-/// Kills what `look` finds, which kills on sight, again and again, until it finds nothing so many times in a row: a process may have
-/// started others meanwhile.
+/// Kills what `look` finds, which kills on sight, again and again, until it finds nothing so many times in a row: a
+/// process may have started others meanwhile.
 ///
 /// Gives up after `within`; but as long as those that are found have only just been signalled they are dying faster
 /// than they are born, and it goes on for as long again. Those that were `terminated` before count as ended by us.
@@ -237,7 +237,8 @@ fn kill_all(
 /// What becomes of a process on sight: nothing, because it is only looked for.
 fn leave(_seen: &Stat) {}
 
-/// What becomes of a process on sight: it is killed. If that is not allowed, or it is gone already, the next look tells.
+/// What becomes of a process on sight: it is killed. If that is not allowed, or it is gone already, the next look
+/// tells.
 fn kill_at_once(seen: &Stat) {
     let _ = signal(seen, Signal::SIGKILL);
 }

@@ -1,5 +1,6 @@
 //! The processes of this machine, as /proc shows them at one moment.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::io;
 
@@ -123,7 +124,7 @@ fn given_out(from: u32, to: u32) -> impl Iterator<Item = u32> {
 
 /// One process, if there is one; one without any environment is read as often as `looks`.
 fn see(variables: &BTreeSet<&str>, pid: u32, looks: u32) -> Option<Seen> {
-    let unmarked = |stat| Some(Seen { stat, variables: Vec::new(), command: Vec::new() });
+    let unmarked = |stat| Some(Seen { stat, variables: Vec::new(), command: OnceCell::new() });
     let stat = Stat::read(pid).ok().flatten()?;
     if stat.is_dead() {
         return unmarked(stat);
@@ -144,9 +145,8 @@ fn see(variables: &BTreeSet<&str>, pid: u32, looks: u32) -> Option<Seen> {
         }
     }
     let entries = environment.split(|byte| *byte == 0);
-    let found: Vec<_> = entries.filter_map(|entry| variable(variables, entry)).collect();
-    let command = if found.is_empty() { Vec::new() } else { command(pid) };
-    Some(Seen { stat, variables: found, command })
+    let found = entries.filter_map(|entry| variable(variables, entry)).collect();
+    Some(Seen { stat, variables: found, command: OnceCell::new() })
 }
 
 /// Name and value, if this is one of the variables.
@@ -160,11 +160,13 @@ fn environment(pid: u32) -> Vec<u8> {
     std::fs::File::open(format!("/proc/{pid}/environ")).and_then(read_all).unwrap_or_default()
 }
 
-fn command(pid: u32) -> Vec<u8> {
+/// What a process was executed as; nothing of one that is gone.
+pub(super) fn command(pid: u32) -> Vec<u8> {
     std::fs::File::open(format!("/proc/{pid}/cmdline")).and_then(read_all).unwrap_or_default()
 }
 
-/// Whether it was executed as its mark says: as the supervisor of a job, by `supervise`, or as another detached program.
+/// Whether it was executed as its mark says: as the supervisor of a job, by `supervise`, or as another detached
+/// program.
 pub(super) fn is_detached_as(command: &[u8], supervise: &str, mark: &[u8]) -> bool {
     let command = command.strip_suffix(&[0]).unwrap_or(command);
     let mut arguments = command.split(|byte| *byte == 0).skip(1);
@@ -173,8 +175,8 @@ pub(super) fn is_detached_as(command: &[u8], supervise: &str, mark: &[u8]) -> bo
     supervises || (!mark.is_empty() && written.eq(mark.iter().copied()))
 }
 
-/// Reads a file of /proc. Their size is not known before, and most fit into one page: two reads, where `read_to_end` makes
-/// half a dozen and asks for the size.
+/// Reads a file of /proc. Its size is not known before, and most fit into one page: two reads, where `read_to_end`
+/// makes half a dozen and asks for the size.
 fn read_all(mut file: std::fs::File) -> io::Result<Vec<u8>> {
     let (mut bytes, mut filled) = (vec![0; 4096], 0);
     loop {

@@ -4,6 +4,8 @@
 #[cfg_attr(not(target_os = "linux"), path = "other.rs")]
 mod table;
 
+use std::cell::OnceCell;
+
 use table::Life;
 pub(crate) use table::each;
 
@@ -35,8 +37,8 @@ pub(crate) struct Seen {
     pub(crate) stat: Stat,
     /// Those of its variables that were asked for, with their values.
     variables: Vec<(String, Vec<u8>)>,
-    /// What it was executed as, if the system tells, and if it has one of those variables.
-    command: Vec<u8>,
+    /// What it was executed as, if the system tells; read when it matters.
+    command: OnceCell<Vec<u8>>,
 }
 
 impl Seen {
@@ -45,27 +47,48 @@ impl Seen {
     }
 
     /// What it is to one tree.
-    pub(crate) fn of(&self, tree: &Membership) -> Process {
+    pub(crate) fn of<'a>(&'a self, tree: &'a Membership) -> Process<'a> {
         let mark = Carried::of(tree, tree.variables.iter().filter_map(|name| self.value(name)));
-        let is_apart = match tree.boundary {
-            // Any process can set a variable; one that we detached was executed as it says, too.
-            Boundary::Detached { variable, command } => self.value(variable).is_some_and(|mark| {
-                mark != tree.value.as_bytes() && table::is_detached_as(&self.command, command, mark)
-            }),
-            Boundary::OtherValue => mark == Carried::Others,
+        let apart = match tree.boundary {
+            Boundary::Detached { variable, command } => match self.value(variable) {
+                Some(mark) if mark != tree.value.as_bytes() => Apart::IfDetachedAs(self, command, mark),
+                _ => Apart::Known(false),
+            },
+            Boundary::OtherValue => Apart::Known(mark == Carried::Others),
         };
-        Process { stat: self.stat, mark, is_apart }
+        Process { stat: self.stat, mark, apart }
     }
 }
 
 /// A process, and what its environment says about one tree.
 #[derive(Debug, Clone)]
-pub(crate) struct Process {
+pub(crate) struct Process<'a> {
     pub(crate) stat: Stat,
     /// What it carries of marks.
     pub(crate) mark: Carried,
-    /// Whether it leads another tree, however it is related to this one.
-    pub(crate) is_apart: bool,
+    pub(crate) apart: Apart<'a>,
+}
+
+impl Process<'_> {
+    /// Whether it leads another tree, however it is related to this one. Ask last: it may have to be read.
+    pub(crate) fn is_apart(&self) -> bool {
+        match self.apart {
+            Apart::Known(is_so) => is_so,
+            // Any process can set a variable; one that we detached was executed as it says, too.
+            Apart::IfDetachedAs(seen, command, mark) => {
+                let executed = seen.command.get_or_init(|| table::command(seen.stat.pid));
+                table::is_detached_as(executed, command, mark)
+            }
+        }
+    }
+}
+
+/// Whether a process leads another tree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Apart<'a> {
+    Known(bool),
+    /// If it was executed by this command, or as this mark says.
+    IfDetachedAs(&'a Seen, &'a str, &'a [u8]),
 }
 
 /// Which marks a process carries. A turn that is begun inside a job carries two: its own and that of the job.

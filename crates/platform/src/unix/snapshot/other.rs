@@ -1,5 +1,6 @@
 //! The processes of this machine where there is no /proc, as `sysinfo` shows them at one moment.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::io;
 
@@ -43,12 +44,17 @@ pub(crate) fn each(variables: &BTreeSet<&str>, mut visit: impl FnMut(Seen)) -> i
             .filter(|(name, _)| variables.contains(name))
             .map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()))
             .collect();
-        visit(Seen { stat, variables, command: Vec::new() });
+        visit(Seen { stat, variables, command: OnceCell::new() });
     }
     Ok(())
 }
 
-/// What a process was executed as is not told here, so its mark is believed.
+/// What a process was executed as is not told here.
+pub(super) fn command(_pid: u32) -> Vec<u8> {
+    Vec::new()
+}
+
+/// So its mark is believed.
 pub(super) fn is_detached_as(_command: &[u8], _supervise: &str, _mark: &[u8]) -> bool {
     true
 }

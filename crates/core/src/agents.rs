@@ -27,6 +27,8 @@ pub struct Agent {
     pub sessions_have_a_directory: bool,
     /// The ways into a session, in the order in which they are tried.
     pub doors: &'static [Door],
+    /// Whether a plugin of hearback's in the agent fetches the follow-ups of an open session.
+    pub open_by_plugin: bool,
     /// Whether it replaces `@path` in a prompt by what is in that file.
     pub expands_at: bool,
     /// Its transcript in JSON.
@@ -82,6 +84,11 @@ impl DoorCommand {
     /// of the machine cannot see it.
     pub fn takes_text_as_argument(&self) -> bool {
         self.argv.iter().any(|word| word.contains("{text}"))
+    }
+
+    /// Whether the agent itself says that a session is open elsewhere.
+    pub fn refuses_open_sessions(&self) -> bool {
+        self.complaints.iter().any(|complaint| complaint.means == Meaning::Open)
     }
 
     /// What an agent means that fails and says this.
@@ -149,6 +156,13 @@ impl Agent {
         })
     }
 
+    /// Whether nothing reaches a session of it that is open: it is woken once it is closed.
+    pub fn is_deaf_when_open(&self) -> bool {
+        let needs_closed =
+            |door: &Door| matches!(door, Door::Headless(command) if !command.refuses_open_sessions());
+        !self.open_by_plugin && !self.doors.is_empty() && self.doors.iter().all(needs_closed)
+    }
+
     /// Why a session can be none of this agent's.
     pub fn refuses(&self, session: &Session) -> Option<String> {
         let name = session.as_str();
@@ -193,6 +207,7 @@ const fn row(name: &'static str, title: &'static str, doors: &'static [Door]) ->
         session_form: SessionForm::Any,
         sessions_have_a_directory: true,
         doors,
+        open_by_plugin: false,
         expands_at: false,
         transcript: None,
     }
@@ -285,6 +300,7 @@ pub const AGENTS: &[Agent] = &[
         )
     },
     Agent {
+        open_by_plugin: true,
         transcript: prints("run --format json", &[Shape::Parts]),
         ..row(
             "opencode",

@@ -9,6 +9,9 @@ use crate::{DOCUMENT_FORMAT, JobId, JobView, Session};
 /// The event type of a follow-up.
 pub const EVENT_TYPE: &str = "dev.hearback.job.ended.v1";
 
+/// The most of the reason why a session was not reached that a follow-up shows.
+const UNREACHED_BYTES: usize = 512;
+
 /// The id of the follow-up of a job. It never changes, so that a repeat is recognisable.
 pub fn delivery_id(job: &JobId) -> String {
     format!("{job}.end")
@@ -43,6 +46,10 @@ pub struct Delivery {
     /// A note about an interrupted turn of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Note>,
+    /// Why the session could not be reached, if this sink gets the follow-up in its place. The session is notified
+    /// later, as soon as that is possible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreached: Option<String>,
     /// All of this as text for a model, with the output marked as data.
     pub text: String,
 }
@@ -83,9 +90,22 @@ impl Delivery {
             depth,
             output: OutputExcerpt::new(job.output.bytes, output),
             note: None,
+            unreached: None,
             text,
             job,
         }
+    }
+
+    /// The same for a sink that is told because the session could not be reached.
+    pub fn unreached(mut self, reason: &str) -> Self {
+        let reason = message::shortened(&message::clean_line(reason), UNREACHED_BYTES);
+        self.text = format!(
+            "The session that launched this job could not be reached: {reason}. It is notified later, as soon as that \
+             is possible.\n{}",
+            self.text
+        );
+        self.unreached = Some(reason);
+        self
     }
 
     /// Puts a note before the text.

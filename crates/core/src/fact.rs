@@ -290,6 +290,9 @@ pub struct Lease {
     /// Whether the attempt is a turn of the session: without a result, that turn was cut short by a death.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub turn: bool,
+    /// The sink that could not reach the session, if this attempt goes to a later one of the chain in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_place_of: Option<u32>,
     /// What a newer build wrote besides.
     #[serde(flatten)]
     pub extra: Extra,
@@ -306,6 +309,7 @@ impl Lease {
             sink: 0,
             next_ms: 0,
             turn: false,
+            in_place_of: None,
             extra: Extra::new(),
         }
     }
@@ -326,6 +330,15 @@ pub struct LeaseResult {
     /// The session no longer exists there: the next attempt goes to the next sink.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
+    /// The session is open where it cannot be reached: the next sink of the chain is told, and this one is tried again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreachable: bool,
+    /// The process in which the session is open, if it is known. When that has ended, the next attempt is due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_in: Option<ProcessIdentity>,
+    /// A sink took it in place of one that could not reach the session. The session has not heard of it yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told: bool,
     /// Why its turn was cut short, if it was. The attempt does not count, but several of them in a row do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interruption>,

@@ -6,7 +6,8 @@ use crate::fact::KilledBy;
 use crate::session::Interruption;
 use crate::{
     AnswerRecord, Begin, BegunBy, BootId, End, FactKind, JobId, Kill, Lease, LeaseResult, LostReason,
-    MachineId, NotifyPolicy, Outcome, Output, Receipt, ReceiptHow, Settled, Spec, Stamp, Swept, Target,
+    MachineId, NotifyPolicy, Outcome, Output, ProcessIdentity, Receipt, ReceiptHow, Settled, Spec, Stamp,
+    Swept, Target,
 };
 
 /// What one file of a job said.
@@ -131,6 +132,17 @@ impl Facts {
                 None | Some(_) => AttemptEnd::Other,
             })
         })
+    }
+
+    /// The process in which the session is open that could not be reached by the last attempt, if that is known.
+    pub fn open_in(&self) -> Option<&ProcessIdentity> {
+        let last = self.leases.iter().map(|(n, _)| *n).max()?;
+        self.result(last)?.open_in.as_ref()
+    }
+
+    /// The result of an attempt, if it has one that can be read.
+    pub fn result(&self, n: u32) -> Option<&LeaseResult> {
+        self.results.iter().find(|(number, _)| *number == n).and_then(|(_, result)| result.present())
     }
 
     /// Whether only a newer build can say what becomes of the job: one of the facts is of a newer format, or it was

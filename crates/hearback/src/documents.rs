@@ -150,8 +150,9 @@ pub struct LaunchDocument {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExpectationDocument {
-    /// `woken`: its session is woken. `sent`: a sink that starts no turn is notified. `fetch`: the follow-up waits
-    /// until the session fetches it. `unreachable`: the sink cannot be used here. `nothing`: no follow-up is wanted.
+    /// `woken`: its session is woken. `woken_when_closed`: its session is woken once it is closed. `sent`: a sink that
+    /// starts no turn is notified. `fetch`: the follow-up waits until the session fetches it. `unreachable`: the sink
+    /// cannot be used here. `nothing`: no follow-up is wanted.
     pub kind: &'static str,
     /// The sink, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,6 +169,7 @@ impl From<Expectation> for ExpectationDocument {
         let text = expectation.to_string();
         let (kind, sink, reason) = match expectation {
             Expectation::Woken { sink } => ("woken", Some(sink), None),
+            Expectation::WokenWhenClosed { sink, .. } => ("woken_when_closed", Some(sink), None),
             Expectation::Sent { sink } => ("sent", Some(sink), None),
             Expectation::Fetch => ("fetch", None, None),
             Expectation::Unreachable { sink, reason } => ("unreachable", Some(sink), Some(reason)),

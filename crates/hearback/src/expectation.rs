@@ -18,6 +18,13 @@ pub enum Expectation {
         /// The sink that wakes it.
         sink: String,
     },
+    /// Its session is woken once it is closed: the agent takes no messages in a session that is open.
+    WokenWhenClosed {
+        /// The sink that wakes it.
+        sink: String,
+        /// The agent.
+        agent: &'static str,
+    },
     /// A sink that starts no turn gets the follow-up.
     Sent {
         /// The sink.
@@ -45,6 +52,12 @@ impl fmt::Display for Expectation {
             Self::Woken { sink } => write!(
                 f,
                 "when it ends, this session is woken through `{}`: end your turn, do not poll",
+                clean_line(sink)
+            ),
+            Self::WokenWhenClosed { sink, agent } => write!(
+                f,
+                "when it ends, this session is woken through `{}` once it is closed, because {agent} takes no messages \
+                 in an open session: do not poll, and to hear of it in this turn use `hearback wait`",
                 clean_line(sink)
             ),
             Self::Sent { sink } => write!(
@@ -87,7 +100,12 @@ impl Hearback {
         let sink = sink.clone();
         match self.obstacle(&sink, spec) {
             Some(reason) => Expectation::Unreachable { sink, reason },
-            None if self.registry.starts_turn(&sink) && spec.session.is_some() => Expectation::Woken { sink },
+            None if self.registry.starts_turn(&sink) && spec.session.is_some() => {
+                match self.registry.settings(&sink).and_then(|settings| settings.deaf_agent(spec)) {
+                    Some(agent) => Expectation::WokenWhenClosed { sink, agent: agent.title },
+                    None => Expectation::Woken { sink },
+                }
+            }
             None => Expectation::Sent { sink },
         }
     }

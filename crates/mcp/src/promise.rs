@@ -29,6 +29,13 @@ impl Promise {
         }
         let (wakes_you, next) = match hearback.expectation(job) {
             Expectation::Woken { .. } => (true, WOKEN.to_owned()),
+            Expectation::WokenWhenClosed { agent, .. } => (
+                false,
+                format!(
+                    "This session is woken only once it is closed, because {agent} takes no messages while it is open: \
+                     to hear of it before that, call `wait`."
+                ),
+            ),
             Expectation::Sent { sink } => (
                 false,
                 format!(

@@ -167,6 +167,19 @@ impl ProcessControl for Native {
         self.presence(who) == Presence::Same && sys::tree::lives_on(who)
     }
 
+    fn await_end(&self, who: &ProcessIdentity, within: Duration) -> bool {
+        let deadline = self.awake().saturating_add(within);
+        loop {
+            let left = deadline.saturating_sub(self.awake());
+            match self.presence(who) {
+                Presence::Gone => return true,
+                _ if left.is_zero() => return false,
+                Presence::Same => sys::tree::await_end(who, left),
+                Presence::Unproved => std::thread::sleep(left),
+            }
+        }
+    }
+
     fn is_stopped(&self, who: &ProcessIdentity) -> bool {
         self.presence(who) == Presence::Same && sys::identity::is_stopped(who.pid)
     }

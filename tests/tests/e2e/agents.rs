@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use hearback_tests::{World, bin, copy_program, eventually, lines};
+use hearback_tests::{Outbox, World, bin, copy_program, eventually, lines};
 use serde_json::{Value, json};
 
 const SESSION: &str = "01a1ecaf-0869-7a61-91a7-57c5c9f65cc1";
@@ -15,18 +15,18 @@ fn text(path: &Path) -> String {
 
 /// A world with a program that is named as an agent is, in a folder that is on no PATH.
 struct Stand {
-    world: World,
+    outbox: Outbox,
     program: PathBuf,
 }
 
 impl Stand {
     fn new() -> Stand {
-        let world = World::new();
-        let folder = world.scratch("agent");
+        let outbox = Outbox::pull();
+        let folder = outbox.world.scratch("agent");
         fs::create_dir(&folder).unwrap();
         let program = folder.join(format!("gemini{}", std::env::consts::EXE_SUFFIX));
         copy_program("agent", &program);
-        Stand { world, program }
+        Stand { outbox, program }
     }
 
     /// How it was resumed.
@@ -37,19 +37,20 @@ impl Stand {
     /// The agent in its project, open: it has launched a job from a folder below.
     // Not on Windows: the processes above this one are not looked at there.
     #[cfg(target_os = "linux")]
-    fn open(&self) -> (hearback_tests::KillOnDrop, Value) {
-        let (project, out) = (self.world.scratch("project"), self.world.scratch("launched"));
+    fn open(&self, sinks: &[&str]) -> (hearback_tests::KillOnDrop, Value) {
+        let (project, out) = (self.outbox.world.scratch("project"), self.outbox.world.scratch("launched"));
         fs::create_dir(&project).unwrap();
         let mut agent = std::process::Command::new(&self.program);
-        self.world.settle(&mut agent);
-        agent.args(["begin", &text(&self.world.scratch("gate")), &text(&out)]);
-        agent.args([&text(&bin("hearback")), "launch", "--json", "--session", SESSION, "--sink", "gemini"]);
+        self.outbox.world.settle(&mut agent);
+        agent.args(["begin", &text(&self.outbox.world.scratch("gate")), &text(&out)]);
+        agent.args([&text(&bin("hearback")), "launch", "--json", "--session", SESSION]);
+        agent.args(sinks.iter().flat_map(|sink| ["--sink", sink]));
         agent.args([
             "-C",
-            &text(&self.world.scratch("")),
+            &text(&self.outbox.world.scratch("")),
             "--",
             &text(&bin("hold")),
-            &text(&self.world.scratch("go")),
+            &text(&self.outbox.world.scratch("go")),
         ]);
         let agent = agent.current_dir(&project).stdout(std::process::Stdio::null()).spawn().unwrap();
         let agent = hearback_tests::KillOnDrop(agent);
@@ -64,36 +65,116 @@ impl Stand {
 #[test]
 fn a_session_is_resumed_when_its_agent_has_ended_and_in_its_own_directory() {
     let stand = Stand::new();
-    let (mut agent, launched) = stand.open();
+    let (mut agent, launched) = stand.open(&["gemini"]);
     assert_eq!(launched["agent"]["name"], "gemini", "{launched}");
     assert_eq!(launched["agent"]["program"], text(&stand.program));
     assert_eq!(
-        launched["expect"]["kind"], "woken",
+        launched["expect"]["kind"], "woken_when_closed",
         "its program is known, though it is on no PATH: {launched}"
     );
     let id = launched["id"].as_str().unwrap();
 
-    fs::write(stand.world.scratch("go"), "").unwrap();
+    fs::write(stand.outbox.world.scratch("go"), "").unwrap();
     let waits = eventually("it waits for the open session", || {
-        let job = stand.world.show(id);
+        let job = stand.outbox.world.show(id);
         job["follow_up"]["error"].as_str().map(str::to_owned)
     });
     assert!(waits.contains(&format!("open in gemini-cli (pid {})", agent.0.id())), "{waits}");
     assert_eq!(stand.resumed(), [""; 0]);
 
-    fs::write(stand.world.scratch("gate"), "").unwrap();
+    fs::write(stand.outbox.world.scratch("gate"), "").unwrap();
     agent.0.wait().unwrap();
-    eventually("it is resumed", || {
-        stand.world.run(["followups", "retry", id]);
-        (!stand.resumed().is_empty()).then_some(())
-    });
+    eventually("it is resumed", || (!stand.resumed().is_empty()).then_some(()));
     let line = stand.resumed().remove(0);
-    let place = format!("{} {} ", text(&stand.world.scratch("project")), text(&stand.program));
+    let place = format!("{} {} ", text(&stand.outbox.world.scratch("project")), text(&stand.program));
     assert!(line.starts_with(&place), "{line}");
     assert!(line.contains(&format!("\"--resume\", \"{SESSION}\", \"-p\"")), "{line}");
     eventually("it is delivered", || {
-        (stand.world.show(id)["follow_up"]["state"] == "delivered").then_some(())
+        (stand.outbox.world.show(id)["follow_up"]["state"] == "delivered").then_some(())
     });
+}
+
+/// The process that delivers.
+// Not on Windows: the processes above this one are not looked at there.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum By {
+    Supervisor,
+    Monitor,
+    /// The one that a command starts for what no process delivers.
+    Deliverer,
+}
+
+/// A session of an agent that takes no messages while it is open: the next sink of the chain is told once, and when
+/// the agent ends, the session is resumed, long before the next attempt would be due.
+// Not on Windows: the processes above this one are not looked at there.
+#[cfg(target_os = "linux")]
+fn is_told_and_then_woken(by: By) {
+    let stand = Stand::new();
+    let journal = stand.outbox.world.scratch("journal");
+    let file = text(&journal);
+    // Nothing is due again within this test, unless the end of the agent makes it so.
+    let settings = format!("retry_first = \"1h\"\n[sink.person]\nfile = '{file}'\n");
+    stand.outbox.write_settings(&settings);
+    let _monitor = (by == By::Monitor).then(|| {
+        let monitor = stand.outbox.monitor();
+        eventually("a monitor runs", || {
+            stand.outbox.world.json(["monitor", "status", "--json"])["pid"].as_u64()
+        });
+        monitor
+    });
+    let (mut agent, launched) = stand.open(&["gemini", "person"]);
+    let id = launched["id"].as_str().unwrap();
+    fs::write(stand.outbox.world.scratch("go"), "").unwrap();
+    let told = eventually("the next sink is told", || lines(&journal).pop());
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let reason = format!("open in gemini-cli (pid {})", agent.0.id());
+    assert!(told["data"]["unreached"].as_str().unwrap().contains(&reason), "{told}");
+    assert!(
+        told["data"]["text"].as_str().unwrap().starts_with("The session that launched this job"),
+        "{told}"
+    );
+    let job = eventually("that is recorded", || {
+        let job = stand.outbox.world.show(id);
+        (job["follow_up"]["state"] == "pending").then_some(job)
+    });
+    assert!(job["follow_up"]["error"].as_str().unwrap().contains(&reason), "it waits, and says why: {job:?}");
+    if by == By::Deliverer {
+        stand.outbox.world.end_supervisor(id);
+    }
+    assert_eq!(stand.resumed(), [""; 0]);
+
+    fs::write(stand.outbox.world.scratch("gate"), "").unwrap();
+    agent.0.wait().unwrap();
+    if by != By::Deliverer {
+        eventually("it is resumed without another command", || stand.resumed().pop());
+    }
+    eventually("it is delivered", || {
+        (stand.outbox.world.show(id)["follow_up"]["state"] == "delivered").then_some(())
+    });
+    assert_eq!(stand.resumed().len(), 1);
+    assert_eq!(lines(&journal).len(), 1, "a person is told once");
+}
+
+// Not on Windows: the processes above this one are not looked at there.
+#[cfg(target_os = "linux")]
+#[test]
+fn scenario_141_an_open_session_without_a_way_in_is_woken_when_it_is_closed() {
+    is_told_and_then_woken(By::Supervisor);
+}
+
+// Not on Windows: the processes above this one are not looked at there.
+#[cfg(target_os = "linux")]
+#[test]
+fn scenario_141_a_monitor_wakes_a_session_when_it_is_closed() {
+    is_told_and_then_woken(By::Monitor);
+}
+
+// Not on Windows: the processes above this one are not looked at there.
+#[cfg(target_os = "linux")]
+#[test]
+fn scenario_141_a_session_whose_supervisor_died_is_woken_when_it_is_closed() {
+    is_told_and_then_woken(By::Deliverer);
 }
 
 #[test]
@@ -134,11 +215,11 @@ fn a_session_that_an_agent_does_not_know_is_gone() {
             .into_iter()
             .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
     );
-    let mut launch = stand.world.command(["launch", "--session", SESSION, "--sink", "gemini"]);
+    let mut launch = stand.outbox.world.command(["launch", "--session", SESSION, "--sink", "gemini"]);
     launch.args(["--label", "missing", "--", &text(&bin("exit-with")), "0"]).env("PATH", path.unwrap());
     let id = hearback_tests::run(launch).ok();
     let job = eventually("it is given up", || {
-        let job = stand.world.show(&id);
+        let job = stand.outbox.world.show(&id);
         (job["follow_up"]["state"] == "dead_letter").then_some(job)
     });
     let error = job["follow_up"]["error"].as_str().unwrap();

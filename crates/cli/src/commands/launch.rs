@@ -222,7 +222,10 @@ fn show_hints(hearback: &Hearback, launched: &Launched, output: &Output) {
                 output.hint("hearback keeps the answer for its session: hearback results --wait 1h");
             }
             let expected = hearback.expectation(&job);
-            let is_sent = matches!(expected, Expectation::Woken { .. } | Expectation::Sent { .. });
+            let is_sent = matches!(
+                expected,
+                Expectation::Woken { .. } | Expectation::WokenWhenClosed { .. } | Expectation::Sent { .. }
+            );
             if is_sent && !hearback.is_monitored() {
                 output.hint(
                     "no monitor is running: if its supervisor is killed, the follow-up waits for the next hearback \

@@ -41,9 +41,12 @@ pub(super) fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) ->
     let (delivered, text) = match &reply {
         Ok(SinkReply::Delivered) => (true, "delivered".to_owned()),
         Ok(SinkReply::Queued) => (true, "queued by the agent".to_owned()),
-        Ok(SinkReply::Busy { reason }) => {
+        Ok(SinkReply::Busy { reason, .. }) => {
             let why = if reason.is_empty() { "the session is in a turn" } else { reason };
             (false, format!("busy: {why}; hearback would retry, and this is not counted"))
+        }
+        Ok(SinkReply::Unreachable { reason, .. }) => {
+            (false, format!("{reason}; hearback would tell the next sink of the chain, and retry"))
         }
         Ok(SinkReply::Gone { reason }) if reason.is_empty() => (false, "the session is gone".into()),
         Ok(SinkReply::Gone { reason }) => (false, format!("the session is gone: {reason}")),

@@ -243,6 +243,10 @@ pub trait ProcessControl: Send + Sync {
     /// Whether that process stays alive. Waits for one that is ending and has already released its locks.
     fn lives_on(&self, who: &ProcessIdentity) -> bool;
 
+    /// Sleeps until that process has ended, but not longer than `within`, and tells whether it has. One that is not
+    /// there has ended; one that cannot be seen from here has not.
+    fn await_end(&self, who: &ProcessIdentity, within: Duration) -> bool;
+
     /// Whether that process exists and is paused, by a signal or by suspending all its threads. False where a system
     /// cannot tell.
     fn is_stopped(&self, who: &ProcessIdentity) -> bool;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use crate::delivery::Delivery;
-use crate::{JobId, SinkPayload};
+use crate::{JobId, ProcessIdentity, SinkPayload};
 
 /// What a sink did with a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,11 +17,24 @@ pub enum SinkReply {
     Delivered,
     /// The agent keeps it in a queue of its own, from which its session takes it. When is not known.
     Queued,
-    /// The session is in a turn, or open where it cannot be reached: retry later; this does not count as an attempt.
+    /// The session is in a turn: retry later; this does not count as an attempt.
     Busy {
         /// Why, if there is more to say.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
+        /// The process in which the session is open, if it is known: the sink is tried again when that has ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        process: Option<ProcessIdentity>,
+    },
+    /// The session is open where it cannot be reached: the next sink of the chain is told, and this one is tried
+    /// again. This does not count as an attempt.
+    Unreachable {
+        /// Why.
+        #[serde(default)]
+        reason: String,
+        /// The process in which the session is open, if it is known: the sink is tried again when that has ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        process: Option<ProcessIdentity>,
     },
     /// Not now.
     RetryAfter {
@@ -42,7 +55,7 @@ pub enum SinkReply {
 impl SinkReply {
     /// The session is in a turn.
     pub fn busy() -> Self {
-        Self::Busy { reason: String::new() }
+        Self::Busy { reason: String::new(), process: None }
     }
 }
 

@@ -114,6 +114,10 @@ impl ProcessControl for FakeProcesses {
         self.presence(who) == Presence::Same
     }
 
+    fn await_end(&self, who: &ProcessIdentity, _within: Duration) -> bool {
+        self.presence(who) == Presence::Gone
+    }
+
     fn is_stopped(&self, who: &ProcessIdentity) -> bool {
         self.presence(who) == Presence::Same && self.stopped.lock().unwrap().contains(&who.pid)
     }

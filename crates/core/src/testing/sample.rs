@@ -156,6 +156,7 @@ pub fn lease() -> Lease {
         sink: 0,
         next_ms: 5_000,
         turn: false,
+        in_place_of: None,
         extra: Extra::new(),
     }
 }
@@ -169,6 +170,9 @@ pub fn lease_result(gave_up: bool) -> LeaseResult {
         busy: false,
         interrupted: None,
         gone: false,
+        unreachable: false,
+        open_in: None,
+        told: false,
         next_ms: 5_000,
         error: None,
         extra: Extra::new(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hearback_core::Spec;
+use hearback_core::agents::Agent;
 use hearback_platform::Native;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -45,6 +46,14 @@ impl SinkSettings {
     /// Why it cannot take the follow-up of a job, as far as that is known at launch.
     pub(crate) fn check_for(&self, native: Native, spec: &Spec) -> Option<String> {
         self.route.kind().check_for(native, spec)
+    }
+
+    /// The agent that would be woken and takes no messages while its session is open, as it is at launch.
+    pub(crate) fn deaf_agent(&self, spec: &Spec) -> Option<&'static Agent> {
+        let Route::Agent(sink) = &self.route else { return None };
+        let is_open =
+            spec.agent.as_ref().is_some_and(|by| by.name == sink.agent.name && by.process.is_some());
+        (is_open && sink.agent.is_deaf_when_open()).then_some(sink.agent)
     }
 
     /// Reads one `[sink.NAME]` of the settings file.

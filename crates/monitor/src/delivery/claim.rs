@@ -14,7 +14,7 @@ use hearback_core::{Fact, Lease, MessagePayload, Observed, Session, SinkPayload,
 
 use super::due::Claim;
 use super::hand_over::{Item, ReceiptOrder, Subject};
-use super::interpret::{History, Response, Verdict};
+use super::interpret::{History, Response, SinkRole, Verdict};
 use super::{Deliverer, Inbox, compose, record};
 
 /// How much longer a lease lasts than its sink may take, for everything around it.
@@ -44,6 +44,7 @@ pub(super) struct LeasedFollowUp<'a> {
     /// The job as it was seen after the lease was taken.
     pub(super) seen: Observed,
     pub(super) claim: Claim,
+    starts_turn: bool,
     pub(super) rule: LeaseRule,
     /// Spreads the pauses of deliveries that failed. Those that failed in one turn come again in one turn, so they
     /// share it.
@@ -81,6 +82,7 @@ impl<'a> LeasedFollowUp<'a> {
             sink: claim.sink,
             next_ms: record::millis(deliverer.retry.pause(claim.attempts_used, chance)),
             turn: starts_turn,
+            in_place_of: claim.in_place_of,
             ..Lease::at(ports.clock.stamp())
         };
         match ports.publish(seen, &Fact::Lease(claim.n, lease)) {
@@ -90,7 +92,19 @@ impl<'a> LeasedFollowUp<'a> {
             Err(error) => return Err(error),
         }
         let Some(seen) = still_ours(deliverer, seen, claim.n)? else { return Ok(None) };
-        Ok(Some(Self { deliverer, seen, claim, rule, chance, _keeper: keeper, _lease: lock }))
+        Ok(Some(Self { deliverer, seen, claim, starts_turn, rule, chance, _keeper: keeper, _lease: lock }))
+    }
+}
+
+impl LeasedFollowUp<'_> {
+    fn role(&self) -> SinkRole<'_> {
+        if self.claim.in_place_of.is_none() {
+            return SinkRole::Own;
+        }
+        let results = self.seen.facts.results.iter().filter_map(|(n, result)| Some((n, result.present()?)));
+        let last = results.filter(|(_, result)| result.unreachable).max_by_key(|(n, _)| *n);
+        let reason = last.and_then(|(_, result)| result.error.as_deref()).unwrap_or_default();
+        SinkRole::StandIn { reason, starts_turn: self.starts_turn }
     }
 }
 
@@ -124,7 +138,10 @@ impl Item for LeasedFollowUp<'_> {
         let Deliverer { ports, retry, notice, .. } = self.deliverer;
         let delivery = compose::compose(ports, &self.seen, retry, notice.shared(n));
         let delivery = delivery.ok_or_else(|| StoreError::Io(std::io::ErrorKind::NotFound.into()))?;
-        Ok(delivery.into())
+        Ok(match self.role() {
+            SinkRole::StandIn { reason, starts_turn: false } => delivery.unreached(reason).into(),
+            _ => delivery.into(),
+        })
     }
 
     fn without_turn(&self) -> Option<Response> {
@@ -144,7 +161,7 @@ impl Item for LeasedFollowUp<'_> {
         still_ours(self.deliverer, &self.seen, self.claim.n).map(|seen| seen.is_some())
     }
 
-    fn history(&self) -> History {
+    fn history(&self) -> History<'_> {
         let facts = &self.seen.facts;
         let busy =
             facts.results.iter().rev().take_while(|(_, result)| result.present().is_some_and(|it| it.busy));
@@ -154,6 +171,7 @@ impl Item for LeasedFollowUp<'_> {
             busy_before: u32::try_from(busy.count()).unwrap_or(u32::MAX),
             cut_short_before: facts.cut_short_before(self.claim.n).0,
             more_sinks: (self.claim.sink as usize) + 1 < chain,
+            role: self.role(),
             chance: self.chance,
         }
     }
@@ -227,7 +245,7 @@ impl Item for FirstMessage<'_> {
         Ok(true)
     }
 
-    fn history(&self) -> History {
+    fn history(&self) -> History<'_> {
         let results = self.facts.results.iter().rev();
         let is_busy = |it: &MessageResult| !it.spent && it.interrupted.is_none() && !it.released;
         let busy = results.take_while(|(_, result)| result.present().is_some_and(is_busy));
@@ -236,6 +254,7 @@ impl Item for FirstMessage<'_> {
             busy_before: u32::try_from(busy.count()).unwrap_or(u32::MAX),
             cut_short_before: self.facts.cut_short_in_a_row(),
             more_sinks: false,
+            role: SinkRole::Own,
             chance: record::chance(self.inbox.turns.ports, self.claim.n),
         }
     }

@@ -109,7 +109,7 @@ impl Deliverer<'_> {
                 // What failed together is due again a few milliseconds apart.
                 Due::In(_) if last_lease == LockState::Free => {
                     let soon = in_a_moment(self.ports.clock.stamp());
-                    due(&seen, &self.ports.here, last_lease, &soon, &self.retry)
+                    due(&seen, &self.ports.here, self.around(&seen, last_lease), &soon, &self.retry)
                 }
                 other => other,
             }) else {

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use hearback_core::port::process::Presence;
 use hearback_core::session::{INTERRUPTIONS_MAX, SessionFacts};
-use hearback_core::{Facts, FollowUpState, Here, JobState, Lease, LockState, Observed, Read, Stamp};
+use hearback_core::{
+    Facts, FollowUpState, Here, JobState, Lease, LeaseResult, LockState, Observed, Read, Stamp,
+};
 
 /// How often and for how long a delivery is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,14 +72,25 @@ pub struct Claim {
     pub attempts_used: u32,
     /// Which sink of the chain; a message has one.
     pub sink: u32,
+    /// The sink that could not reach the session, if this one gets the follow-up in its place.
+    pub in_place_of: Option<u32>,
 }
 
 /// When to look again at an attempt whose lease could not be recorded, or is not yet.
 const UNRECORDED: Duration = Duration::from_secs(1);
 
-/// Decides about the follow-up of a job. `last_lease` tells whether a process holds the lock of the newest attempt, or
-/// of the first.
-pub fn due(seen: &Observed, here: &Here, last_lease: LockState, now: &Stamp, retry: &Retry) -> Due {
+/// What is seen of a follow-up besides its records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Around {
+    /// Whether a process holds the lock of the newest attempt, or of the first.
+    pub last_lease: LockState,
+    /// Whether the process exists in which the session was open that could not be reached, if one is known.
+    pub open_in: Option<Presence>,
+}
+
+/// Decides about the follow-up of a job.
+pub fn due(seen: &Observed, here: &Here, around: Around, now: &Stamp, retry: &Retry) -> Due {
+    let last_lease = around.last_lease;
     let (facts, folded) = (&seen.facts, seen.fold());
     if seen.hands_off(here).is_some() || !matches!(folded.state, JobState::Ended { .. }) {
         return Due::Never;
@@ -97,7 +111,7 @@ pub fn due(seen: &Observed, here: &Here, last_lease: LockState, now: &Stamp, ret
     let Some((n, lease)) = facts.leases.iter().max_by_key(|(n, _)| n) else {
         return match last_lease {
             LockState::Held => Due::In(UNRECORDED),
-            LockState::Free => Due::Now(Claim { n: 1, attempts_used: 1, sink: 0 }),
+            LockState::Free => Due::Now(Claim { n: 1, attempts_used: 1, sink: 0, in_place_of: None }),
         };
     };
     let n = *n;
@@ -105,23 +119,35 @@ pub fn due(seen: &Observed, here: &Here, last_lease: LockState, now: &Stamp, ret
     let unknown = Lease { attempts_used: n, next_ms: 0, sink: 0, deadline_ms: 0, ..Lease::at(now.clone()) };
     let lease = lease.present().unwrap_or(&unknown);
     let result = facts.results.iter().find(|(number, _)| *number == n).map(|(_, result)| result);
+    // An attempt in place of another sink leads back to that one.
+    let own = lease.in_place_of.unwrap_or(lease.sink);
     let (pause, attempts_used, sink) = match result {
         Some(Read::Present(result)) => {
+            let free = lease.attempts_used.saturating_sub(1);
+            if let Some(sink) = stand_in(facts, lease, result, chain) {
+                let claim = Claim { n: n + 1, attempts_used: free + 1, sink, in_place_of: Some(own) };
+                return Due::Now(claim);
+            }
+            let pause = match around.open_in {
+                // It is closed there, so that another door may be open.
+                Some(Presence::Gone) => Duration::ZERO,
+                _ => left(&result.at, result.next_ms, now),
+            };
             let (used, sink) = match (result.gone, result.busy) {
                 (true, _) => (0, lease.sink + 1),
-                (false, true) => (lease.attempts_used.saturating_sub(1), lease.sink),
-                (false, false) => (lease.attempts_used, lease.sink),
+                (false, true) => (free, own),
+                (false, false) => (lease.attempts_used, own),
             };
-            (left(&result.at, result.next_ms, now), used, sink)
+            (pause, used, sink)
         }
         None if last_lease == LockState::Held => {
             let rest = left(&lease.at, lease.deadline_ms, now);
             if !rest.is_zero() {
                 return Due::In(rest);
             }
-            (Duration::ZERO, lease.attempts_used, lease.sink)
+            (Duration::ZERO, lease.attempts_used, own)
         }
-        Some(_) | None => (left(&lease.at, lease.next_ms, now), lease.attempts_used, lease.sink),
+        Some(_) | None => (left(&lease.at, lease.next_ms, now), lease.attempts_used, own),
     };
     // An attempt has one result. If the limit was lowered after it, one more attempt is made, and it is the last.
     let is_last =
@@ -129,7 +155,16 @@ pub fn due(seen: &Observed, here: &Here, last_lease: LockState, now: &Stamp, ret
     if result.is_none() && is_last() {
         return Due::GiveUp { n };
     }
-    after(pause, Claim { n: n + 1, attempts_used: attempts_used + 1, sink })
+    after(pause, Claim { n: n + 1, attempts_used: attempts_used + 1, sink, in_place_of: None })
+}
+
+/// The next sink to be told in place of one that could not reach the session. Each of the chain is asked until one has
+/// taken it, and again the next time that the session cannot be reached; what one has taken is not told again.
+fn stand_in(facts: &Facts, lease: &Lease, result: &LeaseResult, chain: usize) -> Option<u32> {
+    let is_wanted = result.unreachable || lease.in_place_of.is_some();
+    let is_told = || facts.results.iter().any(|(_, result)| result.present().is_some_and(|it| it.told));
+    let next = lease.sink + 1;
+    (is_wanted && (next as usize) < chain && !is_told()).then_some(next)
 }
 
 /// Decides about the messages of a session.
@@ -154,7 +189,7 @@ pub(super) fn next_message(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> 
         first.counted().iter().filter(|(_, result)| result.present().is_none_or(|it| it.spent)).count();
     let attempts_used = u32::try_from(spent).unwrap_or(u32::MAX).saturating_add(1);
     let last = first.results.iter().map(|(attempt, _)| *attempt).max().unwrap_or(0);
-    Some((n, after(pause, Claim { n: last + 1, attempts_used, sink: 0 })))
+    Some((n, after(pause, Claim { n: last + 1, attempts_used, sink: 0, in_place_of: None })))
 }
 
 /// Whether a delivery has waited for too long. Only time that has certainly passed counts: a wall clock that was set,
@@ -223,7 +258,7 @@ pub(super) fn age_of_end(facts: &Facts, now: &Stamp) -> Option<Duration> {
 mod tests {
     use super::*;
     use hearback_core::testing::sample;
-    use hearback_core::{LeaseResult, LockView, Output, Place, Receipt, ReceiptHow};
+    use hearback_core::{LockView, Output, Place, Receipt, ReceiptHow};
 
     const HELD: LockState = LockState::Held;
     const FREE: LockState = LockState::Free;
@@ -255,7 +290,11 @@ mod tests {
     }
 
     fn at(facts: &Facts, lock: LockState, seconds: u64) -> Due {
-        due(&seen(facts), &Here::default(), lock, &stamp_after(seconds), &Retry::default())
+        due(&seen(facts), &Here::default(), alone(lock), &stamp_after(seconds), &Retry::default())
+    }
+
+    fn alone(last_lease: LockState) -> Around {
+        Around { last_lease, open_in: None }
     }
 
     fn seen(facts: &Facts) -> Observed {
@@ -264,7 +303,7 @@ mod tests {
     }
 
     fn now(n: u32, attempts_used: u32, sink: u32) -> Due {
-        Due::Now(Claim { n, attempts_used, sink })
+        Due::Now(Claim { n, attempts_used, sink, in_place_of: None })
     }
 
     #[test]
@@ -313,6 +352,49 @@ mod tests {
     }
 
     #[test]
+    fn scenario_141_a_session_that_cannot_be_reached_is_tried_again_and_the_chain_is_told_once() {
+        let busy = LeaseResult { busy: true, ..sample::lease_result(false) };
+        let unreachable = LeaseResult { unreachable: true, ..busy.clone() };
+        let stand_in = |n, sink| Due::Now(Claim { n, attempts_used: 2, sink, in_place_of: Some(0) });
+        let mut facts = leased(1, 2, Some(unreachable.clone()));
+        assert_eq!(at(&facts, FREE, 0), stand_in(2, 1), "the next sink is told at once");
+        let in_place = Lease { attempts_used: 2, sink: 1, in_place_of: Some(0), ..sample::lease() };
+        facts.leases.push((2, Read::Present(in_place.clone())));
+        assert_eq!(at(&facts, FREE, 5), now(3, 3, 0), "a death in between leads back, and is counted");
+        facts.results.push((2, Read::Present(busy.clone())));
+        assert_eq!(at(&facts, FREE, 5), now(3, 2, 0), "the last of the chain did not take it");
+        if let Read::Present(spec) = &mut facts.spec {
+            spec.sinks.push("third".into());
+        }
+        assert_eq!(at(&facts, FREE, 0), stand_in(3, 2), "each of the chain is asked");
+        facts.results.pop();
+        facts.results.push((2, Read::Present(LeaseResult { told: true, ..busy.clone() })));
+        assert_eq!(at(&facts, FREE, 4), Due::In(Duration::from_secs(1)));
+        assert_eq!(at(&facts, FREE, 5), now(3, 2, 0), "then the session is tried again");
+        facts.leases.push((3, Read::Present(Lease { attempts_used: 2, ..sample::lease() })));
+        facts.results.push((3, Read::Present(unreachable)));
+        assert_eq!(at(&facts, FREE, 0), Due::In(Duration::from_secs(5)), "nothing is told twice");
+    }
+
+    #[test]
+    fn scenario_141_when_the_process_has_ended_in_which_the_session_was_open_it_is_due_at_once() {
+        let open_in = Some(sample::process(7));
+        let result = LeaseResult { busy: true, unreachable: true, open_in, ..sample::lease_result(false) };
+        let mut facts = leased(1, 1, Some(result));
+        if let Read::Present(spec) = &mut facts.spec {
+            spec.sinks.pop();
+        }
+        let seen_as = |presence| {
+            let around = Around { last_lease: FREE, open_in: Some(presence) };
+            due(&seen(&facts), &Here::default(), around, &stamp_after(0), &Retry::default())
+        };
+        for unknown in [Presence::Same, Presence::Unproved] {
+            assert_eq!(seen_as(unknown), Due::In(Duration::from_secs(5)));
+        }
+        assert_eq!(seen_as(Presence::Gone), now(2, 1, 0));
+    }
+
+    #[test]
     fn a_month_later_it_is_expired_whatever_became_of_it() {
         let month = 31 * 24 * 60 * 60;
         assert_eq!(at(&ended(), FREE, month), Due::Expired);
@@ -320,7 +402,7 @@ mod tests {
         // A wall clock that jumps by a year within one boot expires nothing.
         let mut jumped = stamp_after(10);
         jumped.wall_ms = hearback_core::Timestamp::from_millis(jumped.wall_ms.as_millis() + 31_536_000_000);
-        let found = due(&seen(&ended()), &Here::default(), FREE, &jumped, &Retry::default());
+        let found = due(&seen(&ended()), &Here::default(), alone(FREE), &jumped, &Retry::default());
         assert_eq!(found, now(1, 1, 0));
     }
 
@@ -335,7 +417,7 @@ mod tests {
         let later =
             |seconds: u64| Stamp { boot: boot.clone(), since_boot_ms: seconds * 1000, ..sample::stamp() };
         let find = |facts: &Facts, seconds| {
-            due(&seen(facts), &Here::default(), FREE, &later(seconds), &Retry::default())
+            due(&seen(facts), &Here::default(), alone(FREE), &later(seconds), &Retry::default())
         };
         assert_eq!(find(&facts, 60), now(1, 1, 0), "it is offered");
         let month = 31 * 24 * 60 * 60;

@@ -11,7 +11,7 @@ use hearback_core::{BegunBy, JobId, LockState, NoticeBytes, Observed};
 use tracing::{debug, error, warn};
 
 use super::claim::{LeaseRule, LeasedFollowUp};
-use super::due::{Claim, Due, OVERDUE_AFTER, Retry, due, overdue};
+use super::due::{Around, Claim, Due, OVERDUE_AFTER, Retry, due, overdue};
 use super::hand_over::{Attempts, Item, Route};
 use super::interpret::Verdict;
 use super::{company, compose, record};
@@ -25,6 +25,8 @@ const READER_LOOK: Duration = Duration::from_millis(2);
 const READER_LOOK_MOST: Duration = Duration::from_millis(100);
 /// How often to check an attempt of another process, which may die long before its deadline.
 const OTHERS_LOOK: Duration = Duration::from_secs(2);
+/// How often a process that delivers for many looks whether a session is still open that could not be reached.
+const OPEN_LOOK: Duration = Duration::from_secs(2);
 /// The pause before another look, after another process took the lease first.
 const CLAIM_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
@@ -275,10 +277,10 @@ impl Deliverer<'_> {
         let mut attempt = self.try_attempt(id, Turn::Wait, LeaseRule::MayBeMissing);
         let mut errors = 0;
         loop {
-            let pause = match attempt {
+            let (pause, is_recorded) = match attempt {
                 Ok(Attempt::Later(pause) | Attempt::Failed { next: Some(pause), .. }) => {
                     errors = 0;
-                    pause
+                    (pause, true)
                 }
                 Ok(_) => return Ok(()),
                 Err(error) if error.is_gone() => return Err(error),
@@ -291,14 +293,32 @@ impl Deliverer<'_> {
                     if errors == 1 {
                         warn!(job = %id, %error, "follow-up not attempted, trying again");
                     }
-                    self.retry.pause(errors, record::chance(self.ports, errors))
+                    (self.retry.pause(errors, record::chance(self.ports, errors)), false)
                 }
             };
             if self.ports.is_monitored() {
                 return Ok(());
             }
-            std::thread::sleep(pause);
+            let seen = self.ports.store.observe(id).ok().flatten();
+            match seen.filter(|_| is_recorded) {
+                Some(seen) => self.rest(&seen, pause),
+                None => std::thread::sleep(pause),
+            }
             attempt = self.attempt(id, Turn::Wait);
+        }
+    }
+
+    /// Sleeps until the next attempt is due, but not longer than `pause`. One at a session that is open elsewhere is
+    /// due as soon as it is closed there, and one in its place at once.
+    fn rest(&self, seen: &Observed, pause: Duration) {
+        let pause = match self.due(seen) {
+            Ok(Due::In(left)) => left.min(pause),
+            Ok(_) => return,
+            Err(_) => pause,
+        };
+        match seen.facts.open_in() {
+            Some(process) => _ = self.ports.processes.await_end(process, pause),
+            None => std::thread::sleep(pause),
         }
     }
 
@@ -355,8 +375,21 @@ impl Deliverer<'_> {
             return Ok((Due::Never, LockState::Free));
         }
         // Without room for its lease, the first attempt is known by its lock alone.
-        let lease = self.lease_lock(seen, seen.last_lease().max(1))?;
-        Ok((due(seen, &self.ports.here, lease, &self.ports.clock.stamp(), &self.retry), lease))
+        let last_lease = self.lease_lock(seen, seen.last_lease().max(1))?;
+        let around = self.around(seen, last_lease);
+        Ok((due(seen, &self.ports.here, around, &self.ports.clock.stamp(), &self.retry), last_lease))
+    }
+
+    /// What is seen of a follow-up besides its records, if the lock of its last attempt is known.
+    pub(super) fn around(&self, seen: &Observed, last_lease: LockState) -> Around {
+        let open_in = seen.facts.open_in().map(|process| self.ports.processes.presence(process));
+        Around { last_lease, open_in }
+    }
+
+    /// When to look again at a follow-up whose next attempt is due after this pause. The end of the process in which
+    /// its session is open is no change of the store.
+    pub(crate) fn look_after(&self, seen: &Observed, pause: Duration) -> Duration {
+        if seen.facts.open_in().is_some() { pause.min(OPEN_LOOK) } else { pause }
     }
 
     fn lease_lock(&self, seen: &Observed, n: u32) -> Result<LockState, StoreError> {

@@ -133,7 +133,7 @@ impl Deliverer<'_> {
             (Due::Never, _) => return Ok(None),
             // Another process makes this attempt, and may deliver it or die at any moment.
             (Due::In(pause), LockState::Held) => pause.min(LOOK_AGAIN),
-            (Due::In(pause), LockState::Free) => pause,
+            (Due::In(pause), LockState::Free) => self.look_after(seen, pause),
             (Due::Now(_) | Due::GiveUp { .. } | Due::Expired, _) => Duration::ZERO,
         };
         Ok((!self.is_delivered_by_another(seen)?).then_some(pause))

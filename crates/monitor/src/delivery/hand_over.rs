@@ -49,7 +49,7 @@ pub(super) trait Item {
     fn is_still_ours(&self) -> Result<bool, StoreError>;
 
     /// What is known of the attempts so far.
-    fn history(&self) -> History;
+    fn history(&self) -> History<'_>;
 
     /// When its receipt is published.
     fn receipt_order(&self) -> ReceiptOrder;
@@ -292,6 +292,15 @@ fn say(subject: &Subject<'_>, sink: &str, verdict: &Verdict) {
         Verdict::Queued => info!(job, session, message_number, attempt, sink, "queued by the agent"),
         Verdict::Busy { error, .. } | Verdict::Interrupted { error, .. } => {
             info!(job, session, message_number, attempt, sink, next_ms, error, "postponed");
+        }
+        Verdict::Unreachable { error, .. } => {
+            warn!(job, session, message_number, attempt, sink, next_ms, error, "session cannot be reached");
+        }
+        Verdict::StandIn { told: true, error, .. } => {
+            info!(job, session, attempt, sink, next_ms, error, "told in place of the session");
+        }
+        Verdict::StandIn { told: false, error, .. } => {
+            warn!(job, session, attempt, sink, next_ms, error, "not told in place of the session");
         }
         Verdict::Retry { error, .. } => {
             warn!(job, session, message_number, attempt, sink, next_ms, error, "not delivered, trying again");

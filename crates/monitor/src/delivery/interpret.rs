@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hearback_core::ProcessIdentity;
 use hearback_core::port::sink::SinkReply;
 use hearback_core::session::{Interruption, held};
 
@@ -25,8 +26,12 @@ impl Response {
     pub fn error(&self) -> Option<String> {
         let text = match self {
             Self::Replied(SinkReply::Delivered | SinkReply::Queued) => return None,
-            Self::Replied(SinkReply::Busy { reason }) if reason.is_empty() => "the session is busy",
-            Self::Replied(SinkReply::Busy { reason }) => reason,
+            Self::Replied(SinkReply::Busy { reason, .. }) if reason.is_empty() => "the session is busy",
+            Self::Replied(SinkReply::Busy { reason, .. }) => reason,
+            Self::Replied(SinkReply::Unreachable { reason, .. }) if reason.is_empty() => {
+                "the session cannot be reached"
+            }
+            Self::Replied(SinkReply::Unreachable { reason, .. }) => reason,
             Self::Replied(SinkReply::RetryAfter { .. }) => "the sink requested a later time",
             Self::Replied(SinkReply::Gone { reason }) if reason.is_empty() => "the session is gone",
             Self::Replied(SinkReply::Gone { reason }) => reason,
@@ -40,9 +45,23 @@ impl Response {
     }
 }
 
+/// Why a sink gets a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SinkRole<'a> {
+    /// It is the one that the chain has come to.
+    Own,
+    /// The one that the chain has come to cannot reach the session.
+    StandIn {
+        /// Why it cannot.
+        reason: &'a str,
+        /// Whether this one starts a turn of the session itself: then the session has it, and not only a person.
+        starts_turn: bool,
+    },
+}
+
 /// What is known of the attempts so far, as far as the next step depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct History {
+pub struct History<'a> {
     /// Attempts that count towards giving up, this one included.
     pub attempts_used: u32,
     /// How often in a row, right before this attempt, the session was busy.
@@ -51,6 +70,8 @@ pub struct History {
     pub cut_short_before: usize,
     /// Whether the chain has another sink after this one.
     pub more_sinks: bool,
+    /// For whom the sink gets it.
+    pub role: SinkRole<'a>,
     /// Any number: it spreads the pauses of deliveries that failed together.
     pub chance: u64,
 }
@@ -67,7 +88,29 @@ pub enum Verdict {
     Busy {
         /// Why.
         error: String,
+        /// The process in which the session is open, if that has to end first.
+        process: Option<ProcessIdentity>,
         /// When to come back.
+        pause: Duration,
+    },
+    /// The session is open where it cannot be reached. No attempt is spent. A later sink of the chain is told, if there
+    /// is one that was not told, and this one is tried again.
+    Unreachable {
+        /// Why.
+        error: String,
+        /// The process in which it is open, if it is known.
+        process: Option<ProcessIdentity>,
+        /// When to come back.
+        pause: Duration,
+    },
+    /// A sink was told in place of one that cannot reach the session, or was not. The session has not heard of it, and
+    /// no attempt is spent.
+    StandIn {
+        /// Whether it has taken it.
+        told: bool,
+        /// Why the session cannot be reached, and why this sink has not taken it.
+        error: String,
+        /// When to come back to the session.
         pause: Duration,
     },
     /// The turn was interrupted. It continues as its own next attempt, and no attempt is spent.
@@ -105,9 +148,11 @@ impl Verdict {
     pub fn next(&self) -> Option<Duration> {
         match self {
             Self::Delivered | Self::Queued | Self::GiveUp { .. } => None,
-            Self::Busy { pause, .. } | Self::Interrupted { pause, .. } | Self::Retry { pause, .. } => {
-                Some(*pause)
-            }
+            Self::Busy { pause, .. }
+            | Self::Unreachable { pause, .. }
+            | Self::StandIn { pause, .. }
+            | Self::Interrupted { pause, .. }
+            | Self::Retry { pause, .. } => Some(*pause),
             Self::NextSink { .. } => Some(Duration::ZERO),
         }
     }
@@ -117,6 +162,8 @@ impl Verdict {
         match self {
             Self::Delivered | Self::Queued => None,
             Self::Busy { error, .. }
+            | Self::Unreachable { error, .. }
+            | Self::StandIn { error, .. }
             | Self::Interrupted { error, .. }
             | Self::Retry { error, .. }
             | Self::NextSink { error }
@@ -126,16 +173,28 @@ impl Verdict {
 }
 
 /// Decides what becomes of an attempt.
-pub fn interpret(response: &Response, history: &History, retry: &Retry) -> Verdict {
-    let Some(error) = response.error() else {
-        let is_queued = *response == Response::Replied(SinkReply::Queued);
-        return if is_queued { Verdict::Queued } else { Verdict::Delivered };
-    };
+pub fn interpret(response: &Response, history: &History<'_>, retry: &Retry) -> Verdict {
     let pause = |attempts| retry.pause(attempts, history.chance);
+    let busy_pause = || pause(history.busy_before.saturating_add(1));
+    let error = match (response.error(), history.role) {
+        (None, SinkRole::StandIn { starts_turn: false, reason }) => {
+            return Verdict::StandIn { told: true, error: reason.to_owned(), pause: busy_pause() };
+        }
+        (None, _) if *response == Response::Replied(SinkReply::Queued) => return Verdict::Queued,
+        (None, _) => return Verdict::Delivered,
+        (Some(error), SinkRole::StandIn { reason, .. }) if !matches!(response, Response::Interrupted(_)) => {
+            let error = format!("{reason}; the next sink was not told either: {error}");
+            return Verdict::StandIn { told: false, error, pause: busy_pause() };
+        }
+        (Some(error), _) => error,
+    };
     let is_last = history.attempts_used >= retry.attempts_max;
     match response {
-        Response::Replied(SinkReply::Busy { .. }) => {
-            Verdict::Busy { error, pause: pause(history.busy_before.saturating_add(1)) }
+        Response::Replied(SinkReply::Busy { process, .. }) => {
+            Verdict::Busy { error, process: process.clone(), pause: busy_pause() }
+        }
+        Response::Replied(SinkReply::Unreachable { process, .. }) => {
+            Verdict::Unreachable { error, process: process.clone(), pause: busy_pause() }
         }
         Response::Replied(SinkReply::Gone { .. }) if history.more_sinks => Verdict::NextSink { error },
         Response::Replied(SinkReply::Gone { .. }) => Verdict::GiveUp { error, gone: true },
@@ -167,8 +226,9 @@ mod tests {
     /// Pauses are exact with it: a hundred percent.
     const CHANCE: u64 = 25;
 
-    fn history(attempts_used: u32, busy_before: u32, more_sinks: bool) -> History {
-        History { attempts_used, busy_before, cut_short_before: 0, more_sinks, chance: CHANCE }
+    fn history(attempts_used: u32, busy_before: u32, more_sinks: bool) -> History<'static> {
+        let role = SinkRole::Own;
+        History { attempts_used, busy_before, cut_short_before: 0, more_sinks, role, chance: CHANCE }
     }
 
     fn secs(seconds: u64) -> Duration {
@@ -186,7 +246,7 @@ mod tests {
         let (error, first, third) = (String::from, history(1, 0, false), history(3, 0, false));
         let last = history(8, 0, false);
         let retry = |text, seconds| Verdict::Retry { error: error(text), pause: secs(seconds) };
-        let is_busy = |seconds| Verdict::Busy { error: error(busy), pause: secs(seconds) };
+        let is_busy = |seconds| Verdict::Busy { error: error(busy), process: None, pause: secs(seconds) };
         let give_up = |text, gone| Verdict::GiveUp { error: error(text), gone };
         let cut =
             |reason, text, seconds| Verdict::Interrupted { reason, error: error(text), pause: secs(seconds) };
@@ -229,6 +289,31 @@ mod tests {
     }
 
     #[test]
+    fn scenario_141_only_a_sink_that_wakes_the_session_delivers_in_place_of_another() {
+        let reason = "it is open elsewhere";
+        let stand_in =
+            |starts_turn| History { role: SinkRole::StandIn { reason, starts_turn }, ..history(8, 1, false) };
+        let verdict = |response: &Response, starts_turn| {
+            interpret(response, &stand_in(starts_turn), &Retry { attempts_max: 8, ..Retry::default() })
+        };
+        let taken = Response::Replied(SinkReply::Delivered);
+        assert_eq!(verdict(&taken, true), Verdict::Delivered);
+        let told = Verdict::StandIn { told: true, error: reason.into(), pause: secs(10) };
+        assert_eq!(verdict(&taken, false), told, "a person has it, and the session has not");
+        let gone = Response::Replied(SinkReply::Gone { reason: "closed".into() });
+        for (response, why) in [(Response::Failed("no luck".into()), "no luck"), (gone, "closed")] {
+            let error = format!("{reason}; the next sink was not told either: {why}");
+            let missed = Verdict::StandIn { told: false, error, pause: secs(10) };
+            assert_eq!(verdict(&response, false), missed, "the session is not given up because of it");
+        }
+        let process = Some(hearback_core::testing::sample::process(7));
+        let reply = SinkReply::Unreachable { reason: reason.into(), process: process.clone() };
+        let unreachable = Verdict::Unreachable { error: reason.into(), process, pause: secs(5) };
+        let retry = Retry { attempts_max: 8, ..Retry::default() };
+        assert_eq!(interpret(&Response::Replied(reply), &history(8, 0, true), &retry), unreachable);
+    }
+
+    #[test]
     fn only_what_goes_on_has_a_next_attempt() {
         let error = || "e".to_owned();
         for (verdict, next) in [
@@ -236,7 +321,7 @@ mod tests {
             (Verdict::GiveUp { error: error(), gone: true }, None),
             (Verdict::NextSink { error: error() }, Some(Duration::ZERO)),
             (Verdict::Retry { error: error(), pause: secs(3) }, Some(secs(3))),
-            (Verdict::Busy { error: error(), pause: secs(3) }, Some(secs(3))),
+            (Verdict::Busy { error: error(), process: None, pause: secs(3) }, Some(secs(3))),
             (
                 Verdict::Interrupted { reason: Interruption::Crash, error: error(), pause: secs(3) },
                 Some(secs(3)),

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use hearback_core::port::process::Presence;
 use hearback_core::port::record::StoreError;
 use hearback_core::session::{MessageFact, MessageHow};
-use hearback_core::{Extra, FORMAT, Fact, LeaseResult, Observed, Receipt, ReceiptHow, Session};
+use hearback_core::{
+    Extra, FORMAT, Fact, LeaseResult, Observed, ProcessIdentity, Receipt, ReceiptHow, Session,
+};
 use tracing::warn;
 
 use super::claim::{FirstMessage, LeaseRule, LeasedFollowUp};
@@ -55,8 +58,30 @@ fn receipt(ports: &Ports, seen: &Observed, how: ReceiptHow, within: Duration) ->
 
 /// An attempt at a follow-up did not deliver it.
 pub(super) fn lease_result(item: &LeasedFollowUp<'_>, verdict: &Verdict) -> Result<(), StoreError> {
+    let processes = &item.deliverer.ports.processes;
     let result = LeaseResult {
-        busy: matches!(verdict, Verdict::Busy { .. } | Verdict::Interrupted { .. }),
+        busy: matches!(
+            verdict,
+            Verdict::Busy { .. }
+                | Verdict::Unreachable { .. }
+                | Verdict::StandIn { .. }
+                | Verdict::Interrupted { .. }
+        ),
+        unreachable: matches!(verdict, Verdict::Unreachable { .. }),
+        open_in: match verdict {
+            // The next attempt is due when it has ended, so one that has ended by now would be due for ever.
+            Verdict::Busy { process, .. } | Verdict::Unreachable { process, .. } => {
+                let lives = |who: &ProcessIdentity| processes.presence(who) == Presence::Same;
+                process.clone().filter(lives)
+            }
+            // What was found out by the attempt before it.
+            Verdict::StandIn { .. } => {
+                let last = item.seen.facts.result(item.claim.n.saturating_sub(1));
+                last.and_then(|result| result.open_in.clone())
+            }
+            _ => None,
+        },
+        told: matches!(verdict, Verdict::StandIn { told: true, .. }),
         interrupted: match verdict {
             Verdict::Interrupted { reason, .. } => Some(*reason),
             _ => None,
@@ -83,6 +108,9 @@ fn blank_result(ports: &Ports) -> LeaseResult {
         gave_up: false,
         busy: false,
         gone: false,
+        unreachable: false,
+        open_in: None,
+        told: false,
         interrupted: None,
         next_ms: 0,
         error: None,
@@ -115,7 +143,7 @@ pub(super) fn message_result(item: &FirstMessage<'_>, verdict: &Verdict) -> Resu
     let (spent, turns) = match verdict {
         // What becomes of the message was recorded with the end of its turn: it comes again, or is overtaken.
         Verdict::Interrupted { .. } => return Ok(()),
-        Verdict::Busy { .. } => (false, &item.inbox.turns),
+        Verdict::Busy { .. } | Verdict::Unreachable { .. } => (false, &item.inbox.turns),
         _ => (true, &item.inbox.turns),
     };
     let (error, next) = (verdict.error().unwrap_or_default().to_owned(), verdict.next().map(millis));

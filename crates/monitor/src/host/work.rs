@@ -33,7 +33,7 @@ pub(super) fn of_job(deliverer: &Deliverer<'_>, job: &OpenJob) -> Result<JobWork
     let pause = match deliverer.due(&job.seen)? {
         Due::Never => return Ok(JobWork::Nothing),
         Due::Now(_) | Due::GiveUp { .. } | Due::Expired => return Ok(JobWork::Deliver),
-        Due::In(pause) => pause,
+        Due::In(pause) => deliverer.look_after(&job.seen, pause),
     };
     if let Some(n) = deliverer.under_way(&job.seen)? {
         return Ok(JobWork::AwaitAttempt(n, pause));

@@ -172,11 +172,11 @@ impl Tree {
     fn kill_group(&self) {}
 }
 
-/// A handle to a child that has not been reaped yet.
+/// A handle to a process: to a child that has not been reaped yet, or to one that is identified again afterwards.
 #[cfg(target_os = "linux")]
-fn handle_of(child: u32) -> Option<std::os::fd::OwnedFd> {
+fn handle_of(pid: u32) -> Option<std::os::fd::OwnedFd> {
     use rustix::process::{Pid, PidfdFlags, pidfd_open};
-    pidfd_open(Pid::from_raw(i32::try_from(child).ok()?)?, PidfdFlags::empty()).ok()
+    pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
 }
 
 /// Requests processes to terminate.
@@ -251,6 +251,27 @@ fn is_there(stat: &Stat) -> bool {
 /// No process is suspended here before it begins: one that is forked runs.
 pub(crate) fn end_unbegun(_names: &Names) -> io::Result<usize> {
     Ok(0)
+}
+
+/// How often to look at a process that is awaited, where its end is no event.
+const AWAITED_LOOK: Duration = Duration::from_secs(1);
+
+/// Sleeps until a process has ended, or until `within` has passed. May return early.
+#[cfg(target_os = "linux")]
+pub(crate) fn await_end(who: &ProcessIdentity, within: Duration) {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    use std::os::fd::AsFd;
+    let Some(handle) = handle_of(who.pid) else { return std::thread::sleep(within.min(AWAITED_LOOK)) };
+    // The handle was opened first, so that the pid cannot change hands.
+    if Stat::read(who.pid).ok().flatten().is_some_and(|stat| stat.started == who.started) {
+        let timeout = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
+        let _ = poll(&mut [PollFd::new(handle.as_fd(), PollFlags::POLLIN)], timeout);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn await_end(_who: &ProcessIdentity, within: Duration) {
+    std::thread::sleep(within.min(AWAITED_LOOK));
 }
 
 /// Kills a process. Nothing happens to one that is not the process meant, and one that is gone is fine.

@@ -26,6 +26,9 @@ const LEAVING: Duration = Duration::from_millis(500);
 /// How long the end of one process may take.
 const KILLING: Duration = Duration::from_secs(2);
 
+/// How often to look at a process that is awaited and cannot be opened.
+const AWAITED_LOOK: Duration = Duration::from_secs(1);
+
 /// How long to wait before looking whether what was killed is gone.
 pub(super) const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
@@ -194,6 +197,21 @@ pub(crate) fn lives_on(who: &ProcessIdentity) -> bool {
         Ok(is_it && !identity::has_ended(&process, Some(LEAVING))?)
     };
     looked().unwrap_or(true)
+}
+
+/// Sleeps until a process has ended, or until `within` has passed. May return early.
+pub(crate) fn await_end(who: &ProcessIdentity, within: Duration) {
+    let awaited = || -> io::Result<()> {
+        let rights = PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;
+        let Some(process) = identity::open(who.pid, rights)? else { return Ok(()) };
+        if identity::identity(&process, who.pid)?.started == who.started {
+            identity::has_ended(&process, Some(within))?;
+        }
+        Ok(())
+    };
+    if awaited().is_err() {
+        std::thread::sleep(within.min(AWAITED_LOOK));
+    }
 }
 
 /// Kills a process. Nothing happens to one that is not the process meant.

@@ -25,11 +25,14 @@ pub fn process(processes: &dyn ProcessControl) {
         let before = ProcessIdentity { boot: Some(BootId::new("another boot")), ..me.clone() };
         assert_eq!(processes.presence(&before), Presence::Gone, "nothing survives a reboot");
     }
+    assert!(!processes.await_end(&me, Duration::from_millis(1)), "this process lives");
+    let long = Duration::from_secs(3600);
+    assert!(processes.await_end(&earlier, long), "without a process there is no wait");
+
     let absent = ProcessIdentity { pid: u32::MAX - 1, ..me.clone() };
     assert_ne!(processes.presence(&absent), Presence::Same);
 
     let unknown = JobId::mint(u64::from(me.pid), me.started);
-    let long = Duration::from_secs(3600);
     assert_eq!(
         processes.sweep_marked(&unknown, long, long).unwrap(),
         SweepReport::default(),

@@ -85,7 +85,8 @@ fn run(words: &[OsString]) -> Result<(), Undelivered> {
     let Some(socket) = open.messaging_socket_path.filter(|_| open.kind == "interactive") else {
         let reason =
             format!("the session is open in Claude Code (pid {}), which takes no messages there", open.pid);
-        return reply(&SinkReply::Busy { reason });
+        let process = Native::default().identify(open.pid).ok().flatten();
+        return reply(&SinkReply::Unreachable { reason, process });
     };
     let transcript = Transcript::find(&config, &session);
     let message = json!({

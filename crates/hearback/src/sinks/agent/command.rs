@@ -14,9 +14,15 @@ use crate::sinks::template::{ARGUMENT_BYTES, fill};
 pub(super) fn resume(visit: &Visit<'_>, command: &DoorCommand) -> Result<Knock, SinkError> {
     // Another process of the agent would write to the same session, and the person there would see none of it. An
     // agent that refuses this by itself, and has another door, is asked.
-    let refuses_by_itself = command.complaints.iter().any(|complaint| complaint.means == Meaning::Open);
-    if !refuses_by_itself && let Some(pid) = visit.open_in() {
-        let title = visit.agent.title;
+    if !command.refuses_open_sessions()
+        && let Some(process) = visit.open_in()
+    {
+        let (title, pid) = (visit.agent.title, process.pid);
+        if visit.agent.open_by_plugin {
+            let reason =
+                format!("the session is open in {title} (pid {pid}), and its plugin hands it over there");
+            return Ok(Knock::Answered(SinkReply::Busy { reason, process: Some(process.clone()) }));
+        }
         return Ok(Knock::Closed {
             reason: format!("the session is open in {title} (pid {pid}), which takes no messages there"),
         });

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use hearback_core::agents::{Agent, Door, LaunchingAgent};
 use hearback_core::port::process::{Presence, ProcessControl};
 use hearback_core::port::sink::{SinkError, SinkReply};
-use hearback_core::{Session, SinkPayload, Spec};
+use hearback_core::{ProcessIdentity, Session, SinkPayload, Spec};
 use hearback_platform::{Native, to_os};
 
 pub(super) use self::claude::BUILT_IN;
@@ -85,8 +85,9 @@ impl SinkKind for AgentSink {
                 Knock::Closed { reason } => reasons.push(reason),
             }
         }
-        // It waits, and no attempt is spent: the session is there, and a door may be open later.
-        Ok(SinkReply::Busy { reason: reasons.pop().unwrap_or_default() })
+        // The session is there, and a door may be open later: at the latest when it is closed where it is open.
+        let process = visit.open_in().cloned();
+        Ok(SinkReply::Unreachable { reason: reasons.pop().unwrap_or_default(), process })
     }
 }
 
@@ -124,8 +125,8 @@ impl Visit<'_> {
     }
 
     /// The process in which the session was open at launch, if it still lives.
-    fn open_in(&self) -> Option<u32> {
+    fn open_in(&self) -> Option<&ProcessIdentity> {
         let process = self.launched_by.and_then(|by| by.process.as_ref())?;
-        (self.hand_over.native.presence(process) == Presence::Same).then_some(process.pid)
+        (self.hand_over.native.presence(process) == Presence::Same).then_some(process)
     }
 }

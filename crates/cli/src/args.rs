@@ -724,7 +724,7 @@ pub(crate) enum AgentCommand {
     List,
     /// Wake a session of an agent with a sample, and show what it answers. This runs a turn of the agent.
     Test(SinkTestArgs),
-    /// Show the files that teach an agent about hearback, or write or remove them.
+    /// Show what teaches an agent about hearback (a skill, a plugin, the MCP server), or write or remove it.
     Setup(AgentSetupArgs),
 }
 
@@ -733,11 +733,12 @@ pub(crate) struct AgentSetupArgs {
     /// The agent.
     pub(crate) name: String,
 
-    /// Write the files. A file that hearback did not write is left alone.
+    /// Write the files, and the entry of the MCP server into the agent's own configuration. A file or an entry that
+    /// hearback did not write is left alone.
     #[arg(long, conflicts_with = "remove")]
     pub(crate) write: bool,
 
-    /// Remove the files that hearback wrote.
+    /// Remove the files and the entry that hearback wrote.
     #[arg(long)]
     pub(crate) remove: bool,
 

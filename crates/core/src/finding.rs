@@ -45,6 +45,21 @@ pub enum Home {
     Refused(PathBuf, io::Error),
 }
 
+/// What is written for one agent, so that it knows hearback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentFindings {
+    /// Its name, and for which project it is, if for one.
+    pub name: String,
+    /// The arguments of `agent setup` that mean it.
+    pub arguments: String,
+    /// How many parts are as they should be.
+    pub current: usize,
+    /// How many parts are missing.
+    pub absent: usize,
+    /// The parts of an older set-up.
+    pub outdated: Vec<PathBuf>,
+}
+
 /// Where a file system stores its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Medium {

@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hearback_core::agents::AGENTS;
 use hearback_core::finding::{
-    DiskFindings, Home, LauncherEnd, MachineFindings, NamedBy, StoreFindings, Tried,
+    AgentFindings, DiskFindings, Home, LauncherEnd, MachineFindings, NamedBy, StoreFindings, Tried,
 };
 use hearback_core::port::clock::Clock;
 use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, Wait};
@@ -24,6 +25,7 @@ use hearback_platform::probe::{self, Rehearsal, RehearsalRequest};
 
 use crate::open::load_settings;
 use crate::rehearsal::{self, TrialPaths};
+use crate::setup::{Setup, SetupScope, SetupState};
 use crate::sinks::{Registry, SinksInCode};
 use crate::{Hearback, Job, KillRequest, Options, Settings, home, supervisor};
 
@@ -98,12 +100,32 @@ pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
         descriptors: probe::descriptors(),
     }));
     checks.extend(doctor::judge_delivery(host(&home, options), &obstacles(&settings)));
+    checks.push(doctor::judge_agents(&agents(options)));
     checks.extend(doctor::judge_content(&settings.warnings, &look_around(&home, options)));
     drop(trial_folder);
     match stop.is_some_and(|stop| stop.was_asked()) {
         true => Err(DoctorError::Interrupted),
         false => Ok(Diagnosis { home: path, settings, checks }),
     }
+}
+
+/// What is set up for each agent, for this user and for the project in this directory.
+fn agents(options: &Options) -> Vec<AgentFindings> {
+    let Ok(program) = supervisor::program(options.supervisor.as_deref()) else { return Vec::new() };
+    let scopes = [(SetupScope::User, "", ""), (SetupScope::Project, " (this project)", " --project")];
+    let all = AGENTS.iter().flat_map(|agent| scopes.map(|scope| (agent, scope)));
+    all.filter_map(|(agent, (scope, whose, option))| {
+        let setup = Setup::of(agent.name, scope, &program).ok()?;
+        let of = |state| setup.files.iter().filter(move |file| file.state == state);
+        Some(AgentFindings {
+            name: format!("{}{whose}", agent.name),
+            arguments: format!("{}{option}", agent.name),
+            current: of(SetupState::Current).count(),
+            absent: of(SetupState::Absent).count(),
+            outdated: of(SetupState::Outdated).map(|file| file.path.clone()).collect(),
+        })
+    })
+    .collect()
 }
 
 /// Whether a host serves the store. What cannot be looked at counts as absent. Creates nothing.

@@ -3,8 +3,8 @@
 use std::io;
 
 use hearback_core::finding::{
-    DiskFindings, FileSystem, Home, LauncherEnd, Logout, MachineFindings, Medium, NamedBy, Room,
-    StoreFindings, Tried,
+    AgentFindings, DiskFindings, FileSystem, Home, LauncherEnd, Logout, MachineFindings, Medium, NamedBy,
+    Room, StoreFindings, Tried,
 };
 use hearback_core::{Durability, Exit, Outcome, ProcessIdentity};
 
@@ -333,6 +333,31 @@ pub fn judge_delivery(host: HostState, sinks: &[(String, Option<String>)]) -> Ve
         }
     };
     vec![monitor, sinks]
+}
+
+/// Judges what is set up for agents.
+pub fn judge_agents(found: &[AgentFindings]) -> Check {
+    const AGENTS: &str = "agents";
+    let there: Vec<_> =
+        found.iter().filter(|agent| agent.current > 0 || !agent.outdated.is_empty()).collect();
+    if there.is_empty() {
+        return Check::ok(AGENTS, "none is set up: `hearback agent setup NAME` shows what one needs");
+    }
+    let outdated: Vec<_> = there.iter().filter(|agent| !agent.outdated.is_empty()).collect();
+    let Some(first) = outdated.first() else {
+        let names = there.iter().map(|agent| match agent.absent {
+            0 => agent.name.clone(),
+            n => format!("{} ({n} missing: `hearback agent setup {} --write`)", agent.name, agent.arguments),
+        });
+        return Check::ok(AGENTS, format!("set up: {}", names.collect::<Vec<_>>().join(", ")));
+    };
+    let tip = format!("hearback agent setup {} --write", first.arguments);
+    let parts = outdated.iter().map(|agent| {
+        let paths = agent.outdated.iter().map(|path| path.display().to_string());
+        format!("{}: {}", agent.name, paths.collect::<Vec<_>>().join(", "))
+    });
+    let parts = parts.collect::<Vec<_>>().join("; ");
+    Check::warn(AGENTS, format!("of an older set-up, or for another hearback: {parts}"), tip)
 }
 
 fn judge<T>(

@@ -256,3 +256,100 @@ fn scenario_142_a_set_up_is_shown_written_once_and_taken_back() {
     let unknown = world.run(["agent", "setup", "gemeni"]);
     assert!(unknown.stderr.contains("there is no agent `gemeni`"), "{unknown}");
 }
+
+/// What a user may have in the configuration of an agent, with something in it that must stay.
+fn own_text(path: &Path) -> &'static str {
+    match path.extension().and_then(|it| it.to_str()) {
+        Some("toml") => "model = \"x\" # mine\n\n[mcp_servers.other]\ncommand = \"y\"\n",
+        _ => {
+            "{\n  // mine\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    \"other\": {\"command\": \"y\"}\n  }\n}\n"
+        }
+    }
+}
+
+#[test]
+fn scenario_142_each_agent_is_set_up_and_what_the_user_has_stays() {
+    let names = ["claude", "codex", "qwen", "gemini", "opencode", "copilot", "goose", "cursor", "hermes"];
+    for (name, scope) in names.iter().flat_map(|name| [(*name, None), (*name, Some("--project"))]) {
+        let world = World::new();
+        let (home, project) = (world.scratch("person"), world.scratch("project"));
+        fs::create_dir(&home).unwrap();
+        fs::create_dir(&project).unwrap();
+        let run = |args: &[&str]| {
+            let words = [&["agent", "setup", name, "--json"], args].concat();
+            let mut command = world.command(words.into_iter().chain(scope));
+            command.env("HOME", &home).env("USERPROFILE", &home).current_dir(&project);
+            hearback_tests::run(command)
+        };
+        let files = |args: &[&str]| {
+            let told: Value = serde_json::from_str(&run(args).ok()).unwrap();
+            told["files"].as_array().unwrap().clone()
+        };
+        if scope.is_some() && ["goose", "hermes"].contains(&name) {
+            run(&[]).exits(125); // There is no such file.
+            continue;
+        }
+        let shown = files(&[]);
+        let path = |file: &Value| PathBuf::from(file["path"].as_str().unwrap());
+        let server = shown.last().filter(|file| file["text"].as_str().unwrap().contains("mcp")).cloned();
+        let edited = server.as_ref().filter(|file| file["state"] == "absent").map(path);
+        assert!(server.is_some() || (name, scope) == ("copilot", Some("--project")), "{name} {shown:?}");
+        assert!(shown.iter().all(|file| !path(file).exists()), "nothing is written without --write");
+        if let Some(path) = &edited {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, own_text(path)).unwrap();
+        }
+
+        let written = files(&["--write"]);
+        for file in &written {
+            let by_hand = file["state"] == "by_hand";
+            assert_eq!(file["changed"], !by_hand, "{name} {file}");
+            assert_eq!(path(file).exists(), !by_hand, "{name} {file}");
+        }
+        if let Some(path) = &edited {
+            let text = fs::read_to_string(path).unwrap();
+            assert!(text.contains("hearback") && text.contains("mine") && text.contains("other"), "{text}");
+        }
+        let again = files(&["--write"]);
+        assert!(again.iter().all(|file| file["changed"] == false), "{name} {again:?}");
+        let mut doctor = world.command(["doctor", "--json"]);
+        doctor.env("HOME", &home).env("USERPROFILE", &home).current_dir(&project);
+        let told: Value = serde_json::from_str(&hearback_tests::run(doctor).stdout).unwrap();
+        let check =
+            told["checks"].as_array().unwrap().iter().find(|check| check["name"] == "agents").unwrap();
+        let is_named = check["message"].as_str().unwrap().contains(name);
+        assert_eq!(is_named, written.iter().any(|file| file["changed"] == true), "{check}");
+
+        files(&["--remove"]);
+        for file in &written {
+            let path = path(file);
+            if Some(&path) == edited.as_ref() {
+                assert_eq!(fs::read_to_string(&path).unwrap(), own_text(&path), "{name}");
+            } else {
+                assert!(!path.exists(), "{name} {}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn scenario_142_an_entry_of_the_user_and_a_file_that_cannot_be_read_are_left_alone() {
+    let world = World::new();
+    let home = world.scratch("person");
+    let settings = home.join(".gemini").join("settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    for (text, state) in [
+        ("{\"mcpServers\": {\"hearback\": {\"command\": \"mine\"}}}", "foreign"),
+        ("{\"mcpServers\": ", "by_hand"),
+        ("{\"mcpServers\": []}", "by_hand"),
+    ] {
+        fs::write(&settings, text).unwrap();
+        for args in [["--write"], ["--remove"]] {
+            let mut command = world.command(["agent", "setup", "gemini", "--json"].into_iter().chain(args));
+            command.env("HOME", &home).env("USERPROFILE", &home);
+            let told: Value = serde_json::from_str(&hearback_tests::run(command).ok()).unwrap();
+            assert_eq!(told["files"][1]["state"], state, "{told}");
+            assert_eq!(fs::read_to_string(&settings).unwrap(), text);
+        }
+    }
+}

@@ -68,17 +68,27 @@ fn setup(hearback: &Hearback, args: &AgentSetupArgs, output: &Output) -> Result<
             let word = match (changed.contains(&file.path.as_path()), args.write) {
                 (true, true) => "written",
                 (true, false) => "removed",
-                (false, true) => "unchanged",
+                (false, true) => match file.state {
+                    SetupState::ByHand => "hearback does not edit this file; add what follows yourself",
+                    SetupState::Foreign => "has an entry of yours, which is left alone",
+                    _ => "unchanged",
+                },
                 (false, false) => "not there, or not written by hearback",
             };
             output.line(&format!("{path}: {word}"))?;
+            if args.write && file.state == SetupState::ByHand {
+                output.line(&file.text)?;
+            }
             continue;
         }
         let word = match file.state {
+            SetupState::Absent if file.is_entry() => "would get this entry",
             SetupState::Absent => "would be written",
             SetupState::Current => "is there",
             SetupState::Outdated => "would be replaced by a newer one",
+            SetupState::Foreign if file.is_entry() => "has an entry of yours, which is left alone",
             SetupState::Foreign => "is there, and hearback did not write it: --write would refuse",
+            SetupState::ByHand => "hearback does not edit this file; add what follows yourself",
         };
         output.line(&format!("# {path}: {word}"))?;
         output.line(&file.text)?;

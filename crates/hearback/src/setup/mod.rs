@@ -1,7 +1,12 @@
-//! What is written for an agent so that it knows hearback: a text that teaches its model, and a plugin where the agent
-//! needs one to be woken. Each is a file of hearback's own; no file of the user is changed.
+//! What is written for an agent so that it knows hearback: a text that teaches its model, a plugin where the agent
+//! needs one to be woken, and the MCP server. The first two are files of hearback's own. The server is one entry in a
+//! file of the user, where that can be edited without a change to anything else; otherwise the entry is shown.
 
-use std::io;
+mod json_file;
+mod registration;
+mod toml_file;
+
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use hearback_core::agents::{Agent, agent};
@@ -45,6 +50,24 @@ const PARTS: &[Part] = &[
         text: SKILL,
     },
     Part {
+        agent: "qwen",
+        in_home: ".qwen/skills/hearback/SKILL.md",
+        in_project: ".qwen/skills/hearback/SKILL.md",
+        text: SKILL,
+    },
+    Part {
+        agent: "gemini",
+        in_home: ".gemini/skills/hearback/SKILL.md",
+        in_project: ".gemini/skills/hearback/SKILL.md",
+        text: SKILL,
+    },
+    Part {
+        agent: "copilot",
+        in_home: ".copilot/skills/hearback/SKILL.md",
+        in_project: ".github/skills/hearback/SKILL.md",
+        text: SKILL,
+    },
+    Part {
         agent: "opencode",
         in_home: ".config/opencode/plugin/hearback.js",
         in_project: ".opencode/plugin/hearback.js",
@@ -63,10 +86,35 @@ const PARTS: &[Part] = &[
 pub struct SetupFile {
     /// Where it is.
     pub path: PathBuf,
-    /// What it should hold.
+    /// What it should hold: all of it, or one entry of it.
     pub text: String,
     /// What is there.
     pub state: SetupState,
+    edit: Edit,
+}
+
+/// How a file is changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Edit {
+    /// It is not.
+    None,
+    /// All of it is written, or removed.
+    Whole,
+    /// One entry of a file of the user.
+    Entry {
+        /// The file as it is; none if there is none.
+        now: Option<String>,
+        /// The file with the entry as it should be.
+        with: Option<String>,
+        /// The file without the entry, if it is there; empty if it would hold nothing.
+        without: Option<String>,
+    },
+}
+
+impl Edit {
+    fn entry(now: Option<&str>, with: Option<String>, without: Option<String>) -> Self {
+        Self::Entry { now: now.map(str::to_owned), with, without }
+    }
 }
 
 /// What is there in place of a file of a set-up.
@@ -80,8 +128,10 @@ pub enum SetupState {
     Current,
     /// The file of an older set-up.
     Outdated,
-    /// A file that hearback did not write. It is left alone.
+    /// A file or an entry that hearback did not write. It is left alone.
     Foreign,
+    /// A file that hearback cannot edit safely: the entry has to be made by hand.
+    ByHand,
 }
 
 /// Why a set-up was not made.
@@ -100,6 +150,9 @@ pub enum SetupError {
     /// A file is there that hearback did not write.
     #[error("`{}` is there already, and hearback did not write it", .0.display())]
     Foreign(PathBuf),
+    /// A file was changed by another program while it was looked at.
+    #[error("`{}` was changed by another program meanwhile", .0.display())]
+    Changed(PathBuf),
     /// A file could not be read, written or removed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -127,12 +180,13 @@ impl Setup {
             SetupScope::Project => std::env::current_dir()?,
         };
         let parts = PARTS.iter().filter(|part| part.agent == agent.name);
-        let files = parts
+        let mut files = parts
             .map(|part| {
                 let below = if scope == SetupScope::User { part.in_home } else { part.in_project };
                 SetupFile::look(root.join(below), filled(part.text, program))
             })
             .collect::<Result<Vec<_>, _>>()?;
+        files.extend(registration::look(agent, scope, &root, program)?);
         if files.is_empty() {
             return Err(SetupError::Nothing(agent.title));
         }
@@ -145,21 +199,28 @@ impl Setup {
     ///
     /// When a file is there that hearback did not write, before anything is written; or when one cannot be written.
     pub fn write(&self) -> Result<Vec<&Path>, SetupError> {
-        if let Some(file) = self.files.iter().find(|file| file.state == SetupState::Foreign) {
+        let is_foreign = |file: &&SetupFile| file.state == SetupState::Foreign && file.edit == Edit::Whole;
+        if let Some(file) = self.files.iter().find(is_foreign) {
             return Err(SetupError::Foreign(file.path.clone()));
         }
         let mut written = Vec::new();
-        for file in self.files.iter().filter(|file| file.state != SetupState::Current) {
+        let is_due = |file: &&SetupFile| matches!(file.state, SetupState::Absent | SetupState::Outdated);
+        for file in self.files.iter().filter(is_due) {
             if let Some(folder) = file.path.parent() {
                 fs_err::create_dir_all(folder)?;
             }
-            fs_err::write(&file.path, &file.text)?;
+            match &file.edit {
+                Edit::Whole => fs_err::write(&file.path, &file.text)?,
+                Edit::Entry { now, with: Some(with), .. } => file.replace(now.as_deref(), with)?,
+                Edit::Entry { with: None, .. } | Edit::None => continue,
+            }
             written.push(file.path.as_path());
         }
         Ok(written)
     }
 
-    /// Removes every file that hearback wrote, and the folder that held nothing else. Returns the files.
+    /// Removes every file and every entry that hearback wrote, and the folder that held nothing else. Returns the
+    /// files.
     ///
     /// # Errors
     ///
@@ -168,7 +229,13 @@ impl Setup {
         let ours = |file: &&SetupFile| matches!(file.state, SetupState::Current | SetupState::Outdated);
         let mut removed = Vec::new();
         for file in self.files.iter().filter(ours) {
-            fs_err::remove_file(&file.path)?;
+            match &file.edit {
+                Edit::Entry { now, without: Some(without), .. } if !without.trim().is_empty() => {
+                    file.replace(now.as_deref(), without)?;
+                }
+                Edit::Whole | Edit::Entry { without: Some(_), .. } => fs_err::remove_file(&file.path)?,
+                Edit::Entry { without: None, .. } | Edit::None => continue,
+            }
             // Only an empty folder goes, and only one that is named for hearback.
             if let Some(folder) = file.path.parent().filter(|folder| folder.ends_with("hearback")) {
                 let _ = std::fs::remove_dir(folder);
@@ -180,6 +247,11 @@ impl Setup {
 }
 
 impl SetupFile {
+    /// Whether it is a file of the user, in which hearback has one entry.
+    pub fn is_entry(&self) -> bool {
+        self.edit != Edit::Whole
+    }
+
     fn look(path: PathBuf, text: String) -> Result<Self, SetupError> {
         let state = match fs_err::read(&path) {
             Ok(found) if found == text.as_bytes() => SetupState::Current,
@@ -188,7 +260,34 @@ impl SetupFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => SetupState::Absent,
             Err(error) => return Err(error.into()),
         };
-        Ok(Self { path, text, state })
+        Ok(Self { path, text, state, edit: Edit::Whole })
+    }
+
+    /// Replaces a file of the user in one step, so that no reader and no crash finds half of it. A link stays a link,
+    /// and the file keeps its permissions.
+    fn replace(&self, now: Option<&str>, text: &str) -> Result<(), SetupError> {
+        let Some(now) = now else {
+            return match fs_err::OpenOptions::new().write(true).create_new(true).open(&self.path) {
+                Ok(mut file) => Ok(file.write_all(text.as_bytes())?),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    Err(SetupError::Changed(self.path.clone()))
+                }
+                Err(error) => Err(error.into()),
+            };
+        };
+        let real = fs_err::canonicalize(&self.path)?;
+        let draft = real.with_extension(format!("hearback-{}", std::process::id()));
+        // A copy has the permissions of the file, before anything of the file is in it.
+        fs_err::copy(&real, &draft)?;
+        let swapped = fs_err::write(&draft, text).map_err(SetupError::from).and_then(|()| {
+            if fs_err::read(&real)? != now.as_bytes() {
+                return Err(SetupError::Changed(self.path.clone()));
+            }
+            Ok(fs_err::rename(&draft, &real)?)
+        });
+        swapped.inspect_err(|_| {
+            let _ = std::fs::remove_file(&draft);
+        })
     }
 }
 

@@ -232,3 +232,29 @@ fn what_needs_a_person_is_named_and_a_long_list_is_cut() {
     );
     assert!(checks[2].message.ends_with("w; x; y; and 1 more"), "{:?}", checks[2]);
 }
+
+#[test]
+fn an_agent_that_is_set_up_is_named_and_an_older_set_up_is_a_warning() {
+    let agent = |name: &str, current, absent, outdated: &[&str]| AgentFindings {
+        name: format!("{name} (this project)"),
+        arguments: format!("{name} --project"),
+        current,
+        absent,
+        outdated: outdated.iter().map(Into::into).collect(),
+    };
+    let nothing = agent("gemini", 0, 2, &[]);
+    assert!(judge_agents(&[]).message.starts_with("none is set up"));
+    assert!(judge_agents(std::slice::from_ref(&nothing)).message.starts_with("none is set up"));
+    let fine = judge_agents(&[agent("claude", 2, 0, &[]), nothing, agent("qwen", 1, 1, &[])]);
+    assert_eq!(fine.level, Level::Ok);
+    assert_eq!(
+        fine.message,
+        "set up: claude (this project), qwen (this project) (1 missing: `hearback agent setup qwen --project --write`)"
+    );
+    let old = judge_agents(&[agent("claude", 2, 0, &[]), agent("codex", 0, 0, &["/p/config.toml"])]);
+    assert_eq!(
+        (old.level, old.tip.as_deref()),
+        (Level::Warn, Some("hearback agent setup codex --project --write"))
+    );
+    assert!(old.message.ends_with("codex (this project): /p/config.toml"), "{}", old.message);
+}

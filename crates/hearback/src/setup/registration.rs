@@ -1,0 +1,272 @@
+//! The MCP server of hearback in the configuration of an agent: one entry in a file that belongs to the user.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hearback_core::agents::Agent;
+use serde_json::{Value, json};
+
+use super::json_file::{self, Place};
+use super::toml_file::{self, Table};
+use super::{Edit, SetupError, SetupFile, SetupScope, SetupState};
+
+/// How an agent is told of an MCP server.
+struct Registration {
+    agent: &'static str,
+    /// Its file below the home directory, and others that it may be instead.
+    in_home: &'static [&'static str],
+    /// The same below the directory of a project; none if it has no such file.
+    in_project: &'static [&'static str],
+    form: Form,
+    /// Whether its MCP servers are told the session, so that a sink can wake it.
+    names_session: bool,
+}
+
+/// How an entry is written.
+#[derive(Clone, Copy)]
+enum Form {
+    /// `mcpServers` with a command and its arguments.
+    Servers,
+    /// The same with the fields that Copilot wants.
+    Copilot,
+    /// `mcp` with one list.
+    Opencode,
+    /// A table in TOML.
+    Codex,
+    /// A file that hearback does not edit, and the text for it.
+    ByHand(fn(&Path, &[String]) -> String),
+}
+
+const fn servers(
+    agent: &'static str,
+    in_home: &'static [&'static str],
+    in_project: &'static [&'static str],
+    names_session: bool,
+) -> Registration {
+    Registration { agent, in_home, in_project, form: Form::Servers, names_session }
+}
+
+const REGISTRATIONS: &[Registration] = &[
+    // Claude Code keeps its servers for all projects in the file that holds its own state, and writes that all the
+    // time: its command does it. That of a project is a file of its own.
+    Registration {
+        agent: "claude",
+        in_home: &[".claude.json"],
+        in_project: &[],
+        form: Form::ByHand(|program, args| {
+            format!(
+                "claude mcp add --scope user hearback -- {} {}\n",
+                shell_word(&program.display().to_string()),
+                args.join(" ")
+            )
+        }),
+        names_session: true,
+    },
+    servers("claude", &[], &[".mcp.json"], true),
+    Registration {
+        form: Form::Codex,
+        ..servers("codex", &[".codex/config.toml"], &[".codex/config.toml"], true)
+    },
+    servers("qwen", &[".qwen/settings.json"], &[".qwen/settings.json"], true),
+    servers("gemini", &[".gemini/settings.json"], &[".gemini/settings.json"], false),
+    Registration {
+        form: Form::Opencode,
+        ..servers(
+            "opencode",
+            &[".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"],
+            &["opencode.json", "opencode.jsonc"],
+            false,
+        )
+    },
+    Registration { form: Form::Copilot, ..servers("copilot", &[".copilot/mcp-config.json"], &[], true) },
+    servers("cursor", &[".cursor/mcp.json"], &[".cursor/mcp.json"], false),
+    // YAML: without a parser that keeps comments, nothing of the user is changed.
+    Registration {
+        agent: "goose",
+        in_home: &[".config/goose/config.yaml"],
+        in_project: &[],
+        form: Form::ByHand(|program, args| {
+            format!(
+                "extensions:\n  hearback:\n    enabled: true\n    type: stdio\n    name: hearback\n    cmd: {}\n    \
+                 args: {}\n    timeout: 300\n",
+                quoted(program),
+                Value::from(args.to_vec())
+            )
+        }),
+        names_session: true,
+    },
+    Registration {
+        agent: "hermes",
+        in_home: &[".hermes/config.yaml"],
+        in_project: &[],
+        form: Form::ByHand(|program, args| {
+            format!(
+                "mcp_servers:\n  hearback:\n    command: {}\n    args: {}\n",
+                quoted(program),
+                Value::from(args.to_vec())
+            )
+        }),
+        names_session: false,
+    },
+];
+
+/// The entries of an agent in files of the user, as they are and as they should be.
+pub(super) fn look(
+    agent: &'static Agent,
+    scope: SetupScope,
+    root: &Path,
+    program: &Path,
+) -> Result<Vec<SetupFile>, SetupError> {
+    let rows = REGISTRATIONS.iter().filter(|row| row.agent == agent.name);
+    rows.filter_map(|row| {
+        let places = if scope == SetupScope::User { row.in_home } else { row.in_project };
+        let first = root.join(places.first()?);
+        let there = places.iter().map(|place| root.join(place)).find(|path| path.exists());
+        Some(row.look(there.unwrap_or(first), program))
+    })
+    .collect()
+}
+
+impl Registration {
+    fn args(&self) -> Vec<String> {
+        let sink = ["--sink", self.agent].map(str::to_owned);
+        std::iter::once("mcp".to_owned()).chain(sink.into_iter().filter(|_| self.names_session)).collect()
+    }
+
+    fn look(&self, path: PathBuf, program: &Path) -> Result<SetupFile, SetupError> {
+        let (args, command) = (self.args(), program.display().to_string());
+        let by_hand = |path, text| SetupFile { path, text, state: SetupState::ByHand, edit: Edit::None };
+        let found = match fs_err::read(&path) {
+            Ok(bytes) => Some(String::from_utf8(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        let object = |object| Place { object, name: "hearback" };
+        let (place, entry) = match self.form {
+            Form::ByHand(text) => return Ok(by_hand(path, text(program, &args))),
+            Form::Codex => {
+                let table = Table { name: ["mcp_servers", "hearback"], command, args };
+                let Ok(found) = found.transpose() else { return Ok(by_hand(path, table.text())) };
+                return Ok(in_toml(path, found.as_deref(), &table));
+            }
+            Form::Servers => (object("mcpServers"), json!({"command": command, "args": args})),
+            Form::Copilot => (
+                object("mcpServers"),
+                json!({"type": "local", "command": command, "args": args, "tools": ["*"]}),
+            ),
+            Form::Opencode => {
+                let words: Vec<_> = std::iter::once(command).chain(args).collect();
+                (object("mcp"), json!({"type": "local", "command": words, "enabled": true}))
+            }
+        };
+        let shown = json_file::insert(None, place, &entry).unwrap_or_default();
+        let Ok(found) = found.transpose() else { return Ok(by_hand(path, shown)) };
+        Ok(in_json(path, found.as_deref(), place, &entry, shown))
+    }
+}
+
+fn in_json(path: PathBuf, found: Option<&str>, place: Place, entry: &Value, shown: String) -> SetupFile {
+    let file = |state, edit| SetupFile { path: path.clone(), text: shown.clone(), state, edit };
+    let document = found.filter(|text| !text.trim().is_empty()).map(json_file::read);
+    let there =
+        document.as_ref().and_then(|it| it.as_ref()).and_then(|it| it.get(place.object)?.get(place.name));
+    let Some(there) = there else {
+        return match json_file::insert(found, place, entry) {
+            Some(with) => file(SetupState::Absent, Edit::entry(found, Some(with), None)),
+            None => file(SetupState::ByHand, Edit::None),
+        };
+    };
+    if !is_ours(there, entry) {
+        return file(SetupState::Foreign, Edit::None);
+    }
+    let Some(text) = found else { return file(SetupState::ByHand, Edit::None) };
+    let Some(mut without) = json_file::remove(text, place) else {
+        return file(SetupState::ByHand, Edit::None);
+    };
+    // A file that holds nothing else was made for it.
+    if json_file::insert(None, place, there).as_deref() == Some(text) {
+        without.clear();
+    }
+    let state = if there == entry { SetupState::Current } else { SetupState::Outdated };
+    let with = json_file::insert(Some(&without), place, entry);
+    file(state, Edit::entry(found, with, Some(without)))
+}
+
+/// Whether an entry is one that a set-up wrote, perhaps with another path of the program. One that the user has changed
+/// is the user's.
+fn is_ours(there: &Value, entry: &Value) -> bool {
+    let mut same = there.clone();
+    let program = match (same.get_mut("command"), entry.get("command")) {
+        (Some(Value::Array(there)), Some(Value::Array(ours))) => {
+            let (Some(there), Some(ours)) = (there.first_mut(), ours.first()) else { return false };
+            std::mem::replace(there, ours.clone())
+        }
+        (Some(there), Some(ours)) => std::mem::replace(there, ours.clone()),
+        _ => return false,
+    };
+    let is_hearback = program.as_str().is_some_and(|program| {
+        let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
+        name.strip_suffix(".exe").unwrap_or(name) == "hearback"
+    });
+    same == *entry && (is_hearback || there == entry)
+}
+
+fn in_toml(path: PathBuf, found: Option<&str>, table: &Table) -> SetupFile {
+    let text = found.unwrap_or_default();
+    let file = |state, edit| SetupFile { path: path.clone(), text: table.text(), state, edit };
+    if let Some((without, block)) = toml_file::remove(text) {
+        let with = table.insert(&without);
+        let state = if block.contains(&table.text()) { SetupState::Current } else { SetupState::Outdated };
+        return file(state, Edit::entry(found, with, Some(without)));
+    }
+    match (table.is_in(text), table.insert(text)) {
+        (Some(true), _) => file(SetupState::Foreign, Edit::None),
+        (Some(false), Some(with)) => file(SetupState::Absent, Edit::entry(found, Some(with), None)),
+        _ => file(SetupState::ByHand, Edit::None),
+    }
+}
+
+/// A path as text between quotes, in a language that escapes as JSON does.
+fn quoted(path: &Path) -> Value {
+    Value::from(path.display().to_string())
+}
+
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:\\".contains(c);
+    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearback_core::agents::{AGENTS, agent};
+
+    #[test]
+    fn every_agent_that_can_be_woken_can_be_told_of_the_server() {
+        for row in REGISTRATIONS {
+            assert!(agent(row.agent).is_some(), "{}", row.agent);
+        }
+        for agent in AGENTS.iter().filter(|agent| !agent.doors.is_empty()) {
+            assert!(REGISTRATIONS.iter().any(|row| row.agent == agent.name), "{}", agent.name);
+        }
+    }
+
+    #[test]
+    fn an_entry_that_the_user_has_changed_is_the_users() {
+        let entry = json!({"command": "/new/hearback", "args": ["mcp"]});
+        for (there, ours) in [
+            (entry.clone(), true),
+            (json!({"command": "/old/hearback", "args": ["mcp"]}), true),
+            (json!({"command": "C:\\old\\hearback.exe", "args": ["mcp"]}), true),
+            (json!({"command": "/old/hearback", "args": ["mcp"], "env": {}}), false),
+            (json!({"command": "/old/hearback", "args": ["mcp", "--session", "s"]}), false),
+            (json!({"command": "/old/other", "args": ["mcp"]}), false),
+            (json!({"url": "http://127.0.0.1"}), false),
+        ] {
+            assert_eq!(is_ours(&there, &entry), ours, "{there}");
+        }
+        let list = json!({"type": "local", "command": ["/new/hearback", "mcp"]});
+        assert!(is_ours(&json!({"type": "local", "command": ["/old/hearback", "mcp"]}), &list));
+        assert!(!is_ours(&json!({"type": "local", "command": ["/old/hearback", "mcp", "-v"]}), &list));
+    }
+}

@@ -4,6 +4,7 @@
 mod candidate;
 mod http;
 mod install;
+mod leftovers;
 mod model;
 mod report;
 mod stage;

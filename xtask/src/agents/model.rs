@@ -82,6 +82,12 @@ impl Model {
     pub(super) fn heard(&self) -> Vec<Heard> {
         self.heard.lock().expect("no thread panics with it").clone()
     }
+
+    /// What it was sent, one piece of news after the other, for a person who looks later.
+    pub(super) fn log(&self) -> String {
+        let heard = self.heard();
+        heard.iter().enumerate().map(|(n, heard)| format!("request {}:\n{}\n", n + 1, heard.news)).collect()
+    }
 }
 
 fn respond(request: &Request, n: u64, look_for: &str, heard: &Mutex<Vec<Heard>>) -> Response {

@@ -1,7 +1,7 @@
 //! A place for one trial with one agent: a home, a project, a store and a model of its own.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::candidate::Candidate;
 use super::install::Installed;
+use super::leftovers;
 use super::model::Model;
 use crate::workspace::Workspace;
 
@@ -17,7 +18,9 @@ use crate::workspace::Workspace;
 pub(super) const RESULT: &str = "RESULT-4711";
 const PRINTS_RESULT: &str = "echo RESULT-$((4710+1))";
 /// How long anything may take: agents start slowly on a loaded machine.
-const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_secs(180);
+/// How much of a file is shown when a trial has failed.
+const SHOWN_LINES: usize = 40;
 
 /// One trial's place.
 pub(super) struct Stage {
@@ -37,7 +40,9 @@ impl Stage {
         installed: &Installed,
         trial: &str,
     ) -> Result<Self> {
-        let root = place.join("stage").join(candidate.name).join(trial);
+        let root = place.join("stage").join(candidate.name).join(trial.replace(' ', "-"));
+        // A run that was cut short has ended nothing.
+        leftovers::end(&store(&root))?;
         if root.exists() {
             fs::remove_dir_all(&root)?;
         }
@@ -51,7 +56,7 @@ impl Stage {
         let mut environment = vec![
             ("PATH".to_owned(), path),
             ("HOME".to_owned(), stage.home().display().to_string()),
-            ("HEARBACK_HOME".to_owned(), stage.root.join("store").display().to_string()),
+            ("HEARBACK_HOME".to_owned(), store(&stage.root).display().to_string()),
             ("TERM".to_owned(), "xterm-256color".to_owned()),
             ("LANG".to_owned(), "C.UTF-8".to_owned()),
         ];
@@ -94,21 +99,25 @@ impl Stage {
     /// Runs one turn of a new session without a terminal.
     pub(super) fn headless(&self, candidate: &Candidate, prompt: &str) -> Result<()> {
         let words: Vec<_> = candidate.headless.iter().map(|word| word.replace("{prompt}", prompt)).collect();
-        let output = self.command(&words).output().context("the agent cannot be started")?;
-        self.keep("headless", &output)?;
-        if !output.status.success() {
-            bail!("the first turn failed with {}", output.status);
+        let kept = |name: &str| fs::File::create(self.root.join(name));
+        let mut agent = self
+            .command(&words)
+            .stdout(kept("headless.out")?.into_parts().0)
+            .stderr(kept("headless.err")?.into_parts().0)
+            .spawn()
+            .context("the agent cannot be started")?;
+        let ended = until(|| agent.try_wait()?.context("the first turn does not end"));
+        if ended.is_err() {
+            agent.kill()?;
+            agent.wait()?;
         }
-        Ok(())
+        match ended? {
+            status if status.success() => Ok(()),
+            status => bail!("the first turn failed with {status}"),
+        }
     }
 
-    /// Keeps what a program said, for a person who looks later.
-    fn keep(&self, name: &str, output: &Output) -> Result<()> {
-        fs::write(self.root.join(format!("{name}.out")), &output.stdout)?;
-        Ok(fs::write(self.root.join(format!("{name}.err")), &output.stderr)?)
-    }
-
-    /// Keeps text in the same way.
+    /// Keeps text for a person who looks later.
     pub(super) fn note(&self, name: &str, text: &str) -> Result<()> {
         Ok(fs::write(self.root.join(name), text)?)
     }
@@ -146,12 +155,35 @@ impl Stage {
         })
     }
 
+    /// Shows what the agent said, what its terminal showed and what the model heard.
+    pub(super) fn show(&self) {
+        let _ = self.note("model.txt", &self.model.log());
+        for name in ["headless.out", "headless.err", "screen.txt", "model.txt"] {
+            let Ok(text) = fs::read_to_string(self.root.join(name)) else { continue };
+            let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+            let last = &lines[lines.len().saturating_sub(SHOWN_LINES)..];
+            eprintln!("--- {name}\n{}", last.join("\n"));
+        }
+    }
+
     /// Whether the model has been told the result, in a conversation that begins with this prompt; how often.
     pub(super) fn heard(&self, prompt: &str) -> usize {
         let begin = prompt.split("[[").next().unwrap_or(prompt);
         let heard = self.model.heard();
         heard.iter().filter(|heard| heard.news.contains(RESULT) && heard.conversation.contains(begin)).count()
     }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Err(error) = leftovers::end(&store(&self.root)) {
+            eprintln!("{}: {error:#}", self.name);
+        }
+    }
+}
+
+fn store(root: &Path) -> PathBuf {
+    root.join("store")
 }
 
 /// Looks until it is so.

@@ -53,12 +53,10 @@ impl<'a> Terminal<'a> {
 
     /// Waits until the screen shows this.
     pub(super) fn shows(&self, text: &str) -> Result<()> {
-        let shown = until(|| {
+        until(|| {
             let screen = self.screen()?;
             if screen.contains(text) { Ok(()) } else { bail!("the screen does not show `{text}`") }
-        });
-        self.stage.note("screen.txt", &self.screen().unwrap_or_default())?;
-        shown
+        })
     }
 
     fn screen(&self) -> Result<String> {
@@ -76,6 +74,7 @@ impl<'a> Terminal<'a> {
 
 impl Drop for Terminal<'_> {
     fn drop(&mut self) {
+        let _ = self.stage.note("screen.txt", &self.screen().unwrap_or_default());
         // It may have ended by itself.
         let _ = self.tmux(&["kill-server"]);
     }

@@ -145,9 +145,13 @@ impl Row {
                 Some((_, reason)) => Outcome::NotTried((*reason).to_owned()),
                 None => {
                     let stage = Stage::new(workspace, place, candidate, installed, trial.name())?;
-                    trial
-                        .run(&stage, candidate)
-                        .map_or_else(|error| Outcome::Failed(format!("{error:#}")), |()| Outcome::Heard)
+                    trial.run(&stage, candidate).map_or_else(
+                        |error| {
+                            stage.show();
+                            Outcome::Failed(format!("{error:#}"))
+                        },
+                        |()| Outcome::Heard,
+                    )
                 }
             };
             match &outcome {

@@ -29,8 +29,8 @@ pub struct Agent {
     pub doors: &'static [Door],
     /// Whether a plugin of hearback's in the agent fetches the follow-ups of an open session.
     pub open_by_plugin: bool,
-    /// Whether it replaces `@path` in a prompt by what is in that file.
-    pub expands_at: bool,
+    /// The characters that begin a mention: it adds to a prompt what is in the file `@path`, or the skill `$name`.
+    pub mentions: &'static [char],
     /// Its transcript in JSON.
     pub transcript: Option<AgentTranscript>,
 }
@@ -163,6 +163,21 @@ impl Agent {
         !self.open_by_plugin && !self.doors.is_empty() && self.doors.iter().all(needs_closed)
     }
 
+    /// The text with every mention broken by a character that has no width: what a job wrote must not make the agent
+    /// read a file. An arithmetic or command substitution of a shell is no mention.
+    pub fn without_mentions(&self, text: &str) -> String {
+        let mut harmless = String::with_capacity(text.len());
+        let mut rest = text.chars().peekable();
+        while let Some(this) = rest.next() {
+            harmless.push(this);
+            let names = |next: &char| !next.is_whitespace() && *next != '(';
+            if self.mentions.contains(&this) && rest.peek().is_some_and(names) {
+                harmless.push('\u{200b}');
+            }
+        }
+        harmless
+    }
+
     /// Why a session can be none of this agent's.
     pub fn refuses(&self, session: &Session) -> Option<String> {
         let name = session.as_str();
@@ -208,7 +223,7 @@ const fn row(name: &'static str, title: &'static str, doors: &'static [Door]) ->
         sessions_have_a_directory: true,
         doors,
         open_by_plugin: false,
-        expands_at: false,
+        mentions: &[],
         transcript: None,
     }
 }
@@ -236,7 +251,7 @@ const CODEX_OPEN: Complaint = Complaint { text: "already has an active writer", 
 pub const AGENTS: &[Agent] = &[
     Agent {
         session_variables: &["CLAUDE_CODE_SESSION_ID"],
-        expands_at: true,
+        mentions: &['@'],
         transcript: prints("--output-format json|stream-json", &[Shape::Turns]),
         ..row(
             "claude",
@@ -253,6 +268,7 @@ pub const AGENTS: &[Agent] = &[
     Agent {
         session_variables: &["CODEX_THREAD_ID", "CODEX_SESSION_ID"],
         session_form: SessionForm::Uuid,
+        mentions: &['$'],
         // Commands may be run by its daemon, which has a directory of its own.
         sessions_have_a_directory: false,
         transcript: prints("exec --json", &[Shape::Items, Shape::Wrapped]),
@@ -274,7 +290,7 @@ pub const AGENTS: &[Agent] = &[
     Agent {
         session_variables: &["QWEN_CODE_SESSION_ID"],
         session_form: SessionForm::Uuid,
-        expands_at: true,
+        mentions: &['@'],
         transcript: prints("-o json|stream-json", &[Shape::Turns]),
         ..row(
             "qwen",
@@ -288,14 +304,15 @@ pub const AGENTS: &[Agent] = &[
     Agent {
         session_variables: &["GEMINI_SESSION_ID"],
         session_form: SessionForm::Uuid,
-        expands_at: true,
+        mentions: &['@'],
         transcript: prints("-o json|stream-json", &[Shape::Document, Shape::Messages, Shape::Turns]),
         ..row(
             "gemini",
             "gemini-cli",
             &[headless(
                 &["gemini", "--resume", "{session}", "-p", "{text}"],
-                &[gone("Invalid session identifier")],
+                // The second where the directory has no session at all.
+                &[gone("Invalid session identifier"), gone("No previous sessions found for this project")],
             )],
         )
     },
@@ -320,7 +337,7 @@ pub const AGENTS: &[Agent] = &[
             "Copilot",
             &[headless(
                 &["copilot", "--resume={session}", "--no-ask-user", "-p", "{text}"],
-                &[gone("No session or task matched")],
+                &[gone("No session, task, or name matched")],
             )],
         )
     },
@@ -334,7 +351,7 @@ pub const AGENTS: &[Agent] = &[
             "goose",
             &[headless(
                 &["goose", "run", "--resume", "--session-id", "{session}", "-i", "-"],
-                &[gone("No session found")],
+                &[gone("no such session exists")],
             )],
         )
     },
@@ -410,13 +427,42 @@ mod tests {
         assert_eq!(agent("opencode").unwrap().refuses(&session("ses_1")), None);
     }
 
+    /// What the agents themselves said, in the versions of `docs/agents.md`.
     #[test]
     fn complaints_are_understood() {
-        let headless = agent("codex").unwrap().headless().unwrap();
+        let gone = [
+            ("claude", "No conversation found with session ID: 00000000-0000-4000-8000-000000000000"),
+            ("codex", "Error: no rollout found for thread id 01a1"),
+            (
+                "qwen",
+                "No saved session found with ID 00000000-0000-4000-8000-000000000000. Run `qwen --resume`",
+            ),
+            (
+                "gemini",
+                "Error resuming session: Invalid session identifier \"00000000\".\n  Searched for sessions in",
+            ),
+            ("gemini", "Error resuming session: No previous sessions found for this project."),
+            ("opencode", "Error: Session not found"),
+            ("copilot", "Error: No session, task, or name matched '00000000-0000-4000-8000-000000000000'."),
+            ("goose", "  error: Cannot resume session 20261118_9 - no such session exists"),
+            ("hermes", "Session not found: 20261118_064207_e83f29\nUse a session ID from a previous CLI run"),
+        ];
+        for (name, said) in gone {
+            let headless = agent(name).unwrap().headless().unwrap();
+            assert_eq!(headless.meaning_of(said), Some(Meaning::Gone), "{name}");
+            assert_eq!(headless.meaning_of("Error: the network is down"), None, "{name}");
+        }
         let open = "Error: thread/resume failed: thread 01a1 already has an active writer (code -32600)";
-        assert_eq!(headless.meaning_of(open), Some(Meaning::Open));
-        assert_eq!(headless.meaning_of("Error: no rollout found for thread id 01a1"), Some(Meaning::Gone));
-        assert_eq!(headless.meaning_of("Error: the network is down"), None);
+        assert_eq!(agent("codex").unwrap().headless().unwrap().meaning_of(open), Some(Meaning::Open));
+    }
+
+    #[test]
+    fn a_mention_is_broken_for_the_agents_that_would_expand_it() {
+        let text = "@a.txt b@c $skill $(date) @ $";
+        let harmless = |name| agent(name).unwrap().without_mentions(text);
+        assert_eq!(harmless("claude"), "@\u{200b}a.txt b@\u{200b}c $skill $(date) @ $");
+        assert_eq!(harmless("codex"), "@a.txt b@c $\u{200b}skill $(date) @ $");
+        assert_eq!(harmless("opencode"), text);
     }
 
     #[test]

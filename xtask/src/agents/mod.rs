@@ -2,11 +2,13 @@
 //! then has to hear how it ended: while it is closed, while it is open in a terminal, and while it is busy.
 
 mod candidate;
+mod hostile;
 mod http;
 mod install;
 mod leftovers;
 mod model;
 mod report;
+mod settings;
 mod stage;
 mod terminal;
 mod trial;
@@ -18,7 +20,7 @@ use crate::workspace::Workspace;
 
 use self::candidate::{CANDIDATES, Candidate};
 use self::install::Installed;
-use self::trial::Row;
+use self::trial::{Row, Trial};
 
 /// What followed the name of the task.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -27,8 +29,10 @@ struct Asked {
     install: bool,
     /// Writes the table into the documentation.
     write: bool,
-    /// Only these; all if there are none.
+    /// Only these agents; all if there are none.
     names: Vec<String>,
+    /// Only these trials; all if there are none.
+    trials: Vec<Trial>,
 }
 
 impl Asked {
@@ -41,14 +45,22 @@ impl Asked {
                 name if CANDIDATES.iter().any(|candidate| candidate.name == name) => {
                     asked.names.push(name.into())
                 }
+                other if let Some(trial) = Trial::ALL.into_iter().find(|trial| trial.key() == other) => {
+                    asked.trials.push(trial)
+                }
                 other => {
-                    let known: Vec<_> = CANDIDATES.iter().map(|candidate| candidate.name).collect();
+                    let mut known: Vec<_> =
+                        CANDIDATES.iter().map(|candidate| candidate.name.to_owned()).collect();
+                    known.extend(Trial::ALL.map(Trial::key));
                     bail!(
-                        "task `agents` does not take `{other}`; it takes --install, --write and {}",
+                        "task `agents` does not take `{other}`; it takes --install, --write, agents and trials: {}",
                         known.join(", ")
                     );
                 }
             }
+        }
+        if asked.write && !(asked.names.is_empty() && asked.trials.is_empty()) {
+            bail!("--write makes the whole table: name no agent and no trial");
         }
         Ok(asked)
     }
@@ -69,7 +81,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     let mut failed = 0;
     for candidate in CANDIDATES.iter().filter(|candidate| asked.wants(candidate)) {
         let row = match Installed::find(workspace, &place, candidate, asked.install)? {
-            Ok(installed) => Row::of(candidate, &installed, workspace, &place)?,
+            Ok(installed) => Row::of(candidate, &installed, workspace, &place, &asked.trials)?,
             Err(missing) => {
                 eprintln!("{}: not tried: {missing}", candidate.name);
                 Row::missing(candidate, missing)
@@ -92,7 +104,6 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::trial::Trial;
     use super::*;
 
     fn parse(args: &[&str]) -> Result<Asked> {
@@ -105,6 +116,8 @@ mod tests {
         assert!(asked.install && !asked.write && asked.names == ["claude"]);
         assert!(asked.wants(&CANDIDATES[0]) && !asked.wants(&CANDIDATES[1]));
         assert!(parse(&[]).unwrap().wants(&CANDIDATES[1]));
+        assert_eq!(parse(&["no-such-session"]).unwrap().trials, [Trial::NoSession]);
+        assert!(parse(&["claude", "--write"]).unwrap_err().to_string().contains("the whole table"));
         assert!(parse(&["cloud"]).unwrap_err().to_string().contains("does not take `cloud`"));
     }
 

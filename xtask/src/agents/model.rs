@@ -2,8 +2,9 @@
 //! Anthropic (Messages), OpenAI (Responses and Chat Completions) and Gemini, on loopback.
 //!
 //! What it does is in the last text that it was sent: `[[run COMMAND]]` calls the agent's tool for shell commands, once
-//! and not for a text that came before, and `[[pause SECONDS]]` lets it take its time. Otherwise it answers with the
-//! words that it was told to look for and found: `seen RESULT-4711`.
+//! and not for a text that came before, `[[launch COMMAND]]` the tool of hearback's MCP server, and `[[pause SECONDS]]`
+//! lets it take its time. Otherwise it answers with the words that it was told to look for and found:
+//! `seen RESULT-4711`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -43,6 +44,8 @@ pub(super) struct Heard {
     pub(super) conversation: String,
     /// The part of it that came after the model's last answer.
     pub(super) news: String,
+    /// The whole request, with what is no part of the conversation.
+    pub(super) request: String,
 }
 
 /// What the model says.
@@ -53,6 +56,9 @@ enum Answer {
 
 /// Puts an answer into words of one protocol: the request, its number, the answer, and whether it is streamed.
 type Reply = fn(&Value, u64, Answer, bool) -> Response;
+
+/// A tool by its name, and the schema of its arguments.
+type NamedTool = (String, Value);
 
 /// One entry of a conversation.
 struct Entry {
@@ -78,7 +84,8 @@ impl Model {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Every request so far that holds a conversation.
+    /// Every request so far in which the model has tools. Those without are questions of the agent's own, such as for a
+    /// title.
     pub(super) fn heard(&self) -> Vec<Heard> {
         self.heard.lock().expect("no thread panics with it").clone()
     }
@@ -122,9 +129,11 @@ fn respond(request: &Request, n: u64, look_for: &str, heard: &Mutex<Vec<Heard>>)
     let join =
         |entries: &[Entry]| entries.iter().map(|entry| entry.text.as_str()).collect::<Vec<_>>().join("\n");
     let news = &entries[first..];
-    let told = Heard { conversation: join(&entries), news: join(news) };
+    let told = Heard { conversation: join(&entries), news: join(news), request: body.to_string() };
     let answer = decide(&told.news, news.iter().any(|entry| entry.is_result), &body["tools"], look_for, n);
-    heard.lock().expect("no thread panics with it").push(told);
+    if body["tools"].as_array().is_some_and(|tools| !tools.is_empty()) {
+        heard.lock().expect("no thread panics with it").push(told);
+    }
     let streams = body["stream"] == true || path.contains(":streamGenerateContent");
     reply(body, n, answer, streams)
 }
@@ -141,7 +150,8 @@ fn entry(message: &Value) -> Entry {
     }
 }
 
-/// The text of a message that people or agents wrote; results of tools are none.
+/// The text of a message that a person or another program wrote. Results of tools are none, and neither are the agent's
+/// own instructions.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -149,7 +159,7 @@ fn text(value: &Value) -> String {
         Value::Object(part) => {
             let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
             if matches!(kind, "tool_result" | "tool_use" | "function_call_output")
-                || part.get("role") == Some(&json!("tool"))
+                || ["tool", "system", "developer"].iter().any(|role| part.get("role") == Some(&json!(role)))
             {
                 return String::new();
             }
@@ -163,11 +173,12 @@ fn decide(news: &str, has_result: bool, tools: &Value, look_for: &str, n: u64) -
     if let Some(seconds) = between(news, "[[pause ").and_then(|seconds| seconds.parse().ok()) {
         std::thread::sleep(Duration::from_secs_f64(seconds));
     }
-    let command = between(news, "[[run ").filter(|_| !has_result);
-    if let Some(command) = command
-        && let Some((tool, schema)) = shell_tool(tools)
+    let found = named_tools(tools);
+    let order = |begin| between(news, begin).filter(|_| !has_result);
+    let call = order("[[run ").and_then(|command| run(&found, command));
+    if let Some(call) = call.or_else(|| order("[[launch ").and_then(|command| launch(&found, news, command)))
     {
-        return Answer::Call { tool, arguments: arguments(&schema, command) };
+        return call;
     }
     Answer::Text(match news.contains(look_for) && !has_result {
         true => format!("answer {n}: seen {look_for}"),
@@ -181,8 +192,8 @@ fn between<'a>(text: &'a str, begin: &str) -> Option<&'a str> {
     rest.split_once("]]").map(|(found, _)| found)
 }
 
-/// The name of the tool that runs shell commands, and the schema of its arguments.
-fn shell_tool(tools: &Value) -> Option<(String, Value)> {
+/// The names of the tools, and the schemas of their arguments.
+fn named_tools(tools: &Value) -> Vec<NamedTool> {
     let mut found = Vec::new();
     for tool in tools.as_array().into_iter().flatten() {
         let inner = [tool, &tool["function"]];
@@ -195,7 +206,28 @@ fn shell_tool(tools: &Value) -> Option<(String, Value)> {
             }
         }
     }
-    SHELL_TOOLS.iter().find_map(|name| found.iter().find(|(found, _)| found == name).cloned())
+    found
+}
+
+/// A call of the tool that runs shell commands.
+fn run(found: &[NamedTool], command: &str) -> Option<Answer> {
+    let (tool, schema) = SHELL_TOOLS.iter().find_map(|name| found.iter().find(|(found, _)| found == name))?;
+    Some(Answer::Call { tool: tool.clone(), arguments: arguments(schema, command) })
+}
+
+/// A call of the tool `launch` of hearback's server: agents put the server's name before it. Some only name the tools
+/// of servers in a text, and have one tool that calls them.
+fn launch(found: &[NamedTool], news: &str, command: &str) -> Option<Answer> {
+    let is_launch = |(name, schema): &&NamedTool| {
+        name.ends_with("launch") && schema["properties"]["notify_on_complete"].is_object()
+    };
+    if let Some((tool, schema)) = found.iter().find(is_launch) {
+        return Some(Answer::Call { tool: tool.clone(), arguments: arguments(schema, command) });
+    }
+    let (bridge, _) = found.iter().find(|(name, _)| name == "tool_call")?;
+    let name = news.split('"').find(|word| word.ends_with("__launch"))?;
+    let arguments = json!({"name": name, "arguments": {"command": command}});
+    Some(Answer::Call { tool: bridge.clone(), arguments })
 }
 
 fn arguments(schema: &Value, command: &str) -> Value {

@@ -24,8 +24,8 @@ pub(super) fn table(rows: &[Row]) -> String {
         let _ = write!(table, "\n| {} | {} |", row.name, row.version);
         for result in &row.results {
             let cell = match result {
-                Outcome::Heard => "yes".to_owned(),
-                Outcome::Failed(_) => "**no**".to_owned(),
+                Outcome::Passed(seen) => (*seen).to_owned(),
+                Outcome::Failed => "**no**".to_owned(),
                 Outcome::NotTried(why) => format!("not tried: {why}"),
             };
             let _ = write!(table, " {cell} |");

@@ -11,12 +11,16 @@ use serde_json::Value;
 use super::candidate::Candidate;
 use super::install::Installed;
 use super::leftovers;
-use super::model::Model;
+use super::model::{Heard, Model};
+use super::settings::McpServer;
+use super::trial::Trial;
 use crate::workspace::Workspace;
 
 /// What the job prints. It is worked out, so that it stands in no command and no prompt.
 pub(super) const RESULT: &str = "RESULT-4711";
-const PRINTS_RESULT: &str = "echo RESULT-$((4710+1))";
+pub(super) const PRINTS_RESULT: &str = "echo RESULT-$((4710+1))";
+/// What the model is told first.
+const FIRST_WORDS: &str = "In this trial, please";
 /// How long anything may take: agents start slowly on a loaded machine.
 const WITHIN: Duration = Duration::from_secs(180);
 /// How much of a file is shown when a trial has failed.
@@ -38,9 +42,9 @@ impl Stage {
         place: &Path,
         candidate: &Candidate,
         installed: &Installed,
-        trial: &str,
+        trial: Trial,
     ) -> Result<Self> {
-        let root = place.join("stage").join(candidate.name).join(trial.replace(' ', "-"));
+        let root = place.join("stage").join(candidate.name).join(trial.key());
         // A run that was cut short has ended nothing.
         leftovers::end(&store(&root))?;
         if root.exists() {
@@ -51,18 +55,28 @@ impl Stage {
         }
         let hearback = workspace.target_directory()?.join("debug").join("hearback");
         let model = Model::start(RESULT)?;
+        // Agents look at the repository that a project is part of, and that is not ours.
+        let project = root.join("project").display().to_string();
+        workspace.capture("git", &["init", "--quiet", &project])?;
         let mut stage = Self { root, hearback, model, environment: Vec::new(), name: candidate.name };
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", installed.programs.display());
-        let mut environment = vec![
-            ("PATH".to_owned(), path),
-            ("HOME".to_owned(), stage.home().display().to_string()),
-            ("HEARBACK_HOME".to_owned(), store(&stage.root).display().to_string()),
-            ("TERM".to_owned(), "xterm-256color".to_owned()),
-            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+        let own = [
+            ("PATH", path),
+            ("HOME", stage.home().display().to_string()),
+            ("HEARBACK_HOME", store(&stage.root).display().to_string()),
+            ("TERM", "xterm-256color".to_owned()),
+            ("LANG", "C.UTF-8".to_owned()),
+            // Some agents install packages of their own into each home.
+            ("npm_config_cache", place.join("npm").display().to_string()),
         ];
-        environment
-            .extend((candidate.configure)(&stage)?.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        stage.environment = environment;
+        let variables = own.into_iter().chain((candidate.variables)(&stage));
+        stage.environment = variables.map(|(name, value)| (name.to_owned(), value)).collect();
+        let server = McpServer {
+            command: stage.hearback.display().to_string(),
+            args: ["mcp", "--sink", candidate.name].map(str::to_owned).to_vec(),
+            env: stage.environment.iter().cloned().collect(),
+        };
+        (candidate.configure)(&stage, (trial == Trial::Mcp).then_some(&server))?;
         // As the documentation tells users to do.
         stage.ask(&["agent", "setup", candidate.name, "--write", "--json"])?;
         Ok(stage)
@@ -80,12 +94,27 @@ impl Stage {
         &self.environment
     }
 
+    /// What the model is told first. No other conversation has these words.
+    pub(super) fn prompt(&self, order: &str) -> String {
+        format!("{FIRST_WORDS} {order}")
+    }
+
+    /// The beginning of a command that launches a job from the agent's own shell.
+    pub(super) fn launch(&self, candidate: &Candidate) -> String {
+        let kept_back: String = self
+            .environment
+            .iter()
+            .filter(|(name, _)| candidate.keeps_back.contains(&name.as_str()))
+            .map(|(name, value)| format!("{name}={value} "))
+            .collect();
+        let (hearback, sink, session) = (self.hearback.display(), self.name, candidate.names_session);
+        format!("{kept_back}{hearback} launch --sink {sink} {session}")
+    }
+
     /// The words that make a model launch a job in the agent's own shell. The job ends after so many seconds.
-    pub(super) fn launch(&self, before: &str, after: f64) -> String {
-        let (hearback, sink) = (self.hearback.display(), self.name);
-        format!(
-            "please [[run {before}{hearback} launch --sink {sink} -- sh -c 'sleep {after}; {PRINTS_RESULT}']]"
-        )
+    pub(super) fn launch_prompt(&self, candidate: &Candidate, before: &str, after: f64) -> String {
+        let launch = self.launch(candidate);
+        self.prompt(&format!("[[run {before}{launch} -- sh -c 'sleep {after}; {PRINTS_RESULT}']]"))
     }
 
     /// A command in the project, with the environment of the agent and no other.
@@ -158,6 +187,8 @@ impl Stage {
     /// Shows what the agent said, what its terminal showed and what the model heard.
     pub(super) fn show(&self) {
         let _ = self.note("model.txt", &self.model.log());
+        let requests: Vec<_> = self.model.heard().into_iter().map(|heard| heard.request).collect();
+        let _ = self.note("requests.jsonl", &requests.join("\n"));
         for name in ["headless.out", "headless.err", "screen.txt", "model.txt"] {
             let Ok(text) = fs::read_to_string(self.root.join(name)) else { continue };
             let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -166,11 +197,12 @@ impl Stage {
         }
     }
 
-    /// Whether the model has been told the result, in a conversation that begins with this prompt; how often.
-    pub(super) fn heard(&self, prompt: &str) -> usize {
-        let begin = prompt.split("[[").next().unwrap_or(prompt);
+    /// How often the model has been told the result in the conversation of this trial.
+    pub(super) fn heard(&self) -> usize {
         let heard = self.model.heard();
-        heard.iter().filter(|heard| heard.news.contains(RESULT) && heard.conversation.contains(begin)).count()
+        let in_place =
+            |heard: &&Heard| heard.news.contains(RESULT) && heard.conversation.contains(FIRST_WORDS);
+        heard.iter().filter(in_place).count()
     }
 }
 

@@ -1,12 +1,14 @@
 //! What is tried with each agent.
 
 use std::path::Path;
+use std::time::Instant;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
-use super::candidate::Candidate;
+use super::candidate::{Candidate, WhenOpen};
+use super::hostile;
 use super::install::Installed;
-use super::stage::{RESULT, Stage, until};
+use super::stage::{PRINTS_RESULT, RESULT, Stage, until};
 use super::terminal::Terminal;
 use crate::workspace::Workspace;
 
@@ -28,11 +30,26 @@ pub(super) enum Trial {
     NotOnPath,
     /// The session does not exist.
     NoSession,
+    /// What the job wrote tries to act in a session that is closed.
+    Hostile,
+    /// The same in a session that is open.
+    HostileWhenOpen,
+    /// The job is launched through hearback's MCP server.
+    Mcp,
 }
 
 impl Trial {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Closed, Self::Idle, Self::Busy, Self::Below, Self::NotOnPath, Self::NoSession];
+    pub(super) const ALL: [Self; 9] = [
+        Self::Closed,
+        Self::Idle,
+        Self::Busy,
+        Self::Below,
+        Self::NotOnPath,
+        Self::NoSession,
+        Self::Hostile,
+        Self::HostileWhenOpen,
+        Self::Mcp,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -42,22 +59,39 @@ impl Trial {
             Self::Below => "subdirectory",
             Self::NotOnPath => "not on PATH",
             Self::NoSession => "no such session",
+            Self::Hostile => "only data, closed",
+            Self::HostileWhenOpen => "only data, open",
+            Self::Mcp => "through MCP",
         }
     }
 
-    fn run(self, stage: &Stage, candidate: &Candidate) -> Result<()> {
+    /// The name as one word, for folders and the command line.
+    pub(super) fn key(self) -> String {
+        self.name().replace(',', "").replace(' ', "-")
+    }
+
+    /// What was seen.
+    fn run(self, stage: &Stage, candidate: &Candidate) -> Result<&'static str> {
         match self {
             Self::Closed => scenario_140_a_closed_session_is_woken_once(stage, candidate, ""),
             Self::Below => scenario_140_a_closed_session_is_woken_once(stage, candidate, "cd below && "),
             Self::NotOnPath => {
                 scenario_140_a_closed_session_is_woken_once(stage, candidate, "PATH=/usr/bin:/bin ")
             }
-            Self::Idle => scenario_141_an_open_session_shows_the_wake_up(stage, candidate, "", 2.0),
-            Self::Busy => {
-                scenario_141_an_open_session_shows_the_wake_up(stage, candidate, "[[pause 4]]", 1.0)
-            }
             Self::NoSession => scenario_140_a_session_that_does_not_exist_is_gone(stage),
+            Self::Idle => open(stage, candidate, "", 2.0),
+            Self::Busy => open(stage, candidate, "[[pause 4]]", 1.0),
+            Self::Hostile => what_a_job_wrote_stays_data(stage, candidate),
+            Self::HostileWhenOpen => what_a_job_wrote_stays_data_in_an_open_session(stage, candidate),
+            Self::Mcp => a_job_of_the_mcp_server_wakes_its_session(stage, candidate),
         }
+    }
+
+    /// Why it is not made with this agent.
+    fn excuse(self, candidate: &Candidate) -> Option<&'static str> {
+        let own = candidate.not_tried.iter().find(|(other, _)| *other == self).map(|(_, reason)| *reason);
+        let no_way_in = self == Self::HostileWhenOpen && candidate.when_open == WhenOpen::Waits;
+        own.or(no_way_in.then_some("no way in"))
     }
 }
 
@@ -66,49 +100,130 @@ fn scenario_140_a_closed_session_is_woken_once(
     stage: &Stage,
     candidate: &Candidate,
     before: &str,
-) -> Result<()> {
-    let prompt = stage.launch(before, 2.0);
-    stage.headless(candidate, &prompt)?;
-    stage.job()?;
-    stage.follow_up(&["delivered", "queued"])?;
-    heard_once(stage, &prompt)
+) -> Result<&'static str> {
+    stage.headless(candidate, &stage.launch_prompt(candidate, before, 2.0))?;
+    woken_once(stage)
 }
 
-/// The agent is open, and the person sees the result there.
+/// The agent is open.
+fn open(stage: &Stage, candidate: &Candidate, then: &str, after: f64) -> Result<&'static str> {
+    match candidate.when_open {
+        WhenOpen::Woken => scenario_141_an_open_session_shows_the_wake_up(stage, candidate, then, after),
+        WhenOpen::Waits => scenario_141_an_open_session_without_a_way_in_is_woken_when_it_is_closed(
+            stage, candidate, then, after,
+        ),
+    }
+}
+
+/// The person sees the result there.
 fn scenario_141_an_open_session_shows_the_wake_up(
     stage: &Stage,
     candidate: &Candidate,
     then: &str,
     after: f64,
-) -> Result<()> {
+) -> Result<&'static str> {
+    let terminal = launched_in_terminal(stage, candidate, &stage.launch_prompt(candidate, "", after), then)?;
+    terminal.shows(&format!("seen {RESULT}"))?;
+    woken_once(stage)
+}
+
+/// Nothing is called delivered that no person and no model has seen. `followups` says why it waits.
+fn scenario_141_an_open_session_without_a_way_in_is_woken_when_it_is_closed(
+    stage: &Stage,
+    candidate: &Candidate,
+    then: &str,
+    after: f64,
+) -> Result<&'static str> {
+    let terminal = launched_in_terminal(stage, candidate, &stage.launch_prompt(candidate, "", after), then)?;
+    until(|| {
+        let waiting = stage.ask(&["followups", "--json"])?;
+        ensure!(waiting.to_string().contains("the session is open in"), "no reason to wait: {waiting}");
+        Ok(())
+    })?;
+    let job = stage.job()?;
+    ensure!(job["follow_up"]["state"] == "pending", "it does not wait: {}", job["follow_up"]);
+    ensure!(stage.heard() == 0, "the model heard of it while the session was open");
+    drop(terminal);
+    woken_once(stage)?;
+    Ok("waits")
+}
+
+/// Opens the agent, has it launch a job, and tells it something else if there is more.
+fn launched_in_terminal<'a>(
+    stage: &'a Stage,
+    candidate: &Candidate,
+    prompt: &str,
+    then: &str,
+) -> Result<Terminal<'a>> {
     let terminal = Terminal::open(stage, candidate)?;
-    let prompt = stage.launch("", after);
-    terminal.prompt(&prompt)?;
+    terminal.prompt(prompt)?;
     until(|| stage.job())?;
     if !then.is_empty() {
         terminal.shows("answer")?;
         terminal.prompt(&format!("{then} and say something"))?;
     }
-    terminal.shows(&format!("seen {RESULT}"))?;
-    stage.follow_up(&["delivered", "queued"])?;
-    heard_once(stage, &prompt)
+    Ok(terminal)
 }
 
 /// A session that does not exist is gone, and no other is woken or begun.
-fn scenario_140_a_session_that_does_not_exist_is_gone(stage: &Stage) -> Result<()> {
+fn scenario_140_a_session_that_does_not_exist_is_gone(stage: &Stage) -> Result<&'static str> {
     let sink = stage.name;
     let launch = ["launch", "--json", "--session", NO_SESSION, "--sink", sink, "--", "sh", "-c", "echo over"];
     stage.ask(&launch)?;
-    let job = stage.follow_up(&["dead_letter"])?;
+    let job = until(|| {
+        let job = stage.job()?;
+        let follow_up = &job["follow_up"];
+        let has_tried = follow_up["attempts"].as_u64() > Some(0) && follow_up["state"] != "leased";
+        ensure!(has_tried, "no attempt has ended: {follow_up}");
+        Ok(job)
+    })?;
     stage.note("gone.json", &job.to_string())?;
-    ensure!(job["follow_up"]["attempts"] == 1, "it was tried again: {}", job["follow_up"]);
+    ensure!(job["follow_up"]["state"] == "dead_letter", "it is not gone: {}", job["follow_up"]);
     ensure!(stage.model.heard().is_empty(), "another conversation was told");
-    Ok(())
+    Ok("yes")
 }
 
-fn heard_once(stage: &Stage, prompt: &str) -> Result<()> {
-    match stage.heard(prompt) {
-        1 => Ok(()),
+/// Nothing in a command, a label, a directory or output makes the agent do anything.
+fn what_a_job_wrote_stays_data(stage: &Stage, candidate: &Candidate) -> Result<&'static str> {
+    let command = hostile::prepare(stage, &stage.launch(candidate))?;
+    stage.headless(candidate, &stage.prompt(&format!("[[run {command}]]")))?;
+    woken_once(stage)?;
+    hostile::stayed_data(stage)?;
+    Ok("yes")
+}
+
+fn what_a_job_wrote_stays_data_in_an_open_session(
+    stage: &Stage,
+    candidate: &Candidate,
+) -> Result<&'static str> {
+    let command = hostile::prepare(stage, &stage.launch(candidate))?;
+    let prompt = stage.prompt(&format!("[[run {command}]]"));
+    let terminal = launched_in_terminal(stage, candidate, &prompt, "")?;
+    terminal.shows(&format!("seen {RESULT}"))?;
+    woken_once(stage)?;
+    hostile::stayed_data(stage)?;
+    Ok("yes")
+}
+
+/// The model launches a job by the tool of hearback's server. If the server learns the session, that is woken once;
+/// otherwise the answer says that it is not.
+fn a_job_of_the_mcp_server_wakes_its_session(stage: &Stage, candidate: &Candidate) -> Result<&'static str> {
+    stage.headless(candidate, &stage.prompt(&format!("[[launch sleep 2; {PRINTS_RESULT}]]")))?;
+    stage.job().context("through the MCP server")?;
+    if candidate.mcp_knows_session {
+        return woken_once(stage);
+    }
+    let told = stage.model.heard().iter().any(|heard| heard.request.contains("No process will wake you"));
+    ensure!(told, "the model was not told that it is not woken");
+    Ok("not woken, says so")
+}
+
+/// The follow-up has arrived, in the same conversation, once.
+fn woken_once(stage: &Stage) -> Result<&'static str> {
+    stage.job()?;
+    stage.follow_up(&["delivered", "queued"])?;
+    match stage.heard() {
+        1 => Ok("yes"),
         0 => {
             bail!("its follow-up counts as delivered, and the model has not heard of it in that conversation")
         }
@@ -126,8 +241,9 @@ pub(super) struct Row {
 
 /// What came of one trial.
 pub(super) enum Outcome {
-    Heard,
-    Failed(String),
+    /// What was seen.
+    Passed(&'static str),
+    Failed,
     NotTried(String),
 }
 
@@ -137,28 +253,34 @@ impl Row {
         installed: &Installed,
         workspace: &Workspace,
         place: &Path,
+        only: &[Trial],
     ) -> Result<Self> {
         let mut results = Vec::new();
         for trial in Trial::ALL {
-            let excuse = candidate.not_tried.iter().find(|(other, _)| *other == trial);
+            let excuse = match only.is_empty() || only.contains(&trial) {
+                true => trial.excuse(candidate),
+                false => Some("not asked for"),
+            };
             let outcome = match excuse {
-                Some((_, reason)) => Outcome::NotTried((*reason).to_owned()),
+                Some(reason) => Outcome::NotTried(reason.to_owned()),
                 None => {
-                    let stage = Stage::new(workspace, place, candidate, installed, trial.name())?;
-                    trial.run(&stage, candidate).map_or_else(
-                        |error| {
+                    let begun = Instant::now();
+                    let stage = Stage::new(workspace, place, candidate, installed, trial)?;
+                    let outcome = trial.run(&stage, candidate);
+                    let (name, took) = (candidate.name, begun.elapsed().as_secs());
+                    match outcome {
+                        Ok(seen) => {
+                            eprintln!("{name} {}: {seen} ({took} s)", trial.name());
+                            Outcome::Passed(seen)
+                        }
+                        Err(why) => {
                             stage.show();
-                            Outcome::Failed(format!("{error:#}"))
-                        },
-                        |()| Outcome::Heard,
-                    )
+                            eprintln!("{name} {}: FAILED after {took} s: {why:#}", trial.name());
+                            Outcome::Failed
+                        }
+                    }
                 }
             };
-            match &outcome {
-                Outcome::Heard => eprintln!("{} {}: ok", candidate.name, trial.name()),
-                Outcome::Failed(why) => eprintln!("{} {}: FAILED: {why}", candidate.name, trial.name()),
-                Outcome::NotTried(why) => eprintln!("{} {}: not tried: {why}", candidate.name, trial.name()),
-            }
             results.push(outcome);
         }
         Ok(Self { name: candidate.name, version: installed.version.clone(), results })
@@ -170,10 +292,10 @@ impl Row {
     }
 
     pub(super) fn failures(&self) -> usize {
-        self.results.iter().filter(|result| matches!(result, Outcome::Failed(_))).count()
+        self.results.iter().filter(|result| matches!(result, Outcome::Failed)).count()
     }
 
     pub(super) fn passes(&self) -> usize {
-        self.results.iter().filter(|result| matches!(result, Outcome::Heard)).count()
+        self.results.iter().filter(|result| matches!(result, Outcome::Passed(_))).count()
     }
 }

@@ -71,12 +71,24 @@ const PARTS: &[Part] = &[
         agent: "opencode",
         in_home: ".config/opencode/plugin/hearback.js",
         in_project: ".opencode/plugin/hearback.js",
-        text: include_str!("opencode.js"),
+        text: concat!(include_str!("follow_ups.js"), include_str!("opencode.js")),
     },
     Part {
         agent: "opencode",
         in_home: ".config/opencode/skills/hearback/SKILL.md",
         in_project: ".opencode/skills/hearback/SKILL.md",
+        text: SKILL,
+    },
+    Part {
+        agent: "copilot",
+        in_home: ".copilot/extensions/hearback/extension.mjs",
+        in_project: ".github/extensions/hearback/extension.mjs",
+        text: concat!(include_str!("follow_ups.js"), include_str!("copilot.mjs")),
+    },
+    Part {
+        agent: "copilot",
+        in_home: ".copilot/skills/hearback/SKILL.md",
+        in_project: ".github/skills/hearback/SKILL.md",
         text: SKILL,
     },
 ];

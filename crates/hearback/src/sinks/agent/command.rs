@@ -86,11 +86,11 @@ fn arguments(visit: &Visit<'_>, command: &DoorCommand, text: &str) -> Vec<OsText
     argv
 }
 
-/// The text for the model. What a job wrote must not make the agent read files: `@path` is kept apart by a character
-/// that has no width. A message is the sender's own text and stays as it is.
+/// The text for the model. What a job wrote is data and mentions nothing. A message is the sender's own text and
+/// stays as it is.
 fn text(visit: &Visit<'_>, as_argument: bool) -> String {
     let payload = visit.hand_over.payload;
     let text = if as_argument { payload.text_within(ARGUMENT_BYTES) } else { payload.text().to_owned() };
     let is_data = !payload.deliveries().is_empty();
-    if is_data && visit.agent.expands_at { text.replace('@', "@\u{200b}") } else { text }
+    if is_data { visit.agent.without_mentions(&text) } else { text }
 }

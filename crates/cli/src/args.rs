@@ -7,20 +7,16 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use hearback::Predecessor;
 use hearback::core::note::HistoryEnd;
-use hearback::core::{Key, Leftovers, LogCap, NotifyPolicy, OverCap, Reader, Session, StateWord};
+use hearback::core::{
+    Key, Leftovers, LogCap, NotifyPolicy, OutcomeKind, OverCap, Reader, Session, StateWord,
+};
 use hearback::parse_size;
 
-const AFTER_HELP: &str = "\
-Name a job by its id, or by at least four characters from the beginning or the end of its id.
-
-Exit codes of `wait`, `launch --wait` and `ask --wait`: the job's own code; 124 the job reached its time limit; 75 \
-the wait reached its deadline (the job continues); 125 hearback failed or the outcome is lost; 126 not executable; \
-127 not found; 128+n signal n. Other commands: 0 success; 1 no such job, a kill that left processes behind, or a \
-failed check of `doctor`; 2 usage; 125 hearback failed. With --json, `outcome` says how a job ended.";
+use crate::{complete, help};
 
 /// Run it in the background. Always hear back.
 #[derive(Debug, Parser)]
-#[command(name = "hearback", version, after_help = AFTER_HELP, arg_required_else_help = true)]
+#[command(name = "hearback", version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -48,26 +44,32 @@ pub(crate) enum Color {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Start a job that outlives this terminal, and print its id.
+    #[command(alias = "run", alias = "start")]
     Launch(Box<LaunchArgs>),
-    /// Ask an agent a question in the background, and print the id of its job.
+    /// Ask an agent a question in the background. Prints the id of its job.
     Ask(Box<AskArgs>),
     /// Print the answers that have arrived, oldest first. They stay unread until --ack; exits 1 if there is none.
     Results(ResultsArgs),
     /// List jobs, newest first.
-    #[command(visible_alias = "ls")]
+    #[command(visible_alias = "ls", alias = "ps", alias = "status")]
     List(ListArgs),
-    /// Show one job: how it ended, its output, and what to type next.
-    Show(JobArgs),
+    /// Show jobs: how each ended, its output, and what to type next.
+    #[command(alias = "info", alias = "inspect")]
+    Show(ShowArgs),
     /// Show a job's output.
+    #[command(alias = "log", alias = "tail")]
     Logs(LogsArgs),
+    /// Show jobs over time, as bars or as a page: which ran when, and when their owners were told.
+    Timeline(TimelineArgs),
     /// Wait until jobs have ended, and exit with their code.
     Wait(WaitArgs),
     /// Kill jobs and every process they started.
+    #[command(alias = "stop")]
     Kill(KillArgs),
     /// List the follow-ups of ended jobs; print, acknowledge, retry or discard them.
     #[command(visible_alias = "followup")]
     Followups(FollowupsArgs),
-    /// Run an agent as a turn of a session, then deliver the messages and follow-ups that arrived meanwhile.
+    /// Run an agent as a turn of a session. Then deliver the messages and follow-ups that arrived meanwhile.
     Turn(TurnArgs),
     /// Send a message to a session. It is on disk when this returns; each message gets a turn of its own, in order.
     Send(SendArgs),
@@ -78,7 +80,7 @@ pub(crate) enum Command {
     /// Run and control the monitor: the service that delivers, retries and cleans up.
     #[command(subcommand)]
     Monitor(MonitorCommand),
-    /// List the agents that hearback can wake, test one, and set one up.
+    /// List the agents that hearback can wake; test one, or set one up.
     #[command(subcommand)]
     Agent(AgentCommand),
     /// List and test sinks.
@@ -87,21 +89,25 @@ pub(crate) enum Command {
     /// Check third-party sink plugins.
     #[command(subcommand)]
     Plugin(PluginCommand),
-    /// Serve agents over the Model Context Protocol, on standard input and output.
+    /// Serve agents over the Model Context Protocol. It is spoken on standard input and output.
     #[cfg(feature = "mcp")]
     Mcp(McpArgs),
     /// Update the records after a crash. Every other command does this for the jobs it reads.
     Reconcile(DryRunArgs),
     /// Remove old settled jobs.
+    #[command(alias = "rm", alias = "clean")]
     Prune(PruneArgs),
-    /// Show each setting, and whether it comes from the environment, the file or the default.
+    /// Show each setting and its source: the environment, the file or the default.
     Settings,
-    /// Check what this machine and the store can do, and what a job launched here survives.
+    /// Check what this machine and the store can do. Tries what a job launched here survives.
     Doctor,
     /// Print the JSON Schema of all --json output.
     Schema,
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
+    /// Explain the exit codes.
+    #[command(hide = true, after_help = help::EXIT_CODES)]
+    ExitCodes,
 }
 
 #[derive(Debug, Args)]
@@ -123,15 +129,20 @@ pub(crate) struct LaunchArgs {
     pub(crate) shell_program: Option<String>,
 
     /// The session that owns the job [default: $HEARBACK_SESSION, else the agent's own variable, else none].
-    #[arg(short, long, value_name = "S", value_parser = parse_session)]
+    #[arg(short, long, value_name = "S", add = complete::sessions(), value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 
     #[command(flatten)]
     pub(crate) options: LaunchOptions,
 
-    /// Wait until the job has ended, and exit with its code.
-    #[arg(short, long)]
-    pub(crate) wait: bool,
+    /// Wait until the job has ended, and exit with its code. With a time, such as `--wait=10m`, wait at most so long,
+    /// then exit with 75; the job continues.
+    #[arg(short, long, value_name = "TIME", num_args = 0..=1, require_equals = true, value_parser = parse_duration)]
+    pub(crate) wait: Option<Option<Duration>>,
+
+    /// Show the output of the job as it comes, and exit with its code. Ctrl-C leaves the job running.
+    #[arg(short, long, conflicts_with_all = ["wait", "quiet"])]
+    pub(crate) follow: bool,
 
     /// Print the id and nothing else.
     #[arg(short, long)]
@@ -151,7 +162,7 @@ pub(crate) struct AskArgs {
     pub(crate) prompt: Option<String>,
 
     /// The session that asks and gets the answer [default: $HEARBACK_SESSION, else the agent's own variable].
-    #[arg(short, long, value_name = "PARENT", value_parser = parse_session)]
+    #[arg(short, long, value_name = "PARENT", add = complete::sessions(), value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 
     /// Allow a parent session that hearback does not know yet.
@@ -174,11 +185,11 @@ pub(crate) struct AskArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ResultsArgs {
     /// Only the answers of these jobs.
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = complete::jobs())]
     pub(crate) jobs: Vec<String>,
 
     /// The session that asked [default: $HEARBACK_SESSION, else the agent's own variable].
-    #[arg(short, long, value_name = "PARENT", value_parser = parse_session)]
+    #[arg(short, long, value_name = "PARENT", add = complete::sessions(), value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 
     /// Mark the printed answers as read, so that they are not printed again; if the parent reads, this settles the job.
@@ -190,17 +201,18 @@ pub(crate) struct ResultsArgs {
     pub(crate) reader: Option<Reader>,
 
     /// Wait at most this long for an answer, such as `30s`.
-    #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) wait: Option<Duration>,
 }
 
 /// The options of a job, for `launch` and `ask`.
 #[derive(Debug, Args)]
 pub(crate) struct LaunchOptions {
-    /// Kill the job after this long, such as `90m`, or `none`. Time while the machine sleeps does not count.
-    #[arg(short, long, value_name = "TIME", default_value = "1h", allow_hyphen_values = true)]
+    /// Kill the job after this long, such as `90m`, or `none`. Time while the machine sleeps does not count [default:
+    /// the setting `timeout`, else 1h for a job of a session, and none without a session].
+    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     #[arg(value_parser = parse_limit)]
-    pub(crate) timeout: Limit,
+    pub(crate) timeout: Option<Limit>,
 
     /// Kill the job after this long without output, such as `5m`.
     #[arg(long, value_name = "TIME", default_value = "none", allow_hyphen_values = true)]
@@ -229,14 +241,14 @@ pub(crate) struct LaunchOptions {
     pub(crate) notify: Notify,
 
     /// The sink that gets the follow-up; repeat to name others to try if it is gone.
-    #[arg(long = "sink", value_name = "NAME")]
+    #[arg(long = "sink", value_name = "NAME", add = complete::sinks())]
     pub(crate) sinks: Vec<String>,
 
     /// Bind the job to the monitor: a monitor that restarts or stops kills the job first, and its owner is notified.
     #[arg(long)]
     pub(crate) bound: bool,
 
-    /// A name to recognise the job by.
+    /// A name for the job. Wherever a job is named, a label means the newest job that has it.
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
 
@@ -248,9 +260,14 @@ pub(crate) struct LaunchOptions {
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
 
-    /// Set an environment variable for the job; without a value, remove it. Values are never stored.
+    /// Set an environment variable for the job; without a value, pass on the one of the caller, even if it is a secret.
+    /// Values are never stored.
     #[arg(short, long, value_name = "K[=V]")]
     pub(crate) env: Vec<OsString>,
+
+    /// Remove an environment variable for the job.
+    #[arg(long, value_name = "K")]
+    pub(crate) unset: Vec<OsString>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -328,13 +345,7 @@ fn parse_cap(text: &str) -> Result<Cap, String> {
 
 /// A limit, or none.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limit(Option<Duration>);
-
-impl Limit {
-    pub(crate) fn millis(self) -> Option<u64> {
-        self.0.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX))
-    }
-}
+pub(crate) struct Limit(pub(crate) Option<Duration>);
 
 fn parse_limit(text: &str) -> Result<Limit, String> {
     match text {
@@ -342,20 +353,43 @@ fn parse_limit(text: &str) -> Result<Limit, String> {
         _ => match humantime::parse_duration(text) {
             Ok(limit) if !limit.is_zero() => Ok(Limit(Some(limit))),
             Ok(_) => Err("a limit cannot be zero; use `none` for no limit".into()),
-            Err(error) => Err(format!("{error}; use a time such as `90m`, or `none`")),
+            Err(_) => Err("not a time: use `90s`, `10m`, `2h` or `none`".into()),
         },
     }
 }
 
 fn parse_grace(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error}; use a time such as `5s`"))
+    humantime::parse_duration(text).map_err(|_| "not a time: use one such as `5s` or `1m`".to_owned())
+}
+
+/// A time for people who type: `humantime` lists every unit that it knows.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "not a time: use `90s`, `10m` or `2h`".to_owned())
+}
+
+/// The jobs that a command is about.
+#[derive(Debug, Args)]
+pub(crate) struct JobsArgs {
+    /// The jobs, by id, label or `@last` [default: the only one that is running].
+    #[arg(value_name = "JOB", add = complete::running_jobs(), conflicts_with_all = ["all", "label"])]
+    pub(crate) jobs: Vec<String>,
+
+    /// All jobs that are running.
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// All jobs that are running and have this label.
+    #[arg(short, long, value_name = "TEXT", add = complete::labels())]
+    pub(crate) label: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct KillArgs {
-    /// The jobs.
-    #[arg(required = true, value_name = "JOB")]
-    pub(crate) jobs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
 
     /// The reason; it becomes part of the outcome.
     #[arg(long, value_name = "TEXT")]
@@ -366,18 +400,16 @@ pub(crate) struct KillArgs {
     pub(crate) grace: Option<Duration>,
 
     /// Kill at once, without terminating first; also kill a supervisor that does not answer.
-    #[arg(short, long)]
+    #[arg(long)]
     pub(crate) force: bool,
-
-    #[command(flatten)]
-    pub(crate) scope: ScopeArgs,
 }
 
 /// The sessions whose jobs a command reads.
 #[derive(Debug, Args)]
 pub(crate) struct ScopeArgs {
     /// Only the jobs of this session [default: the session of the environment, else all].
-    #[arg(short, long, value_name = "S", value_parser = parse_session, conflicts_with = "all_sessions")]
+    #[arg(short, long, value_name = "S", add = complete::sessions(), value_parser = parse_session)]
+    #[arg(conflicts_with = "all_sessions")]
     pub(crate) session: Option<Session>,
 
     /// The jobs of all sessions.
@@ -385,18 +417,91 @@ pub(crate) struct ScopeArgs {
     pub(crate) all_sessions: bool,
 }
 
+/// Which jobs a command shows.
 #[derive(Debug, Args)]
-pub(crate) struct ListArgs {
+pub(crate) struct SelectArgs {
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
 
-    /// Only jobs in this state.
-    #[arg(long, value_name = "STATE")]
-    pub(crate) state: Option<State>,
+    /// Only jobs in this state; repeat it for several.
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    pub(crate) state: Vec<State>,
+
+    /// Only jobs that ended in this way; repeat it for several.
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    pub(crate) outcome: Vec<OutcomeArg>,
+
+    /// Only jobs with this label.
+    #[arg(short, long, value_name = "TEXT", add = complete::labels())]
+    pub(crate) label: Option<String>,
+
+    /// Only jobs that were launched within this time, such as `2h` or `7d`.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) since: Option<Duration>,
+
+    /// Only the newest N jobs [default: all open ones, and 20 of history].
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "all")]
+    pub(crate) limit: Option<usize>,
 
     /// Show the whole history, not only the newest jobs.
     #[arg(short, long)]
     pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TimelineArgs {
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+
+    /// Write the timeline as one HTML page to this file; `-` prints it. The page loads nothing from elsewhere.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+
+    /// Print the ids and nothing else.
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+
+    /// Show the list until Ctrl-C, and draw it again every second.
+    #[arg(short = 'W', long, conflicts_with_all = ["json", "quiet"])]
+    pub(crate) watch: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutcomeArg {
+    /// With an exit code.
+    Exited,
+    /// By a signal that hearback did not send.
+    Signaled,
+    /// By its time limit.
+    TimedOut,
+    /// By its limit on silence.
+    IdleTimedOut,
+    /// By a kill.
+    Killed,
+    /// It could not be started.
+    FailedToStart,
+    /// How it ended is unknown.
+    Lost,
+}
+
+impl From<OutcomeArg> for OutcomeKind {
+    fn from(kind: OutcomeArg) -> Self {
+        match kind {
+            OutcomeArg::Exited => Self::Exited,
+            OutcomeArg::Signaled => Self::Signaled,
+            OutcomeArg::TimedOut => Self::TimedOut,
+            OutcomeArg::IdleTimedOut => Self::IdleTimedOut,
+            OutcomeArg::Killed => Self::Killed,
+            OutcomeArg::FailedToStart => Self::FailedToStart,
+            OutcomeArg::Lost => Self::Lost,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -421,9 +526,10 @@ impl From<State> for StateWord {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct JobArgs {
-    /// The job.
-    pub(crate) job: String,
+pub(crate) struct ShowArgs {
+    /// The jobs, by id, label or `@last` [default: the only one that is running, or the only one there is].
+    #[arg(value_name = "JOB", add = complete::jobs())]
+    pub(crate) jobs: Vec<String>,
 
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
@@ -431,12 +537,17 @@ pub(crate) struct JobArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
-    /// The job.
-    pub(crate) job: String,
+    /// The jobs, by id, label or `@last` [default: the only one that is running, or the only one there is].
+    #[arg(value_name = "JOB", add = complete::jobs())]
+    pub(crate) jobs: Vec<String>,
 
-    /// Continue to print new output until the job has ended.
+    /// Continue to print new output until the job has ended. Ctrl-C leaves the job running.
     #[arg(short, long, conflicts_with_all = ["head", "max_bytes"])]
     pub(crate) follow: bool,
+
+    /// With --follow: exit with the code of the job.
+    #[arg(long, requires = "follow")]
+    pub(crate) exit_code: bool,
 
     /// Only the first N lines.
     #[arg(long, value_name = "N", conflicts_with_all = ["tail", "offset"])]
@@ -458,7 +569,8 @@ pub(crate) struct LogsArgs {
     #[arg(long)]
     pub(crate) peek: bool,
 
-    /// Print control characters to a terminal, too; by default they are removed. Secrets stay masked.
+    /// Print every control character to a terminal. By default colours are shown, of a progress bar its last state,
+    /// and the rest is removed. Secrets stay masked.
     #[arg(long)]
     pub(crate) raw: bool,
 
@@ -468,9 +580,8 @@ pub(crate) struct LogsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
-    /// The jobs.
-    #[arg(required = true, value_name = "JOB")]
-    pub(crate) jobs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
 
     /// Wait until the first of the jobs has ended, not all of them.
     #[arg(long)]
@@ -481,27 +592,42 @@ pub(crate) struct WaitArgs {
     pub(crate) peek: bool,
 
     /// Wait at most this long, such as `90s` or `10m`, then exit with 75. The jobs continue.
-    #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
-
-    #[command(flatten)]
-    pub(crate) scope: ScopeArgs,
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct FollowupsArgs {
     #[command(subcommand)]
     pub(crate) command: Option<FollowupsCommand>,
 
     #[command(flatten)]
-    pub(crate) scope: ScopeArgs,
+    pub(crate) scope: GlobalScopeArgs,
+}
+
+/// The same as [`ScopeArgs`], before or after the name of a subcommand.
+#[derive(Debug, Args)]
+pub(crate) struct GlobalScopeArgs {
+    /// Only the jobs of this session [default: the session of the environment, else all].
+    #[arg(short, long, global = true, value_name = "S", add = complete::sessions(), value_parser = parse_session)]
+    #[arg(conflicts_with = "all_sessions")]
+    session: Option<Session>,
+
+    /// The jobs of all sessions.
+    #[arg(long, global = true)]
+    all_sessions: bool,
+}
+
+impl From<GlobalScopeArgs> for ScopeArgs {
+    fn from(args: GlobalScopeArgs) -> Self {
+        Self { session: args.session, all_sessions: args.all_sessions }
+    }
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FollowupsCommand {
     /// List follow-ups that are pending, leased or dead letters. This changes nothing.
-    List(FollowupsListArgs),
+    List,
     /// Print the next pending follow-up as a sink would get it. This changes nothing; exits 1 if there is none.
     Next(NextArgs),
     /// Mark follow-ups as delivered: the owner has them, and they are not offered again.
@@ -513,35 +639,23 @@ pub(crate) enum FollowupsCommand {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct FollowupsListArgs {
-    #[command(flatten)]
-    pub(crate) scope: ScopeArgs,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct NextArgs {
     /// Wait at most this long for one, such as `30s`.
-    #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) wait: Option<Duration>,
-
-    #[command(flatten)]
-    pub(crate) scope: ScopeArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DeliveriesArgs {
     /// Delivery ids such as `<job>.end`, or their jobs.
-    #[arg(required = true, value_name = "DELIVERY")]
+    #[arg(required = true, value_name = "DELIVERY", add = complete::jobs())]
     pub(crate) deliveries: Vec<String>,
-
-    #[command(flatten)]
-    pub(crate) scope: ScopeArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TurnArgs {
     /// The session [default: the session of the environment].
-    #[arg(short, long, value_name = "S", value_parser = parse_session)]
+    #[arg(short, long, value_name = "S", add = complete::sessions(), value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 
     /// Exit with 75 if the session is in a turn, instead of waiting for it.
@@ -589,11 +703,11 @@ pub(crate) struct SendArgs {
     pub(crate) text: String,
 
     /// The session [default: the session of the environment].
-    #[arg(short, long, value_name = "S", value_parser = parse_session)]
+    #[arg(short, long, value_name = "S", add = complete::sessions(), value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 
     /// The sink that runs the agent [default: the sink of the last turn, else the setting `default_sink`].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::sinks())]
     pub(crate) sink: Option<String>,
 
     /// Where the host shows the agent's messages, such as a chat or one of its threads.
@@ -608,20 +722,19 @@ pub(crate) struct SessionsArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct InboxArgs {
     #[command(subcommand)]
     pub(crate) command: Option<InboxCommand>,
 
     #[command(flatten)]
-    pub(crate) scope: ScopeArgs,
+    pub(crate) scope: GlobalScopeArgs,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InboxCommand {
     /// List the messages that wait, and dead letters: those that were given up, or are held for a person. This changes
     /// nothing.
-    List(SessionsArgs),
+    List,
     /// Retry a dead letter.
     Retry(InboxMessageArgs),
     /// Discard a message.
@@ -632,10 +745,6 @@ pub(crate) enum InboxCommand {
 pub(crate) struct InboxMessageArgs {
     /// The number of the message.
     pub(crate) n: u32,
-
-    /// The session [default: the session of the environment].
-    #[arg(short, long, value_name = "S", value_parser = parse_session)]
-    pub(crate) session: Option<Session>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -694,7 +803,7 @@ pub(crate) struct MonitorRunArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
     /// How long turns may still run [default: the setting `drain_timeout`; for `drain`, no limit].
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
     /// Return when the monitor has accepted the request, not when it has exited.
@@ -705,7 +814,7 @@ pub(crate) struct StopArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RestartArgs {
     /// How long turns may still run [default: the setting `drain_timeout`].
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
     /// A number that grows with each request. The monitor ignores a request that repeats an old number within five
@@ -731,6 +840,7 @@ pub(crate) enum AgentCommand {
 #[derive(Debug, Args)]
 pub(crate) struct AgentSetupArgs {
     /// The agent.
+    #[arg(add = complete::agents())]
     pub(crate) name: String,
 
     /// Write the files, and the entry of the MCP server into the agent's own configuration. A file or an entry that
@@ -758,10 +868,11 @@ pub(crate) enum SinkCommand {
 #[derive(Debug, Args)]
 pub(crate) struct SinkTestArgs {
     /// Its name.
+    #[arg(add = complete::sinks())]
     pub(crate) name: String,
 
     /// The session to send it to [default: the session of the environment].
-    #[arg(short, long, value_name = "S", value_parser = parse_session)]
+    #[arg(short, long, value_name = "S", add = complete::sessions(), value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 }
 
@@ -779,6 +890,26 @@ pub(crate) struct PluginCheckArgs {
 }
 
 impl Command {
+    /// Whether it needs no store to be made: what is not there reads as empty.
+    pub(crate) fn only_reads(&self) -> bool {
+        matches!(
+            self,
+            Self::Results(_)
+                | Self::List(_)
+                | Self::Timeline(_)
+                | Self::Show(_)
+                | Self::Logs(_)
+                | Self::Wait(_)
+                | Self::Kill(_)
+                | Self::Followups(_)
+                | Self::Sessions(_)
+                | Self::Inbox(_)
+                | Self::Settings
+                | Self::Sink(SinkCommand::List)
+                | Self::Monitor(MonitorCommand::Status)
+        )
+    }
+
     /// Whether standard output belongs to a protocol, so that nothing else may be printed there.
     pub(crate) fn speaks_protocol(&self) -> bool {
         #[cfg(feature = "mcp")]
@@ -792,29 +923,29 @@ impl Command {
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
     /// The session of every call. By default the client or the environment names it.
-    #[arg(short, long, value_name = "S", value_parser = parse_session)]
+    #[arg(short, long, value_name = "S", add = complete::sessions(), value_parser = parse_session)]
     pub(crate) session: Option<Session>,
 
     /// Where follow-ups go; repeat it for a chain. By default `default_sink` of the settings.
-    #[arg(long = "sink", value_name = "NAME")]
+    #[arg(long = "sink", value_name = "NAME", add = complete::sinks())]
     pub(crate) sinks: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DryRunArgs {
     /// Show what would be done, and do nothing.
-    #[arg(short = 'n', long)]
+    #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// Show what would be removed, and remove nothing.
-    #[arg(short = 'n', long)]
+    #[arg(long)]
     pub(crate) dry_run: bool,
 
     /// Remove jobs that were settled longer ago than this, such as `7d` [default: the setting `retention`].
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) older_than: Option<Duration>,
 
     /// Keep at most this many settled jobs [default: the setting `max_jobs`].

@@ -141,6 +141,7 @@ impl CliError {
             | Self::Follow(FollowError::Gone(_)) => ErrorKind::UnknownJob,
             Self::Kill(_) => ErrorKind::NotKilled,
             Self::Session(_)
+            | Self::Find(FindError::Unnamed { .. })
             | Self::Usage(_)
             | Self::Arguments(_)
             | Self::NoParent
@@ -262,7 +263,10 @@ impl CliError {
                     .into()
             }
             Self::Find(FindError::NotFound(_)) => {
-                "`hearback list --all` lists the jobs of your session; add `--all-sessions` for every session".into()
+                "`hearback list --all` lists the jobs; with a session, add `--all-sessions` for those of others".into()
+            }
+            Self::Find(FindError::Unnamed { .. }) => {
+                "name one by its id, its label or `@last`; `hearback list` shows the jobs".into()
             }
             Self::Find(FindError::NotAnId(_)) => "`hearback list` shows the jobs and their ids".into(),
             Self::Sink(SinkError::Missing(name)) | Self::Launch(LaunchError::NoSink(name)) => sink_tip(name),

@@ -49,6 +49,36 @@ impl Output {
         size.map(|(width, _)| usize::from(width.0))
     }
 
+    /// How many columns and rows the terminal has, if a person watches one.
+    pub(crate) fn size(&self) -> Option<(usize, usize)> {
+        let (width, height) = self.is_watched().then(terminal_size::terminal_size).flatten()?;
+        Some((usize::from(width.0), usize::from(height.0)))
+    }
+
+    /// Draws lines in place of the last `drawn` ones, in one piece.
+    pub(crate) fn redraw(&self, lines: &[String], drawn: usize) -> Result<(), CliError> {
+        self.enable_escape_sequences();
+        let choice = AutoStream::choice(&io::stdout());
+        let mut picture = match drawn {
+            0 => Vec::new(),
+            n => format!("\r\u{1b}[{n}A").into_bytes(),
+        };
+        for line in lines {
+            // Colours may be refused; the sequences that draw are needed all the same.
+            let mut stream = AutoStream::new(Vec::new(), choice);
+            stream.write_all(line.as_bytes()).map_err(CliError::Output)?;
+            picture.extend(stream.into_inner());
+            picture.extend_from_slice(b"\x1b[K\r\n");
+        }
+        picture.extend_from_slice(b"\x1b[J");
+        self.bytes(&picture)
+    }
+
+    /// How wide the terminal is on which hints and the status are shown.
+    pub(crate) fn screen_width(&self) -> Option<usize> {
+        terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0))
+    }
+
     /// Prints text, with its colours if colour is on.
     pub(crate) fn text(&self, text: &str) -> Result<(), CliError> {
         if self.is_watched() {
@@ -58,6 +88,11 @@ impl Output {
         let mut plain = AutoStream::new(Vec::new(), AutoStream::choice(&io::stdout()));
         plain.write_all(text.as_bytes()).map_err(CliError::Output)?;
         self.bytes(&plain.into_inner())
+    }
+
+    /// Whether colours are shown on standard output.
+    pub(crate) fn shows_colours(&self) -> bool {
+        AutoStream::choice(&io::stdout()) != ColorChoice::Never
     }
 
     /// Switches the console to interpret escape sequences, on systems where that is a mode.

@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use clap::error::ErrorKind as ClapError;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use hearback::{Hearback, Options};
 
 use crate::args::{Arguments, Color, Command, MonitorCommand};
 use crate::commands;
 use crate::error::CliError;
+use crate::help;
 use crate::log::Log;
 use crate::output::Output;
 
@@ -16,9 +17,10 @@ use crate::output::Output;
 pub(crate) fn run() -> ExitCode {
     hearback::survive_size_limits();
     hearback::hear_of_children();
-    let arguments = match Arguments::try_parse() {
+    let parsed = help::command().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+    let arguments = match parsed {
         Ok(arguments) => arguments,
-        Err(error) => return not_parsed(error),
+        Err(error) => return not_parsed(help::with_one_suggestion(error)),
     };
     let is_json = arguments.json && !arguments.command.speaks_protocol();
     let output = Output::new(arguments.color, is_json);
@@ -85,11 +87,13 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
     match command {
         Command::Completions(args) => return commands::completions::run(&args, output),
         Command::Schema => return commands::schema::run(output),
+        Command::ExitCodes => return output.line(help::EXIT_CODES).map(|()| 0),
         // `doctor` must work when no store can be opened.
         Command::Doctor => return commands::doctor::run(output),
         _ => {}
     }
-    let hearback = Hearback::open(Options::default())?;
+    let options = Options::default();
+    let hearback = Hearback::open(if command.only_reads() { options.to_read() } else { options })?;
     for warning in &hearback.settings().warnings {
         output.warn(warning);
     }
@@ -98,6 +102,7 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         Command::Ask(args) => commands::ask::run(&hearback, *args, output),
         Command::Results(args) => commands::results::run(&hearback, &args, output),
         Command::List(args) => commands::list::run(&hearback, &args, output),
+        Command::Timeline(args) => commands::timeline::run(&hearback, &args, output),
         Command::Show(args) => commands::show::run(&hearback, &args, output),
         Command::Logs(args) => commands::logs::run(&hearback, &args, output),
         Command::Wait(args) => commands::wait::run(&hearback, &args, output),
@@ -116,7 +121,7 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         Command::Mcp(args) => commands::mcp::run(hearback, args),
         Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
-        Command::Completions(_) | Command::Doctor | Command::Schema => {
+        Command::Completions(_) | Command::Doctor | Command::Schema | Command::ExitCodes => {
             unreachable!("handled before a store was opened")
         }
     }

@@ -1,10 +1,12 @@
 //! Jobs for people: columns, durations, and text that cannot play tricks on a terminal.
 
+use std::time::Duration;
+
 use anstyle::Style;
 use hearback::Job;
 pub(crate) use hearback::core::message::duration_text as duration;
-use hearback::core::message::{clean_line, command_text};
-use hearback::core::{FollowUpState, JobView, Outcome, OutputView, StateWord, Timestamp};
+use hearback::core::message::{clean_line, command_text, limit_text};
+use hearback::core::{FollowUpState, GapReason, JobView, OutputView, StateWord, Timestamp};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::{BAD, BUSY, FAINT, GOOD};
@@ -12,36 +14,108 @@ use crate::output::{BAD, BUSY, FAINT, GOOD};
 /// The longest command that is printed into a pipe or a file: a command may be a script of megabytes.
 const UNWATCHED_MAX: usize = 500;
 
-/// One line for each job, under a heading; the command is cut to `width`.
+/// The least that the command gets before other columns are left out for it.
+const COMMAND_MIN: usize = 20;
+const GAP: usize = 2;
+
+/// The columns before the command, in order.
+const COLUMNS: [&str; 5] = ["STATE", "ID", "LAUNCHED", "RAN", "FOLLOW-UP"];
+const LAUNCHED: usize = 2;
+const RAN: usize = 3;
+const FOLLOW_UP: usize = 4;
+
+/// One job as a line of the table.
+struct Row {
+    cells: [String; 5],
+    /// Whether the column of follow-ups has something to say about it.
+    needs_follow_up: bool,
+    style: Style,
+    title: String,
+}
+
+/// One line for each job, under a heading. No line is wider than `width`: columns that say nothing are left out, then
+/// the command is cut, then columns are left out that say the least.
 pub(crate) fn jobs(jobs: &[Job], now: Timestamp, width: Option<usize>) -> String {
-    let headings = ["STATE", "ID", "LAUNCHED", "RAN", "ENDED", "FOLLOW-UP", "COMMAND"].map(str::to_owned);
-    let rows: Vec<[String; 7]> = jobs.iter().map(|job| row(job, now)).collect();
-    let mut widths = headings.each_ref().map(|cell| cell.width());
-    for row in &rows {
-        for (column, cell) in row.iter().enumerate() {
-            widths[column] = widths[column].max(cell.width());
-        }
+    let rows: Vec<Row> = jobs.iter().map(|job| row(job, now)).collect();
+    render(&rows, width)
+}
+
+fn render(rows: &[Row], width: Option<usize>) -> String {
+    let widest = |column: usize| {
+        let cells = rows.iter().map(|row| row.cells[column].width());
+        cells.max().filter(|widest| *widest > 0).map(|widest| widest.max(COLUMNS[column].width()))
+    };
+    let mut widths: Vec<Option<usize>> = (0..COLUMNS.len()).map(widest).collect();
+    if !rows.iter().any(|row| row.cells[FOLLOW_UP] != NO_FOLLOW_UP) {
+        widths[FOLLOW_UP] = None;
     }
-    let before_command: usize = widths[..6].iter().map(|width| width + 2).sum();
-    let command_width = width.map_or(UNWATCHED_MAX, |width| width.saturating_sub(before_command).max(20));
-    let mut text = line(&headings, &widths, command_width, FAINT, FAINT);
-    for (row, job) in rows.iter().zip(jobs) {
-        text.push_str(&line(row, &widths, command_width, state_style(job.view.state), Style::new()));
+    let before =
+        |widths: &[Option<usize>]| -> usize { widths.iter().flatten().map(|width| width + GAP).sum() };
+    let mut title_width = UNWATCHED_MAX;
+    if let Some(width) = width {
+        let longest = rows.iter().map(|row| row.title.width()).max().unwrap_or(0);
+        let wanted = longest.min(COMMAND_MIN);
+        let is_quiet = !rows.iter().any(|row| row.needs_follow_up);
+        let spared = [is_quiet.then_some(FOLLOW_UP), Some(RAN), Some(LAUNCHED)];
+        for column in spared.into_iter().flatten() {
+            if before(&widths) + wanted > width {
+                widths[column] = None;
+            }
+        }
+        title_width = width.saturating_sub(before(&widths));
+    }
+    let line = |cells: [&str; 5], first: Style, rest: Style, title: &str| {
+        let mut text = String::new();
+        for (column, cell) in cells.into_iter().enumerate() {
+            let Some(widest) = widths[column] else { continue };
+            let style = if column == 0 { first } else { rest };
+            let padding = " ".repeat((widest + GAP).saturating_sub(cell.width()));
+            text.push_str(&format!("{style}{cell}{style:#}{padding}"));
+        }
+        let title = cut(title, title_width);
+        format!("{text}{rest}{title}{rest:#}\n")
+    };
+    let mut text = line(COLUMNS, FAINT, FAINT, "COMMAND");
+    for row in rows {
+        text.push_str(&line(row.cells.each_ref().map(String::as_str), row.style, Style::new(), &row.title));
     }
     text
 }
 
-fn row(job: &Job, now: Timestamp) -> [String; 7] {
+fn row(job: &Job, now: Timestamp) -> Row {
     let view = &job.view;
-    [
-        format!("{} {}", glyph(view), state_word(view)),
-        view.id.short().to_owned(),
-        job.launched_at().map_or_else(|| "?".into(), |at| ago(at, now)),
-        job.ran(now).map_or_else(String::new, duration),
-        view.outcome.as_ref().map_or_else(String::new, Outcome::short),
-        follow_up(view.follow_up.state).to_owned(),
-        title(job),
-    ]
+    Row {
+        cells: [
+            format!("{} {}", glyph(view), ending(view)),
+            view.id.short().to_owned(),
+            job.launched_at().map_or_else(|| "?".into(), |at| ago(at, now)),
+            ran(job, now),
+            follow_up(view.follow_up.state).to_owned(),
+        ],
+        needs_follow_up: matches!(
+            view.follow_up.state,
+            FollowUpState::Pending | FollowUpState::Leased | FollowUpState::DeadLetter
+        ),
+        style: state_style(view.state),
+        title: title(job),
+    }
+}
+
+/// How long it ran; of a job that runs, also its limit.
+fn ran(job: &Job, now: Timestamp) -> String {
+    let Some(ran) = job.ran(now).map(duration) else { return String::new() };
+    match job.view.timeout_ms.filter(|_| !job.view.state.has_ended()) {
+        Some(limit) => format!("{ran} of {}", limit_text(Duration::from_millis(limit))),
+        None => ran,
+    }
+}
+
+/// The state in a word or two: of a job that has not succeeded, how it ended.
+pub(crate) fn ending(view: &JobView) -> String {
+    match &view.outcome {
+        Some(outcome) if view.state != StateWord::Done => outcome.short(),
+        _ => state_word(view).to_owned(),
+    }
 }
 
 /// The label, if there is one, and the command.
@@ -54,22 +128,15 @@ pub(crate) fn title(job: &Job) -> String {
     })
 }
 
-fn line(cells: &[String; 7], widths: &[usize; 7], command_width: usize, first: Style, rest: Style) -> String {
-    let mut text = String::new();
-    for (column, cell) in cells[..6].iter().enumerate() {
-        let style = if column == 0 { first } else { rest };
-        let padding = " ".repeat(widths[column] - cell.width() + 2);
-        text.push_str(&format!("{style}{cell}{style:#}{padding}"));
-    }
-    let command = cut(&cells[6], command_width);
-    format!("{text}{rest}{command}{rest:#}\n")
-}
-
-fn cut(text: &str, width: usize) -> String {
+/// The beginning of a text that takes at most `width` columns.
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let mut left = width.saturating_sub(1);
+    if width == 0 {
+        return String::new();
+    }
+    let mut left = width - 1;
     let fits = text.chars().take_while(|c| {
         let needed = c.width().unwrap_or(0);
         let fits = needed <= left;
@@ -84,7 +151,7 @@ pub(crate) fn state_word(view: &JobView) -> &'static str {
     if view.paused { "paused" } else { view.state.as_str() }
 }
 
-fn glyph(view: &JobView) -> char {
+pub(crate) fn glyph(view: &JobView) -> char {
     match view.state {
         StateWord::Starting => '·',
         StateWord::Running if view.paused => '‖',
@@ -103,9 +170,12 @@ pub(crate) fn state_style(state: StateWord) -> Style {
     }
 }
 
+/// What stands in the table where no follow-up is wanted.
+const NO_FOLLOW_UP: &str = "-";
+
 pub(crate) fn follow_up(state: FollowUpState) -> &'static str {
     match state {
-        FollowUpState::NotWanted => "-",
+        FollowUpState::NotWanted => NO_FOLLOW_UP,
         FollowUpState::Waiting => "waiting",
         FollowUpState::Pending => "pending",
         FollowUpState::Leased => "leased",
@@ -117,6 +187,24 @@ pub(crate) fn follow_up(state: FollowUpState) -> &'static str {
         FollowUpState::Expired => "expired",
         FollowUpState::Closed => "closed",
     }
+}
+
+/// How the follow-up of a job fares: its state, its sink, and how often it was tried.
+pub(crate) fn delivery(view: &JobView) -> String {
+    let follow_up = &view.follow_up;
+    let mut text = match follow_up.state {
+        FollowUpState::NotWanted => "not wanted".to_owned(),
+        state => self::follow_up(state).to_owned(),
+    };
+    if let Some(sink) = follow_up.sink.as_ref().or(follow_up.sinks.first()) {
+        text.push_str(&format!(", sink `{}`", clean_line(sink)));
+    }
+    match follow_up.attempts {
+        0 => {}
+        1 => text.push_str(", 1 attempt"),
+        n => text.push_str(&format!(", {n} attempts")),
+    }
+    text
 }
 
 /// How long ago, in the largest unit that fits.
@@ -138,7 +226,11 @@ pub(crate) fn output(output: &OutputView, noun: &str) -> String {
     let size = bytes(output.bytes);
     match output.dropped {
         0 => format!("{size}{noun}"),
-        dropped => format!("{size}{noun}, {} dropped", bytes(dropped)),
+        dropped => {
+            let is_by_cap = output.gaps.iter().all(|gap| gap.reason == GapReason::Cap);
+            let by = if is_by_cap { " by the log cap" } else { "" };
+            format!("{size}{noun}, {} dropped{by}", bytes(dropped))
+        }
     }
 }
 
@@ -163,7 +255,6 @@ pub(crate) fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn times_and_sizes_are_short() {

@@ -68,7 +68,7 @@ pub use host::{
 pub use id::{IdPattern, JobId, ParseIdError, SHORT_ID_MIN};
 pub use notice::NoticeBytes;
 pub use observed::HandsOff;
-pub use outcome::{Exit, LostReason, Outcome, StartError, StartErrorKind};
+pub use outcome::{Exit, LostReason, Outcome, OutcomeKind, StartError, StartErrorKind, signal_text};
 pub use output::{Gap, GapReason, LogCap, Output};
 pub use payload::{
     FollowUps, MESSAGE_EVENT_TYPE, MessagePayload, NOTICE_EVENT_TYPE, Notice, SEVERAL_EVENT_TYPE, SinkPayload,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::credentials::{cut_after, cut_before};
 use crate::{Answer, CommandLine, Gap, GapReason, JobId, JobView};
 
-pub use crate::clean::{Cleaner, clean, clean_line, shown};
+pub use crate::clean::{Cleaner, Returns, clean, clean_line, shown};
 
 /// A piece of a job's output, cut to a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +104,26 @@ pub fn duration_text(duration: Duration) -> String {
     }
 }
 
+/// A limit in at most two units, as short as it can be said: `1 h`, `90 s`.
+pub fn limit_text(limit: Duration) -> String {
+    let text = duration_text(limit);
+    let text = text.strip_suffix(" 00 min").or_else(|| text.strip_suffix(" 00 s")).unwrap_or(&text);
+    text.replace(".0 s", " s")
+}
+
+/// Which time limits hold for a job, in a few words.
+pub fn limits_text(job: &JobView) -> String {
+    let hard = job.timeout_ms.map(|ms| format!("killed after {}", limit_text(Duration::from_millis(ms))));
+    let idle = job
+        .idle_timeout_ms
+        .map(|ms| format!("killed after {} without output", limit_text(Duration::from_millis(ms))));
+    match (hard, idle) {
+        (None, None) => "no time limit".into(),
+        (Some(one), None) | (None, Some(one)) => one,
+        (Some(hard), Some(idle)) => format!("{hard}, or {}", idle.trim_start_matches("killed ")),
+    }
+}
+
 /// Renders the result of a prompt job: its outcome, and its whole answer.
 pub fn answer_text(job: &JobView, answer: &Answer) -> String {
     let outcome = job.outcome.as_ref().map_or_else(|| job.state.as_str().to_owned(), ToString::to_string);
@@ -152,7 +172,8 @@ pub fn shortened(text: &str, most: usize) -> String {
     format!("{head}[… {} bytes left out …]{tail}", text.len() - head.len() - tail.len())
 }
 
-fn quoted(word: &str) -> String {
+/// A word as a POSIX shell takes it.
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,~".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -314,10 +335,10 @@ mod tests {
         insta::assert_snapshot!(outcomes.iter().map(third).collect::<Vec<_>>().join("\n"), @r"
         outcome: done: exit code 0
         outcome: failed: exit code 3
-        outcome: failed: ended by signal 11, core dumped
-        outcome: timed out: exceeded its limit of 90 s (then signal 15)
+        outcome: failed: ended by SIGSEGV, core dumped
+        outcome: timed out: exceeded its limit of 90 s (then SIGTERM)
         outcome: timed out: no output for 1500 ms
-        outcome: killed: by a person, too slow
+        outcome: killed: by a caller without a session, too slow
         outcome: failed to start: `nope` was not found
         outcome: lost: its supervisor died and the job was killed; its exit code is unknown
         outcome: lost: the machine was restarted; how far the job got is unknown
@@ -335,7 +356,7 @@ mod tests {
         insta::assert_snapshot!(text_of(&job, &nothing), @r"
         A background job that you launched has ended.
         job: 1k9xft7g10000001 (nightly build)
-        outcome: failed: ended by signal 9
+        outcome: failed: ended by SIGKILL
         ran: 2 min 05 s in /project
         command: make 'all targets'
         note: the kernel ran out of memory⏎done: exit code 0

@@ -70,6 +70,28 @@ pub enum Outcome {
     Unknown,
 }
 
+/// The kind of an outcome, as `outcome.kind` has it in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OutcomeKind {
+    /// [`Outcome::Exited`].
+    Exited,
+    /// [`Outcome::Signaled`].
+    Signaled,
+    /// [`Outcome::TimedOut`].
+    TimedOut,
+    /// [`Outcome::IdleTimedOut`].
+    IdleTimedOut,
+    /// [`Outcome::Killed`].
+    Killed,
+    /// [`Outcome::FailedToStart`].
+    FailedToStart,
+    /// [`Outcome::Lost`].
+    Lost,
+    /// [`Outcome::Unknown`].
+    Unknown,
+}
+
 /// How a process that hearback terminated or killed then ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -163,6 +185,20 @@ impl Outcome {
         matches!(self, Self::Exited { code: 0 })
     }
 
+    /// Its kind.
+    pub fn kind(&self) -> OutcomeKind {
+        match self {
+            Self::Exited { .. } => OutcomeKind::Exited,
+            Self::Signaled { .. } => OutcomeKind::Signaled,
+            Self::TimedOut { .. } => OutcomeKind::TimedOut,
+            Self::IdleTimedOut { .. } => OutcomeKind::IdleTimedOut,
+            Self::Killed { .. } => OutcomeKind::Killed,
+            Self::FailedToStart { .. } => OutcomeKind::FailedToStart,
+            Self::Lost { .. } => OutcomeKind::Lost,
+            Self::Unknown => OutcomeKind::Unknown,
+        }
+    }
+
     /// The exit code of `hearback wait` for this outcome.
     pub fn exit_code(&self) -> u32 {
         match self {
@@ -180,10 +216,10 @@ impl Outcome {
     pub fn short(&self) -> String {
         match self {
             Self::Exited { code } => format!("exit {code}"),
-            Self::Signaled { signal, .. } => format!("signal {signal}"),
+            Self::Signaled { signal, .. } => signal_text(*signal),
             Self::TimedOut { .. } | Self::IdleTimedOut { .. } => "timed out".into(),
             Self::Killed { .. } => "killed".into(),
-            Self::FailedToStart { .. } => "no start".into(),
+            Self::FailedToStart { .. } => "not started".into(),
             Self::Lost { .. } => "lost".into(),
             Self::Unknown => "unknown".into(),
         }
@@ -205,7 +241,7 @@ impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited { code } => write!(f, "exit code {code}"),
-            Self::Signaled { signal, .. } => write!(f, "signal {signal}"),
+            Self::Signaled { signal, .. } => f.write_str(&signal_text(*signal)),
             Self::Unknown => f.write_str("an exit that a newer hearback knows"),
         }
     }
@@ -228,7 +264,8 @@ impl fmt::Display for Outcome {
             Self::Exited { code: 0 } => write!(f, "done: exit code 0"),
             Self::Exited { code } => write!(f, "failed: exit code {code}"),
             Self::Signaled { signal, core } => {
-                write!(f, "failed: ended by signal {signal}{}", if *core { ", core dumped" } else { "" })
+                let dumped = if *core { ", core dumped" } else { "" };
+                write!(f, "failed: ended by {}{dumped}", signal_text(*signal))
             }
             Self::TimedOut { limit_ms, exit } => {
                 write!(f, "timed out: exceeded its limit of {}", Seconds(*limit_ms))?;
@@ -269,6 +306,28 @@ impl fmt::Display for LostReason {
 
 fn write_exit(f: &mut fmt::Formatter<'_>, exit: Option<Exit>) -> fmt::Result {
     exit.map_or(Ok(()), |exit| write!(f, " (then {exit})"))
+}
+
+/// A signal by its name, or by its number where that has different names on different systems.
+pub fn signal_text(signal: i32) -> String {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        number => return format!("signal {number}"),
+    };
+    name.to_owned()
 }
 
 struct Seconds(u64);

@@ -34,6 +34,9 @@ pub struct JobView {
     /// Its label, from `--label`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// Its key, from `--key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// The command that it runs; absent when its record cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandLine>,
@@ -141,6 +144,12 @@ pub struct FollowUpView {
     /// The id of its delivery, which never changes; absent when no follow-up is wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<String>,
+    /// The sinks that it goes to, in the order in which they are tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sinks: Vec<String>,
+    /// The sink of the last attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sink: Option<String>,
     /// How many attempts were made to deliver it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
@@ -222,6 +231,7 @@ impl JobView {
             session: spec.and_then(|spec| spec.session.clone()),
             agent: spec.and_then(|spec| spec.agent.clone()),
             label: spec.and_then(|spec| spec.label.clone()),
+            key: spec.and_then(|spec| spec.key.as_ref().map(ToString::to_string)),
             command: spec.map(|spec| spec.command.clone()),
             cwd: spec.map(|spec| spec.cwd.clone()),
             launched_at: spec.map(|spec| spec.launched_at_ms.to_string()),
@@ -238,6 +248,8 @@ impl JobView {
                 policy: folded.follow_up.policy,
                 state: folded.follow_up.state,
                 delivery: wanted.then(|| delivery_id(&seen.id)),
+                sinks: spec.filter(|_| wanted).map(|spec| spec.sinks.clone()).unwrap_or_default(),
+                sink: last_sink(facts).filter(|_| wanted),
                 attempts: seen.attempts(),
                 error: last_error(facts, folded.follow_up.state),
             },
@@ -272,6 +284,13 @@ fn answer(facts: &Facts) -> Option<Answer> {
 fn last_error(facts: &Facts, state: FollowUpState) -> Option<String> {
     let last = facts.results.iter().max_by_key(|(n, _)| n).filter(|_| !state.is_closed());
     last?.1.present()?.error.clone()
+}
+
+/// The sink of the last attempt.
+fn last_sink(facts: &Facts) -> Option<String> {
+    let (_, lease) = facts.leases.iter().max_by_key(|(n, _)| n)?;
+    let place = usize::try_from(lease.present()?.sink).ok()?;
+    facts.spec.present()?.sinks.get(place).cloned()
 }
 
 fn notes(seen: &Observed) -> Vec<String> {

@@ -1,9 +1,11 @@
 //! The JSON documents of all commands, except the job itself. They are a contract: see `hearback schema`.
 
-use crate::{Expectation, SeenAgent, SetupState};
+use crate::{Attempt, Expectation, Listing, SeenAgent, SetupState};
 use hearback_core::service::ServiceManager;
 use hearback_core::session::Interruption;
-use hearback_core::{Durability, GapReason, JobId, JobView, OsText, Outcome, Session, StopKind};
+use hearback_core::{
+    DOCUMENT_FORMAT, Durability, GapReason, JobId, JobView, OsText, Outcome, Session, StopKind,
+};
 use serde::Serialize;
 
 use crate::EffectiveSetting;
@@ -142,6 +144,8 @@ pub struct LaunchDocument {
     /// The job.
     #[serde(flatten)]
     pub job: JobView,
+    /// Whether this launch made it; false if its key names a job that was launched before.
+    pub created: bool,
     /// What its owner can expect when it ends.
     pub expect: ExpectationDocument,
 }
@@ -187,9 +191,102 @@ pub struct ListDocument {
     pub format: u32,
     /// The jobs, newest first.
     pub jobs: Vec<JobView>,
+    /// Whether more jobs may match: only the open ones and the newest of history were listed.
+    pub truncated: bool,
+    /// How many jobs there are in all; absent with a filter, or when there are too many to count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<usize>,
     /// Jobs that could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
+}
+
+impl ListDocument {
+    /// The document of a listing.
+    pub fn new(listing: Listing) -> Self {
+        let problems = listing.problems.into_iter();
+        Self {
+            format: DOCUMENT_FORMAT,
+            jobs: listing.jobs.into_iter().map(|job| job.view).collect(),
+            truncated: listing.truncated,
+            total: listing.total,
+            problems: problems.map(|(id, error)| Problem { id, error: error.to_string() }).collect(),
+        }
+    }
+}
+
+/// What `timeline --json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TimelineDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// The jobs, newest first.
+    pub jobs: Vec<TimelineJob>,
+    /// Whether more jobs may match: only the open ones and the newest of history are in it.
+    pub truncated: bool,
+    /// Jobs that could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+}
+
+/// A job, and the attempts to notify its owner.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TimelineJob {
+    /// The job.
+    #[serde(flatten)]
+    pub job: JobView,
+    /// The attempts, in order.
+    pub attempts: Vec<AttemptDocument>,
+}
+
+/// One attempt to notify the owner of a job.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AttemptDocument {
+    /// When it was begun (RFC 3339).
+    pub at: String,
+    /// When it failed (RFC 3339); absent if it succeeded, or its process died.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// The sink.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sink: Option<String>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl From<Attempt> for AttemptDocument {
+    fn from(attempt: Attempt) -> Self {
+        Self {
+            at: attempt.at.to_string(),
+            ended_at: attempt.ended_at.map(|at| at.to_string()),
+            sink: attempt.sink,
+            error: attempt.error,
+        }
+    }
+}
+
+impl TimelineDocument {
+    /// The document of a listing.
+    pub fn new(listing: Listing) -> Self {
+        let problems = listing.problems.into_iter();
+        Self {
+            format: DOCUMENT_FORMAT,
+            jobs: listing
+                .jobs
+                .into_iter()
+                .map(|job| TimelineJob {
+                    attempts: job.attempts().into_iter().map(Into::into).collect(),
+                    job: job.view,
+                })
+                .collect(),
+            truncated: listing.truncated,
+            problems: problems.map(|(id, error)| Problem { id, error: error.to_string() }).collect(),
+        }
+    }
 }
 
 /// A job that could not be processed.
@@ -556,6 +653,8 @@ pub struct SessionDocument {
     /// Why hearback no longer continues interrupted turns of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<String>,
+    /// How many jobs it owns, among the open ones and the newest 1,000 of history.
+    pub jobs: usize,
     /// How many messages wait.
     pub waiting: usize,
     /// How many messages are dead letters: hearback gave up their delivery, or holds them for a person.
@@ -816,6 +915,8 @@ struct Documents {
     launch: Reply<LaunchDocument>,
     /// `list`.
     list: Reply<ListDocument>,
+    /// `timeline`.
+    timeline: Reply<TimelineDocument>,
     /// `logs`.
     logs: Reply<LogDocument>,
     /// What a sink gets, and `followups next` prints.

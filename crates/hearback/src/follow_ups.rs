@@ -42,7 +42,7 @@ impl Hearback {
     ///
     /// When the open jobs cannot be listed.
     pub fn follow_ups(&self, scope: &Scope) -> Result<Listing, StoreError> {
-        let select = Select { scope: scope.clone(), state: None, history_max: Some(0) };
+        let select = Select { scope: scope.clone(), history_max: Some(0), ..Select::default() };
         let mut open = self.jobs(&select)?;
         open.jobs.retain(|job| is_open(job.view.follow_up.state));
         open.jobs.sort_by(by_end);
@@ -59,7 +59,7 @@ impl Hearback {
         let deadline = self.ports.clock.awake().saturating_add(within);
         // The first look comes after the watch was made, so that nothing happens unseen between the two.
         let mut changes = (!within.is_zero()).then(|| self.job_changes()).transpose()?;
-        let Listing { mut jobs, mut problems } = self.follow_ups(scope)?;
+        let Listing { mut jobs, mut problems, .. } = self.follow_ups(scope)?;
         loop {
             let delivery = jobs.iter().find(|job| is_next(job)).map(|job| self.delivery(job));
             let left = deadline.saturating_sub(self.ports.clock.awake());
@@ -67,7 +67,7 @@ impl Hearback {
                 return Ok(NextFollowUp { delivery, problems });
             };
             match changes.wait(left, |id| self.may_see(scope, id)) {
-                Changed::Everything => Listing { jobs, problems } = self.follow_ups(scope)?,
+                Changed::Everything => Listing { jobs, problems, .. } = self.follow_ups(scope)?,
                 Changed::Jobs(changed) => {
                     jobs.clear();
                     for (id, seen) in changed {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use hearback_core::port::process::Presence;
 use hearback_core::port::record::{FactStore, Housekeeping, JobFiles, StoreError};
 use hearback_core::{
-    HandsOff, JobId, JobView, LockState, Observed, Output, ProcessIdentity, Read, Session, StateWord,
-    Timestamp,
+    HandsOff, JobId, JobView, LockState, Observed, Outcome, OutcomeKind, Output, ProcessIdentity, Read,
+    Session, StateWord, Timestamp,
 };
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::wait::WaitError;
 use hearback_monitor::{answer, reconcile};
 
-use crate::lookup::{self, FindError};
+use crate::lookup::{self, FindError, First};
 use crate::permissions::{Capability, Denied, Guarded};
 use crate::{Hearback, Scope};
 
@@ -47,6 +47,32 @@ impl Job {
         is_owner && self.view.state.has_ended() && !self.is_asked() && !self.view.follow_up.state.is_closed()
     }
 
+    /// The attempts to notify its owner, in order.
+    pub fn attempts(&self) -> Vec<Attempt> {
+        let facts = &self.seen.facts;
+        let sinks = facts.spec.present().map(|spec| &*spec.sinks).unwrap_or_default();
+        let mut attempts: Vec<_> = facts
+            .leases
+            .iter()
+            .filter_map(|(n, lease)| Some((*n, lease.present()?)))
+            // A retry by hand takes a number and is no attempt.
+            .filter(|(_, lease)| lease.attempts_used > 0)
+            .map(|(n, lease)| {
+                let result =
+                    facts.results.iter().find(|(of, _)| *of == n).and_then(|(_, result)| result.present());
+                let attempt = Attempt {
+                    at: lease.at.wall_ms,
+                    ended_at: result.map(|result| result.at.wall_ms),
+                    sink: usize::try_from(lease.sink).ok().and_then(|place| sinks.get(place).cloned()),
+                    error: result.and_then(|result| result.error.clone()),
+                };
+                (n, attempt)
+            })
+            .collect();
+        attempts.sort_by_key(|(n, _)| *n);
+        attempts.into_iter().map(|(_, attempt)| attempt).collect()
+    }
+
     /// When it was launched.
     pub fn launched_at(&self) -> Option<Timestamp> {
         self.seen.facts.spec.present().map(|spec| spec.launched_at_ms)
@@ -60,6 +86,19 @@ impl Job {
         let started = self.seen.facts.target.present()?.at_ms;
         Some(Duration::from_millis(now.millis_since(started)))
     }
+}
+
+/// One attempt to notify the owner of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// When it was begun.
+    pub at: Timestamp,
+    /// When it failed; none if it succeeded, or its process died.
+    pub ended_at: Option<Timestamp>,
+    /// The sink.
+    pub sink: Option<String>,
+    /// Why it failed.
+    pub error: Option<String>,
 }
 
 /// The result of a kill.
@@ -89,10 +128,39 @@ impl Killed {
 pub struct Select {
     /// Only those of this scope.
     pub scope: Scope,
-    /// Only those in this state.
-    pub state: Option<StateWord>,
+    /// Only those in one of these states; by default in any.
+    pub states: Vec<StateWord>,
+    /// Only those that ended in one of these ways; by default in any, or not at all.
+    pub outcomes: Vec<OutcomeKind>,
+    /// Only those with this label.
+    pub label: Option<String>,
+    /// Only those that were launched since then.
+    pub launched_since: Option<Timestamp>,
     /// At most this many of history, from the newest 1,000 jobs there or from as many as this says; by default all.
     pub history_max: Option<usize>,
+    /// At most this many in all, the newest; by default all that were found.
+    pub most: Option<usize>,
+}
+
+impl Select {
+    fn wants(&self, job: &Job) -> bool {
+        let view = &job.view;
+        let outcome = view.outcome.as_ref().map(Outcome::kind);
+        self.scope.sees(view.session.as_ref())
+            && (self.states.is_empty() || self.states.contains(&view.state))
+            && (self.outcomes.is_empty() || outcome.is_some_and(|kind| self.outcomes.contains(&kind)))
+            && (self.label.is_none() || self.label == view.label)
+            && self.launched_since.is_none_or(|since| job.launched_at().is_some_and(|at| at >= since))
+    }
+
+    /// Whether all jobs are wanted, so that they can be counted without being read.
+    fn is_everything(&self) -> bool {
+        self.scope == Scope::All
+            && self.states.is_empty()
+            && self.outcomes.is_empty()
+            && self.label.is_none()
+            && self.launched_since.is_none()
+    }
 }
 
 /// A list of jobs. A job that cannot be read does not hide others.
@@ -102,18 +170,18 @@ pub struct Listing {
     pub jobs: Vec<Job>,
     /// Jobs that could not be read or brought up to date, except those that are known to be outside the scope.
     pub problems: Vec<(JobId, StoreError)>,
+    /// Whether jobs may have been left out because of [`Select::history_max`] or [`Select::most`].
+    pub truncated: bool,
+    /// How many jobs there are, where that is known without reading them.
+    pub total: Option<usize>,
 }
 
 impl Listing {
     /// Adds a job if it is selected; returns whether it was.
     fn add(&mut self, select: &Select, job: Option<Job>) -> bool {
-        let Some(job) = job else { return false };
-        let wanted = select.scope.sees(job.view.session.as_ref())
-            && select.state.is_none_or(|state| job.view.state == state);
-        if wanted {
-            self.jobs.push(job);
-        }
-        wanted
+        let Some(job) = job.filter(|job| select.wants(job)) else { return false };
+        self.jobs.push(job);
+        true
     }
 }
 
@@ -126,14 +194,14 @@ impl Hearback {
         }
     }
 
-    /// Finds the one job that `text`, an id or at least four characters of either end of it, names among those that
-    /// `scope` sees.
+    /// Finds the one job that `text` names among those that `scope` sees. A job is named by its id, by at least four
+    /// characters of either end of it, by its label (the newest with it), or by [`LAST`](crate::LAST).
     ///
     /// # Errors
     ///
     /// When there is none, or more than one.
     pub fn find(&self, text: &str, scope: &Scope) -> Result<JobId, FindError> {
-        lookup::find(&self.store, text, scope)
+        lookup::find(&self.store, text, scope, First::All)
     }
 
     /// Finds the job that `text` names among those that still run. Only if there is none, searches those that have
@@ -143,7 +211,31 @@ impl Hearback {
     ///
     /// When there is none, or more than one.
     pub fn find_to_kill(&self, text: &str, scope: &Scope) -> Result<JobId, FindError> {
-        lookup::find_open_first(&self.store, text, scope)
+        lookup::find(&self.store, text, scope, First::Open)
+    }
+
+    /// Finds the job that is meant where none is named: the only one that runs, or the only one there is.
+    ///
+    /// # Errors
+    ///
+    /// When it is not clear which job is meant.
+    pub fn find_only(&self, scope: &Scope) -> Result<JobId, FindError> {
+        lookup::only(&self.store, scope)
+    }
+
+    /// The jobs that run, newest first: those of the scope, with this label if one is given.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be listed.
+    pub fn running(&self, scope: &Scope, label: Option<&str>) -> Result<Listing, StoreError> {
+        self.jobs(&Select {
+            scope: scope.clone(),
+            states: vec![StateWord::Starting, StateWord::Running],
+            label: label.map(str::to_owned),
+            history_max: Some(0),
+            ..Select::default()
+        })
     }
 
     /// Kills a job and everything that it started. Safe to repeat: a job that has ended is only looked at.
@@ -262,6 +354,17 @@ impl Hearback {
         }
     }
 
+    /// The newest jobs of a scope as they are recorded, newest first. Changes nothing, and leaves out what cannot be
+    /// read: it is quick, to be called while a person types.
+    pub fn recent(&self, scope: &Scope, most: usize) -> Vec<Job> {
+        let mut ids = self.store.open_jobs().unwrap_or_default();
+        ids.extend(self.store.past_jobs(most).unwrap_or_default());
+        ids.sort();
+        ids.dedup();
+        let jobs = ids.iter().rev().filter_map(|id| self.look(id).ok().flatten());
+        jobs.filter(|job| scope.sees(job.view.session.as_ref())).take(most).collect()
+    }
+
     /// Lists the open jobs, and the newest of history.
     ///
     /// # Errors
@@ -290,22 +393,36 @@ impl Hearback {
             self.start_deliverer();
         }
         // History is read from its newest end, until enough jobs are selected or enough were looked at.
-        let (mut found, wanted) = (0, select.history_max.unwrap_or(usize::MAX));
-        let past = match select.history_max {
-            Some(0) => Vec::new(),
-            Some(wanted) => self.store.past_jobs(wanted.max(SEARCHED_MAX))?,
-            None => self.store.past_jobs(usize::MAX)?,
+        let wanted = select.history_max.unwrap_or(usize::MAX);
+        let searched = match select.history_max {
+            None => usize::MAX,
+            Some(0) => 0,
+            Some(wanted) => wanted.max(SEARCHED_MAX),
         };
+        let past = self.store.past_jobs(searched)?;
+        let is_counted = past.len() < searched || searched == usize::MAX;
+        let (mut found, mut unread) = (0, 0);
         for id in past {
+            // A job may have moved to history since the open ones were listed. History needs no reconcile.
+            if !looked_at.insert(id.clone()) {
+                continue;
+            }
             if found >= wanted {
+                unread += 1;
+                continue;
+            }
+            let job = self.look(&id);
+            let launched = job.as_ref().ok().and_then(|job| job.as_ref()?.launched_at());
+            if select.launched_since.zip(launched).is_some_and(|(since, at)| at < since) {
                 break;
             }
-            // A job may have moved to history since the open ones were listed. History needs no reconcile.
-            if looked_at.insert(id.clone()) {
-                found += usize::from(add(&id, self.look(&id)));
-            }
+            found += usize::from(add(&id, job));
         }
         listing.jobs.sort_by(|a, b| b.view.id.cmp(&a.view.id));
+        let most = select.most.unwrap_or(usize::MAX);
+        listing.truncated = unread > 0 || (!is_counted && searched > 0) || listing.jobs.len() > most;
+        listing.total = (select.is_everything() && is_counted && searched > 0).then_some(looked_at.len());
+        listing.jobs.truncate(most);
         Ok(listing)
     }
 }

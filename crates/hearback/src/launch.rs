@@ -133,6 +133,10 @@ impl Hearback {
         if request.sinks.is_empty() && request.session.is_some() {
             request.sinks.extend(self.settings().default_sink.clone());
         }
+        if request.timeout_is_open && request.limits.timeout_ms.is_none() {
+            let limit = self.settings().timeout.of(request.session.as_ref());
+            request = request.timeout(limit);
+        }
         self.check_launch(&request)?;
         if request.agent.is_none() && request.session.is_some() && request.notify != NotifyPolicy::Never {
             request.agent = crate::agent::launching(hearback_platform::Native::default());

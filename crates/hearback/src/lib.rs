@@ -63,18 +63,20 @@ pub use hearback_monitor::delivery::{Closed, Retry};
 pub use hearback_monitor::doctor::{Check, Level};
 pub use hearback_monitor::host::{MonitorEnd, MonitorOptions, Predecessor, SeenMonitor, StopResponse};
 pub use hearback_monitor::kill::{KillError, Request as KillRequest};
-pub use hearback_monitor::launch::{DEFAULT_TIMEOUT, LaunchError as LaunchFailure, Launched, Request};
+pub use hearback_monitor::launch::{LaunchError as LaunchFailure, Launched, Request};
 pub use hearback_monitor::prune::Retention;
 pub use hearback_monitor::session::{OpenTurn, Refusal};
 pub use hearback_monitor::wait::{Until, WaitError};
 pub use hearback_monitor::{HostState, prune, reconcile};
-pub use hearback_platform::{TERMINALS_TAKE_BYTES, exit_code, from_os, split_variable, stdout_is_connected};
+pub use hearback_platform::{
+    StopWatch, TERMINALS_TAKE_BYTES, exit_code, from_os, split_variable, stdout_is_connected,
+};
 pub use hearback_store::{Log, Piece};
-pub use jobs::{Job, Killed, Listing, Select};
+pub use jobs::{Attempt, Job, Killed, Listing, Select};
 pub use launch::{LaunchError, RequestError, argv, shell};
 pub use log_document::LogRange;
 pub use logs::{FollowError, JobWatch, LogPiece};
-pub use lookup::FindError;
+pub use lookup::{FindError, LAST};
 pub use mask::{Masker, Secrets};
 pub use open::{Hearback, OpenError, Options};
 pub use permissions::{Capability, DENY_VARIABLE, Denied, Guarded, Permissions, UnknownCapability};
@@ -85,7 +87,7 @@ pub use sessions::{
     MAX_MESSAGE_BYTES, OutgoingMessage, SeenSession, SendError, Sent, SessionListing, TurnRequest,
 };
 pub use setting_values::parse_size;
-pub use settings::{EffectiveSetting, SettingSource, Settings};
+pub use settings::{DEFAULT_TIMEOUT, DefaultTimeout, EffectiveSetting, SettingSource, Settings};
 pub use setup::{Setup, SetupError, SetupFile, SetupScope, SetupState};
 pub use sinks::{
     AgentSink, CommandSink, FileSink, Input, PluginCheck, PluginSink, Route, SinkSettings, WebhookSink,

@@ -1,15 +1,21 @@
-//! Finding a job by what a user typed.
+//! Finding a job by what a user typed: an id, a part of it, a label, `@last`, or nothing.
 
 use hearback_core::port::record::{RecordStore, StoreError};
-use hearback_core::{IdPattern, JobId, JobState, ParseIdError, fold};
+use hearback_core::{IdPattern, JobId, JobState, Observed, ParseIdError};
 
 use crate::Scope;
+
+/// Names the newest job.
+pub const LAST: &str = "@last";
+
+/// How many jobs of history are searched for a label, from the newest on. To read one takes as long as to list it.
+const LABELS_SEARCHED: usize = 1000;
 
 /// Why no job was found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindError {
-    /// What was typed cannot name a job.
+    /// What was typed is too short for an id, and no label.
     #[error(transparent)]
     NotAnId(#[from] ParseIdError),
     /// The scope has no such job.
@@ -23,9 +29,22 @@ pub enum FindError {
         /// The jobs that match.
         candidates: Vec<JobId>,
     },
+    /// No job was named, and it is not clear which one is meant.
+    #[error("{}", unnamed(*running))]
+    Unnamed {
+        /// How many jobs run.
+        running: usize,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn unnamed(running: usize) -> String {
+    match running {
+        0 => "no job is named, and none is running".into(),
+        n => format!("no job is named, and {n} are running"),
+    }
 }
 
 fn list(ids: &[JobId]) -> String {
@@ -35,58 +54,161 @@ fn list(ids: &[JobId]) -> String {
     if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
-/// Finds a job among the open ones, and only if none matches, among all: a kill must not be ambiguous because of jobs
-/// that ended long ago.
-pub(crate) fn find_open_first(
-    store: &dyn RecordStore,
-    text: &str,
-    scope: &Scope,
-) -> Result<JobId, FindError> {
-    let pattern = IdPattern::parse(text)?;
-    let open = store.open_jobs()?.into_iter().filter(|id| pattern.matches(id)).collect();
-    match pick(store, text, scope, open) {
-        Err(FindError::NotFound(_)) => find(store, text, scope),
-        other => other,
-    }
+/// Which jobs are searched first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum First {
+    /// The open ones, and only if none matches, all: a kill must not be ambiguous because of jobs that ended long ago.
+    Open,
+    /// All at once.
+    All,
 }
 
 /// Finds the one job that `text` names among those that `scope` sees.
-pub(crate) fn find(store: &dyn RecordStore, text: &str, scope: &Scope) -> Result<JobId, FindError> {
-    let pattern = IdPattern::parse(text)?;
-    let candidates = match pattern.whole() {
-        Some(id) => vec![id],
-        None => {
-            let mut ids = store.open_jobs()?;
-            ids.extend(store.past_jobs(usize::MAX)?);
-            // A job may have moved to history between the two calls.
-            ids.sort();
-            ids.dedup();
-            ids.retain(|id| pattern.matches(id));
-            ids
-        }
-    };
-    pick(store, text, scope, candidates)
-}
-
-/// The one of `candidates` that is a job and may be seen.
-fn pick(
+///
+/// A whole id comes first, then parts of ids and labels of open jobs, then labels of ended ones. Of several jobs with
+/// a label, the newest is meant.
+pub(crate) fn find(
     store: &dyn RecordStore,
     text: &str,
     scope: &Scope,
-    candidates: Vec<JobId>,
+    first: First,
 ) -> Result<JobId, FindError> {
-    let mut visible = Vec::new();
-    for id in candidates {
-        let Some(seen) = store.observe(&id)? else { continue };
-        let is_job = fold(&seen.facts, seen.locks).state != JobState::Nothing;
-        let owner = seen.facts.spec.present().and_then(|spec| spec.session.as_ref());
-        if is_job && scope.sees(owner) {
-            visible.push(id);
+    if text == LAST {
+        return last(store, scope)?.ok_or_else(|| FindError::NotFound(text.to_owned()));
+    }
+    let pattern = IdPattern::parse(text);
+    if let Some(id) = pattern.as_ref().ok().and_then(IdPattern::whole) {
+        let found = visible(store, scope, &id)?;
+        return found.map(|_| id).ok_or_else(|| FindError::NotFound(text.to_owned()));
+    }
+    let labelled = labelled(store, newest_first(store.open_jobs()?), text, scope)?;
+    let mut found = match &pattern {
+        Ok(pattern) => by_id(store, pattern, scope, first)?,
+        Err(_) => Vec::new(),
+    };
+    // An id that happens to end like a label must not be killed in its place.
+    found.extend(labelled.filter(|id| !found.contains(id)));
+    match found.len() {
+        0 => {}
+        1 => return Ok(found.remove(0)),
+        _ => return Err(FindError::Ambiguous { pattern: text.to_owned(), candidates: found }),
+    }
+    let past = store.past_jobs(LABELS_SEARCHED)?;
+    match (self::labelled(store, past, text, scope)?, pattern) {
+        (Some(id), _) => Ok(id),
+        (None, Err(error @ ParseIdError::TooShort(_))) => Err(error.into()),
+        (None, _) => Err(FindError::NotFound(text.to_owned())),
+    }
+}
+
+/// The only job that can be meant where none is named: the only one that runs, or the only one there is.
+pub(crate) fn only(store: &dyn RecordStore, scope: &Scope) -> Result<JobId, FindError> {
+    let mut running = Vec::new();
+    let mut seen = Vec::new();
+    for id in store.open_jobs()? {
+        let Some(job) = visible(store, scope, &id)? else { continue };
+        if matches!(job.fold().state, JobState::Starting | JobState::Running) {
+            running.push(id.clone());
+        }
+        seen.push(id);
+    }
+    if running.is_empty() {
+        for id in store.past_jobs(LABELS_SEARCHED)? {
+            if seen.len() > 1 {
+                break;
+            }
+            if !seen.contains(&id) && visible(store, scope, &id)?.is_some() {
+                seen.push(id);
+            }
         }
     }
-    match visible.len() {
-        0 => Err(FindError::NotFound(text.to_owned())),
-        1 => Ok(visible.remove(0)),
-        _ => Err(FindError::Ambiguous { pattern: text.to_owned(), candidates: visible }),
+    match (&running[..], &seen[..]) {
+        ([id], _) | ([], [id]) => Ok(id.clone()),
+        _ => Err(FindError::Unnamed { running: running.len() }),
     }
+}
+
+/// The newest job that the scope sees.
+fn last(store: &dyn RecordStore, scope: &Scope) -> Result<Option<JobId>, StoreError> {
+    let open = newest_visible(store, scope, newest_first(store.open_jobs()?))?;
+    let past = newest_visible(store, scope, store.past_jobs(LABELS_SEARCHED)?)?;
+    Ok(open.max(past))
+}
+
+fn newest_visible(
+    store: &dyn RecordStore,
+    scope: &Scope,
+    ids: Vec<JobId>,
+) -> Result<Option<JobId>, StoreError> {
+    for id in ids {
+        if visible(store, scope, &id)?.is_some() {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}
+
+/// Ids begin with the time of their launch.
+fn newest_first(mut ids: Vec<JobId>) -> Vec<JobId> {
+    ids.sort();
+    ids.reverse();
+    ids
+}
+
+/// The first of these jobs that has this label.
+fn labelled(
+    store: &dyn RecordStore,
+    ids: Vec<JobId>,
+    label: &str,
+    scope: &Scope,
+) -> Result<Option<JobId>, StoreError> {
+    if label.is_empty() {
+        return Ok(None);
+    }
+    for id in ids {
+        // A job that cannot be read does not hide the others.
+        let Ok(Some(seen)) = visible(store, scope, &id) else { continue };
+        if seen.facts.spec.present().is_some_and(|spec| spec.label.as_deref() == Some(label)) {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}
+
+/// The jobs whose ids match.
+fn by_id(
+    store: &dyn RecordStore,
+    pattern: &IdPattern,
+    scope: &Scope,
+    first: First,
+) -> Result<Vec<JobId>, StoreError> {
+    let matching = |ids: Vec<JobId>| -> Result<Vec<JobId>, StoreError> {
+        let mut found = Vec::new();
+        for id in ids.into_iter().filter(|id| pattern.matches(id)) {
+            if visible(store, scope, &id)?.is_some() {
+                found.push(id);
+            }
+        }
+        Ok(found)
+    };
+    let mut ids = store.open_jobs()?;
+    if first == First::Open {
+        let open = matching(ids.clone())?;
+        if !open.is_empty() {
+            return Ok(open);
+        }
+    }
+    ids.extend(store.past_jobs(usize::MAX)?);
+    // A job may have moved to history between the two calls.
+    ids.sort();
+    ids.dedup();
+    matching(ids)
+}
+
+/// What is known of a job, if there is one and the scope sees it.
+fn visible(store: &dyn RecordStore, scope: &Scope, id: &JobId) -> Result<Option<Observed>, StoreError> {
+    let Some(seen) = store.observe(id)? else { return Ok(None) };
+    let is_job = seen.fold().state != JobState::Nothing;
+    let owner = seen.facts.spec.present().and_then(|spec| spec.session.as_ref());
+    Ok((is_job && scope.sees(owner)).then_some(seen))
 }

@@ -1,5 +1,6 @@
 //! Opening a store: how, and what is held while it is open.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ pub struct Options {
     pub(crate) permissions: Option<Permissions>,
     pub(crate) settings: Option<Settings>,
     pub(crate) sinks: SinksInCode,
+    pub(crate) only_reads: bool,
 }
 
 impl Options {
@@ -70,6 +72,13 @@ impl Options {
     #[must_use]
     pub fn sink(mut self, name: impl Into<String>, sink: impl FollowUpSink + 'static) -> Self {
         self.sinks.insert(name, Arc::new(sink));
+        self
+    }
+
+    /// Makes no store: one that does not exist reads as empty. By default it is made.
+    #[must_use]
+    pub fn to_read(mut self) -> Self {
+        self.only_reads = true;
         self
     }
 
@@ -122,7 +131,11 @@ impl Hearback {
         };
         let home = options.home.or_else(home::default_home).ok_or(OpenError::NoHome)?;
         let native = Native::default();
-        let store = Store::open(native, &home)?;
+        let is_absent = home.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        let store = match options.only_reads && is_absent {
+            true => Store::absent(native, &home),
+            false => Store::open(native, &home)?,
+        };
         let ports = Ports::new(store.clone(), native, native, Executors::local(native));
         let is_read = options.settings.is_none();
         let settings = options.settings.unwrap_or_else(|| {
@@ -165,6 +178,11 @@ impl Hearback {
     /// Where the store is.
     pub fn home(&self) -> &Path {
         self.store.home()
+    }
+
+    /// Whether the store exists. See [`Options::to_read`].
+    pub fn exists(&self) -> bool {
+        self.home().exists()
     }
 
     /// Where the settings file is, or would be.

@@ -4,9 +4,10 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hearback_core::port::disk::{Disk, LockMode, Wait};
-use hearback_core::{CommandLine, JobId, Limits};
+use hearback_core::{CommandLine, JobId};
 use hearback_platform::Native;
 
 use crate::{Hearback, Options, Request};
@@ -18,7 +19,7 @@ const JOB: &str = "hold";
 const LAUNCHED: &str = "launched ";
 const FAILED: &str = "failed ";
 /// The timeout of a job of a trial, which normally lasts for moments.
-const LONGEST_MS: u64 = 60_000;
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// The paths that the processes of a trial share.
 pub(crate) struct TrialPaths {
@@ -95,8 +96,8 @@ fn launched(paths: &TrialPaths) -> Result<JobId, Box<dyn Error>> {
     let program = std::env::current_exe()?;
     let words = [program.as_os_str(), COMMAND.as_ref(), JOB.as_ref(), paths.keep_alive.as_os_str()];
     let command = CommandLine::Argv(words.map(hearback_platform::from_os).into());
-    let mut request = Request::new(command, hearback_platform::from_os(hearback.home().as_os_str()));
-    request.limits = Limits { timeout_ms: Some(LONGEST_MS), ..request.limits };
+    let request =
+        Request::new(command, hearback_platform::from_os(hearback.home().as_os_str())).timeout(Some(LONGEST));
     Ok(hearback.launch(&request)?.id().clone())
 }
 

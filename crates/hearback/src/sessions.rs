@@ -1,5 +1,6 @@
 //! Sessions: turns, messages, and their state.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use hearback_core::note::HistoryEnd;
 use hearback_core::port::disk::{Publish, Wait};
 use hearback_core::port::process::DetachedRequest;
-use hearback_core::port::record::StoreError;
+use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
 use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::Sinks;
 use hearback_core::session::{
@@ -31,6 +32,8 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(2);
 const TAKEN_LOOK: Duration = Duration::from_millis(2);
 /// The time in which `max_rate` messages may be sent by turns.
 const RATE_WINDOW: Duration = Duration::from_secs(60 * 60);
+/// How many jobs of history are looked at for their owners.
+const OWNERS_SEARCHED: usize = 1000;
 /// The largest message. Larger text belongs in a file that the message names.
 pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
@@ -421,15 +424,40 @@ impl Hearback {
         Ok(released == Publish::New)
     }
 
-    /// Every session of a scope of which anything is recorded, by name.
+    /// The names of the sessions that had a turn or a message, as far as they can be read.
+    pub fn session_names(&self) -> Vec<Session> {
+        self.store.sessions().unwrap_or_default()
+    }
+
+    /// How many jobs each session owns that have not been settled, or are among the newest 1,000 of history.
+    fn owners(&self) -> Result<BTreeMap<Session, usize>, StoreError> {
+        let mut owners = BTreeMap::new();
+        let mut ids = self.store.open_jobs()?;
+        ids.extend(self.store.past_jobs(OWNERS_SEARCHED)?);
+        ids.sort();
+        ids.dedup();
+        for id in ids {
+            // `list` names a job that cannot be read.
+            let Ok(Some(seen)) = self.store.observe(&id) else { continue };
+            if let Some(session) = seen.facts.spec.present().and_then(|spec| spec.session.clone()) {
+                *owners.entry(session).or_default() += 1;
+            }
+        }
+        Ok(owners)
+    }
+
+    /// Every session of a scope of which anything is recorded, by name: a turn, a message or a job.
     ///
     /// # Errors
     ///
     /// When the records cannot be read.
     pub fn sessions(&self, scope: &Scope) -> Result<SessionListing, StoreError> {
+        let owners = self.owners()?;
         let mut sessions = self.store.sessions()?;
+        sessions.extend(owners.keys().cloned());
         sessions.retain(|session| scope.sees(Some(session)));
         sessions.sort();
+        sessions.dedup();
         let (mut seen, mut problems) = (Vec::new(), Vec::new());
         for session in &sessions {
             match self.see_session(session) {
@@ -454,7 +482,7 @@ impl Hearback {
                 self.start_messenger(session);
             }
         }
-        Ok(SessionListing { sessions: seen, problems })
+        Ok(SessionListing { sessions: seen, owners, problems })
     }
 
     /// One session as it is recorded.
@@ -474,6 +502,8 @@ impl Hearback {
 pub struct SessionListing {
     /// Sorted by name.
     pub sessions: Vec<SeenSession>,
+    /// How many jobs each of them owns, among the open ones and the newest of history.
+    pub owners: BTreeMap<Session, usize>,
     /// What could not be read: the name of the session, or that of its folder, and why.
     pub problems: Vec<(String, StoreError)>,
 }

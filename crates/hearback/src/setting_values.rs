@@ -6,13 +6,14 @@ use hearback_core::{Durability, NoticeBytes};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::settings::Settings;
+use crate::settings::{DefaultTimeout, Settings};
 
 /// Every setting that is one value, in the order in which they are shown.
-pub(crate) const VALUES: [(&str, Kind); 17] = [
+pub(crate) const VALUES: [(&str, Kind); 18] = [
     ("durability", Kind::Durability),
     ("retention", Kind::Age(|settings| &mut settings.retention.max_age)),
     ("max_jobs", Kind::Count(|settings| &mut settings.retention.max_jobs)),
+    ("timeout", Kind::Timeout),
     ("default_sink", Kind::Name(|settings| &mut settings.default_sink)),
     ("attempts", Kind::Number { least: 1, field: |settings| &mut settings.retry.attempts_max }),
     ("retry_first", Kind::Wait(|settings| &mut settings.retry.first)),
@@ -37,6 +38,7 @@ pub(crate) enum Kind {
     Durability,
     Busy,
     NoticeBytes,
+    Timeout,
     /// `true` or `false`.
     Flag(Field<bool>),
     Count(Field<usize>),
@@ -79,6 +81,7 @@ impl Kind {
             }
             Self::Busy => put(&mut settings.busy, from_word(text)),
             Self::NoticeBytes => put(&mut settings.notice, parse_size(text).ok().and_then(NoticeBytes::new)),
+            Self::Timeout => put(&mut settings.timeout, timeout(text)),
             Self::Flag(field) => put(field(settings), text.parse().ok()),
             Self::Count(field) => put(field(settings), text.parse().ok()),
             Self::Number { least, field } => {
@@ -102,6 +105,7 @@ impl Kind {
             Self::Durability => "`power` or `process`".into(),
             Self::Busy => "`queue` or `interrupt`".into(),
             Self::NoticeBytes => "a size such as `8KiB`, 1 MiB at most".into(),
+            Self::Timeout => "`auto`, `none` or a time such as `90m`".into(),
             Self::Number { least, .. } => format!("a number of at least {least}"),
             Self::Flag(_) => "`true` or `false`".into(),
             Self::Count(_) => "a number of at least 0".into(),
@@ -119,11 +123,27 @@ impl Kind {
             Self::Durability => to_word(settings.durability),
             Self::Busy => to_word(settings.busy),
             Self::NoticeBytes => Some(settings.notice.bytes().to_string()),
+            Self::Timeout => match settings.timeout {
+                DefaultTimeout::Auto => Some("auto".into()),
+                DefaultTimeout::None => Some("none".into()),
+                DefaultTimeout::After(limit) => time(&limit),
+            },
             Self::Flag(field) => Some(field(settings).to_string()),
             Self::Count(field) => Some(field(settings).to_string()),
             Self::Number { field, .. } => Some(field(settings).to_string()),
             Self::Name(field) => field(settings).clone(),
             Self::Wait(field) | Self::Age(field) => time(field(settings)),
+        }
+    }
+}
+
+/// A limit of zero is refused: it could mean a job that is killed at once, or no limit.
+fn timeout(text: &str) -> Option<DefaultTimeout> {
+    match text.trim() {
+        "auto" => Some(DefaultTimeout::Auto),
+        "none" => Some(DefaultTimeout::None),
+        text => {
+            humantime::parse_duration(text).ok().filter(|limit| !limit.is_zero()).map(DefaultTimeout::After)
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use hearback_core::{Busy, Durability, NoticeBytes};
+use hearback_core::{Busy, Durability, NoticeBytes, Session};
 use hearback_monitor::delivery::Retry;
 use hearback_monitor::prune::Retention;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,8 @@ pub struct Settings {
     /// How long settled jobs are kept (`retention`, `HEARBACK_RETENTION`: a duration such as `30d`), and how many
     /// (`max_jobs`, `HEARBACK_MAX_JOBS`).
     pub retention: Retention,
+    /// How long a job may run unless its launch says otherwise (`timeout`): `auto`, `none` or a duration.
+    pub timeout: DefaultTimeout,
     /// Where follow-ups of a session's jobs go unless a launch says otherwise (`default_sink`).
     pub default_sink: Option<String>,
     /// The sink for notices about restarts and stops (`notice_sink`).
@@ -69,6 +71,32 @@ pub struct Settings {
     pub warnings: Vec<String>,
     /// Where each value comes from that is not the default.
     sources: BTreeMap<&'static str, SettingSource>,
+}
+
+/// How long a job may run unless its launch says otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DefaultTimeout {
+    /// A job of a session has [`DEFAULT_TIMEOUT`]: an agent may have forgotten it. A job of a person has no limit.
+    #[default]
+    Auto,
+    /// No limit.
+    None,
+    /// The same limit for all.
+    After(Duration),
+}
+
+/// How long a job of a session may run, unless the settings or its launch say otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+impl DefaultTimeout {
+    /// The limit of a job; none if it may run as long as it takes.
+    pub(crate) fn of(self, session: Option<&Session>) -> Option<Duration> {
+        match self {
+            Self::Auto => session.map(|_| DEFAULT_TIMEOUT),
+            Self::None => None,
+            Self::After(limit) => Some(limit),
+        }
+    }
 }
 
 /// Where the value of a setting comes from.
@@ -125,6 +153,7 @@ impl Default for Settings {
         Self {
             durability: Durability::default(),
             retention: Retention::default(),
+            timeout: DefaultTimeout::default(),
             default_sink: None,
             notice_sink: None,
             busy: Busy::default(),

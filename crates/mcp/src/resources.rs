@@ -56,7 +56,7 @@ impl fmt::Display for Address {
 
 /// The resources of a caller.
 pub(crate) fn list(hearback: &Hearback, caller: &Caller) -> Result<Vec<Resource>, Failure> {
-    let select = Select { scope: caller.scope(), state: None, history_max: Some(LISTED) };
+    let select = Select { scope: caller.scope(), history_max: Some(LISTED), ..Select::default() };
     let jobs = hearback.jobs(&select)?.jobs;
     Ok(jobs.iter().flat_map(|job| [Part::Record, Part::Log].map(|part| resource(job, part))).collect())
 }

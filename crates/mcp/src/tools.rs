@@ -259,12 +259,14 @@ fn request(call: &Call<'_>, input: LaunchInput) -> Result<Request, Failure> {
 
 fn list(call: &Call<'_>, input: ListInput) -> Result<Answer, Failure> {
     let limit = input.limit.clamp(1, MAX_LISTED);
-    let select = Select { scope: call.caller.scope(), state: input.state, history_max: Some(limit) };
-    let mut listing = call.hearback.jobs(&select)?;
-    listing.jobs.truncate(limit);
-    let problems = problems(listing.problems);
-    let jobs = listing.jobs.into_iter().map(|job| job.view).collect();
-    let document = ListDocument { format: DOCUMENT_FORMAT, jobs, problems };
+    let select = Select {
+        scope: call.caller.scope(),
+        states: input.state.into_iter().collect(),
+        history_max: Some(limit),
+        most: Some(limit),
+        ..Select::default()
+    };
+    let document = ListDocument::new(call.hearback.jobs(&select)?);
     Answer::new(as_text(&document), &document)
 }
 

@@ -19,7 +19,7 @@ use crate::{Ports, reconcile};
 
 mod adopt;
 
-pub use crate::request::{DEFAULT_TIMEOUT, Request};
+pub use crate::request::Request;
 
 /// How long a launcher waits for the answer that the target has started.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(10);

@@ -9,9 +9,6 @@ use hearback_core::{
     Session, Spec, Timestamp,
 };
 
-/// How long a job may run by default.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
-
 /// What to launch.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -47,8 +44,10 @@ pub struct Request {
     pub withhold: Vec<String>,
     /// Changes to the environment that the target inherits.
     pub env: Vec<(OsString, Option<OsString>)>,
-    /// Its limits; by default after [`DEFAULT_TIMEOUT`].
+    /// Its limits.
     pub limits: Limits,
+    /// Whether the caller has left the time limit open: then it is what the settings of the store say.
+    pub timeout_is_open: bool,
     /// What has to survive a power cut; by default what [`Launcher::durability`](crate::launch::Launcher::durability)
     /// says.
     pub durability: Option<Durability>,
@@ -74,11 +73,8 @@ impl Request {
             answer: false,
             withhold: Vec::new(),
             env: Vec::new(),
-            limits: Limits {
-                timeout_ms: Some(DEFAULT_TIMEOUT.as_secs() * 1000),
-                log_cap: Some(LogCap::DEFAULT),
-                ..Limits::default()
-            },
+            limits: Limits { log_cap: Some(LogCap::DEFAULT), ..Limits::default() },
+            timeout_is_open: true,
             durability: None,
         }
     }
@@ -188,6 +184,7 @@ impl Request {
     #[must_use]
     pub fn timeout(mut self, limit: Option<Duration>) -> Self {
         self.limits.timeout_ms = limit.map(millis);
+        self.timeout_is_open = false;
         self
     }
 

@@ -60,6 +60,11 @@ impl<D: Disk> Records<D> {
         Ok(Self { disk, home, rules })
     }
 
+    /// The records at a `home` that does not exist: there are none.
+    pub(crate) fn none(disk: D, home: &Path, rules: Rules) -> Self {
+        Self { disk, home: home.to_owned(), rules }
+    }
+
     /// The folder of all records, by its real name.
     pub fn home(&self) -> &Path {
         &self.home

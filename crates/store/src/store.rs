@@ -78,6 +78,13 @@ impl<D: Disk> Store<D> {
         Ok(Self { records, layout, durable_ends: DurableEnds::default() })
     }
 
+    /// A store that does not exist, to be read: it is empty.
+    pub fn absent(disk: D, home: &Path) -> Self {
+        let records = Records::none(disk, home, RULES);
+        let layout = Layout::new(home.to_owned());
+        Self { records, layout, durable_ends: DurableEnds::default() }
+    }
+
     /// The folder of the store, by its real name.
     pub fn home(&self) -> &Path {
         self.layout.home()

@@ -1,6 +1,6 @@
 //! A terminal with a program in it: a pty.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use crate::run::{RUN_MAX, collect};
@@ -14,6 +14,8 @@ const WIDE: &str = r#"stty rows 24 cols "$0" && exec "$@""#;
 pub struct Terminal {
     program: KillOnDrop,
     screen: std::fs::File,
+    /// What was read while the program ran.
+    seen: Vec<u8>,
 }
 
 impl Terminal {
@@ -54,7 +56,7 @@ impl Terminal {
         }
         within.stdin(stream()).stdout(stream()).stderr(stream());
         let program = KillOnDrop(within.spawn().expect("setsid is part of every Linux"));
-        Terminal { program, screen: std::os::fd::OwnedFd::from(master).into() }
+        Terminal { program, screen: std::os::fd::OwnedFd::from(master).into(), seen: Vec::new() }
     }
 
     /// Types a line, whether or not a program has asked for it yet.
@@ -65,6 +67,24 @@ impl Terminal {
     /// Presses Ctrl-C. The program may have ended.
     pub fn interrupt(&mut self) {
         let _ = self.screen.write_all(b"\x03");
+    }
+
+    /// Waits until something is to be seen.
+    #[track_caller]
+    pub fn until_seen(&mut self, what: &str) {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        use std::os::fd::AsFd;
+
+        let deadline = std::time::Instant::now() + RUN_MAX;
+        while !String::from_utf8_lossy(&self.seen).contains(what) {
+            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            let mut screen = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
+            let is_ready = poll(&mut screen, PollTimeout::try_from(left).unwrap()).unwrap() > 0;
+            let mut block = [0; 4096];
+            let read = if is_ready { self.screen.read(&mut block).unwrap_or(0) } else { 0 };
+            assert!(read > 0, "`{what}` is not to be seen: {}", String::from_utf8_lossy(&self.seen));
+            self.seen.extend_from_slice(&block[..read]);
+        }
     }
 
     /// Whether the program has ended.
@@ -78,6 +98,7 @@ impl Terminal {
         let printed = collect(self.screen).recv_timeout(RUN_MAX).expect("the terminal is let go in time");
         let code = self.program.0.wait().expect("only this process waits for the child").code();
         // The terminal begins each line at the left.
+        let printed = [self.seen, printed].concat();
         let stdout = String::from_utf8_lossy(&printed).replace("\r\n", "\n");
         Ran { code, stdout, stderr: String::new() }
     }

@@ -126,7 +126,7 @@ fn a_store_that_is_not_there_is_not_made() {
 #[test]
 fn settings_are_those_of_the_store() {
     let world = World::new();
-    world.run(["list"]).ok();
+    world.run(["reconcile"]).ok();
     fs::write(world.home().join("config.toml"), "durability = \"process\"\nmax_jobs = \"many\"\n").unwrap();
     let ran = world.run(["doctor", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&ran.ok()).unwrap()["durability"], "process");
@@ -215,7 +215,7 @@ fn is_refused(world: &World, because: &str, tip: &str) -> Value {
 #[test]
 fn a_store_that_others_may_write_is_reported() {
     let world = World::new();
-    world.run(["list"]).ok();
+    world.run(["reconcile"]).ok();
     open_to_others(world.home());
     is_refused(&world, "may be written by others", "chmod go-w");
 }
@@ -242,7 +242,7 @@ fn workshops(world: &World) -> Vec<PathBuf> {
 #[test]
 fn an_interrupted_doctor_cleans_up_first() {
     let world = World::new();
-    world.run(["list"]).ok();
+    world.run(["reconcile"]).ok();
     let is_clean = |code: Option<i32>, how: &str| {
         assert!(matches!(code, Some(130 | 0)), "{how}: {code:?}");
         assert_eq!(workshops(&world), Vec::<PathBuf>::new(), "{how}");
@@ -272,7 +272,7 @@ fn a_store_of_another_user_is_reported() {
 fn a_store_that_cannot_be_written_is_reported() {
     with_private_mounts(|| {
         let world = World::new();
-        world.run(["list"]).ok();
+        world.run(["reconcile"]).ok();
         let mount = Mount::over_itself(world.home());
         mount.change("bind,ro");
         // Wine says of its host's what Windows says of a folder, and not of a disk.
@@ -383,7 +383,7 @@ fn a_doctor_killed_at_any_call_leaves_no_process_behind() {
         return;
     }
     let world = World::new();
-    world.run(["list"]).ok();
+    world.run(["reconcile"]).ok();
     let last = killat::count(&world, &["--only", "launcher"], &["doctor"]);
     let points = killat::points(1..=last, scaled(20, 30));
     // All of them would take hours.

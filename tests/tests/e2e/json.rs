@@ -11,18 +11,21 @@ use crate::plugin::{HELLO, plugin};
 /// Every command that does something, as it is typed: those of `--help`, and of the help of each.
 fn commands(world: &World, above: &[&str]) -> BTreeSet<String> {
     let help = world.run([above, &["--help"]].concat()).ok();
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let names = listed
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
-    let names: Vec<_> = names.filter(|name| *name != "help").collect();
+    let names = listed_commands(&help);
     let mut found: BTreeSet<_> =
         names.iter().flat_map(|name| commands(world, &[above, &[name]].concat())).collect();
     // Some do something without a command below them.
-    if names.is_empty() || help.contains("[OPTIONS]\n") {
+    if names.is_empty() || help.contains(" [COMMAND]\n") {
         found.insert(above.join(" "));
     }
     found
+}
+
+/// The commands that a help text lists, in whichever groups.
+pub(crate) fn listed_commands(help: &str) -> Vec<&str> {
+    let lines = help.lines().take_while(|line| *line != "Options:");
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()) && *name != "help").collect()
 }
 
 /// The objects that it printed, one a line.
@@ -98,6 +101,7 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
         ("ask", vec!["ask", "-s", "p", "--prompt", "x", "--", &act, "print"], "launch"),
         ("results", vec!["results", "-s", "p"], "results"),
         ("list", vec!["list"], "list"),
+        ("timeline", vec!["timeline"], "timeline"),
         ("show", vec!["show", &ended], "job"),
         ("logs", vec!["logs", &ended], "logs"),
         ("wait", vec!["wait", &ended], "job"),

@@ -27,7 +27,7 @@ fn signal(pid: u32, signal: nix::sys::signal::Signal) {
 /// How an exit is shown to people.
 fn shown(exit: &Value) -> String {
     match exit["signal"].as_i64() {
-        Some(signal) => format!("signal {signal}"),
+        Some(signal) => hearback::core::signal_text(signal.try_into().unwrap()),
         None => format!("exit code {}", exit["code"]),
     }
 }
@@ -127,7 +127,10 @@ fn scenario_21_a_killed_job_names_the_killer_and_the_exit() {
     let world = World::new();
     let id = held(&world, &[]);
     let told = world.run(["kill", &id, "--reason", "too slow"]).ok();
-    assert_eq!(told, format!("{id} killed: by a person, too slow (then {})", shown(&exit_terminated())));
+    assert_eq!(
+        told,
+        format!("{id} killed: by a caller without a session, too slow (then {})", shown(&exit_terminated()))
+    );
     let killed = json!({"kind": "killed", "by": "person", "reason": "too slow", "exit": exit_terminated()});
     world.show(&id).state_is("failed").outcome_is(killed);
     world.run(["wait", &id]).exits(143);
@@ -202,7 +205,7 @@ fn scenario_24_killing_a_finished_job_changes_nothing() {
         (&pending, "done: exit code 0", json!({"kind": "exited", "code": 0})),
         (
             &killed,
-            &*format!("killed: by a person (then {})", shown(&exit_terminated())),
+            &*format!("killed: by a caller without a session (then {})", shown(&exit_terminated())),
             world.show(&killed)["outcome"].clone(),
         ),
     ] {
@@ -653,11 +656,11 @@ fn invalid_limits_are_refused_and_nothing_runs() {
     for (words, helpful) in [
         (&["--timeout", "0"][..], "`none`"),
         (&["--timeout", "0s"], "`none`"),
-        (&["--timeout", "soon"], "such as `90m`"),
-        (&["--timeout", "-5m"], "such as `90m`"),
+        (&["--timeout", "soon"], "use `90s`, `10m`, `2h` or `none`"),
+        (&["--timeout", "-5m"], "use `90s`, `10m`, `2h` or `none`"),
         (&["--idle-timeout", "0s"], "`none`"),
-        (&["--grace", "-1"], "such as `5s`"),
-        (&["--grace", "none"], "such as `5s`"),
+        (&["--grace", "-1"], "such as `5s` or `1m`"),
+        (&["--grace", "none"], "such as `5s` or `1m`"),
         (&["--leftovers", "maybe"], "kill, keep"),
     ] {
         let ran = world.run(["launch"].iter().chain(words).chain(&["--", "true"]));
@@ -671,10 +674,12 @@ fn invalid_limits_are_refused_and_nothing_runs() {
 }
 
 #[test]
-fn the_default_time_limit_is_an_hour() {
+fn scenario_154_a_person_has_no_limit_and_a_session_has_an_hour_unless_said_otherwise() {
     let world = World::new();
     for (words, expected) in [
-        (&[][..], Some(3_600_000)),
+        (&[][..], None),
+        (&["--session", "s"], Some(3_600_000)),
+        (&["--session", "s", "--timeout", "none"], None),
         (&["--timeout", "none"], None),
         (&["--timeout", "90m"], Some(5_400_000)),
         (&["--timeout", "1000000000000000h"], Some(u64::MAX)),
@@ -688,5 +693,17 @@ fn the_default_time_limit_is_an_hour() {
             None => job.lacks("/timeout_ms"),
         };
         job.lacks("/idle_timeout_ms");
+    }
+    // A setting holds for both, and a launch over it.
+    for (setting, words, expected) in [
+        ("90s", &[][..], Some(90_000)),
+        ("90s", &["--session", "s"], Some(90_000)),
+        ("90s", &["--timeout", "2m"], Some(120_000)),
+        ("none", &["--session", "s"], None),
+    ] {
+        let mut launch = world.command(["launch", "--json", "--wait"]);
+        launch.args(words).args(args!["--", bin("exit-with"), "0"]).env("HEARBACK_TIMEOUT", setting);
+        let job: Value = serde_json::from_str(&run(launch).ok()).unwrap();
+        assert_eq!(job["timeout_ms"].as_u64(), expected, "{setting} {words:?}");
     }
 }

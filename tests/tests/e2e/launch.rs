@@ -157,7 +157,8 @@ fn a_command_that_cannot_be_started_is_recorded_as_ended() {
 #[test]
 fn the_environment_is_the_callers_with_what_was_asked_for() {
     let world = World::new();
-    let mut command = world.command(args!["launch", "-e", "NEW=1=2", "-e", "GONE", "--env", "CHANGED=new"]);
+    let mut command =
+        world.command(args!["launch", "-e", "NEW=1=2", "--unset", "GONE", "--env", "CHANGED=new"]);
     command.args(["-e", "EMPTY=", "--"]).arg(bin("show-env"));
     command.args(["HEARBACK_JOB", "HEARBACK_SUPERVISOR", "KEPT", "GONE", "CHANGED", "NEW", "EMPTY"]);
     command.env("KEPT", "as it was").env("GONE", "x").env("CHANGED", "old");

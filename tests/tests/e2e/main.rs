@@ -48,6 +48,7 @@ mod settings;
 mod shell;
 mod silent;
 mod survive;
+mod terminal;
 mod webhook;
 mod windows;
 mod zoo;

@@ -159,7 +159,7 @@ fn a_prune_can_be_tried_first() {
     }
     let before = Snapshot::of(world.home());
     let tried = pruned(&world, &["--max-jobs", "1", "--dry-run"]);
-    let document = world.json(["prune", "--max-jobs", "1", "-n", "--json"]);
+    let document = world.json(["prune", "--max-jobs", "1", "--dry-run", "--json"]);
     assert_eq!((&document["pruned"], &document["dry_run"]), (&json!(tried), &json!(true)));
     assert_eq!(before.changes(&Snapshot::of(world.home())), Vec::<PathBuf>::new());
     assert_eq!(tried.len(), 2);

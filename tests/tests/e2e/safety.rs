@@ -537,7 +537,7 @@ fn a_secret_reaches_only_the_target() {
     // Spelled in halves, so that neither is in the command line that is stored for people to see.
     let (given, inherited) = (["hunter2", "given"].concat(), ["hunter2", "inherited"].concat());
     let mut command = world.command(["launch", "--session", "s", "-e", &format!("SECRET={given}")]);
-    command.args(["-e", "GONE", "--", &program("hold"), &text(&go), "--print", "quiet"]);
+    command.args(["--unset", "GONE", "--", &program("hold"), &text(&go), "--print", "quiet"]);
     command.env("TOKEN", &inherited).env("GONE", &given);
     let id = hearback_tests::run(command).ok();
     // Where others can see what a process was given.
@@ -789,7 +789,7 @@ mod full_and_read_only {
                 let killed = world.run(["kill", &id, "--reason", &reason].iter().chain(how));
                 assert_eq!(killed.code, Some(0), "{how:?}: {killed:?}");
                 assert!(
-                    killed.stdout.contains("killed: by a person, it fills the disk"),
+                    killed.stdout.contains("killed: by a caller without a session, it fills the disk"),
                     "{how:?}: {killed:?}"
                 );
                 assert!(!alive(target), "{how:?}");

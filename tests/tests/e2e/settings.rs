@@ -20,6 +20,7 @@ fn one(settings: &Value, name: &str) -> Value {
 #[test]
 fn scenario_89_each_setting_says_where_it_comes_from_and_a_bad_one_is_named() {
     let world = World::new();
+    world.run(["reconcile"]).ok();
     let nothing = settings(&world, &[]);
     let drain = json!({ "name": "drain_timeout", "value": "1m", "source": "default",
         "variable": "HEARBACK_DRAIN_TIMEOUT" });
@@ -67,7 +68,7 @@ fn scenario_89_each_setting_says_where_it_comes_from_and_a_bad_one_is_named() {
 #[test]
 fn what_is_wrong_in_the_file_is_named_with_its_place_and_the_rest_holds() {
     let world = World::new();
-    world.run(["list"]).ok();
+    world.run(["reconcile"]).ok();
     fs::write(world.home().join("config.toml"), "busy = 'interrupt'\nmax_job = 5\nretention = 'soon'\n")
         .unwrap();
     let ran = world.run(["settings"]);

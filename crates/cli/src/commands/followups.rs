@@ -1,5 +1,6 @@
 //! `hearback followups`
 
+use hearback::core::message::clean_line;
 use hearback::core::port::record::StoreError;
 use hearback::core::{DOCUMENT_FORMAT, FollowUpState, JobId, ReceiptHow, delivery_id, job_of_delivery};
 use hearback::documents::{ClosedDocument, ErrorKind, FollowUpsDocument, Reply};
@@ -11,25 +12,25 @@ use crate::output::Output;
 use crate::table;
 
 pub(crate) fn run(hearback: &Hearback, args: FollowupsArgs, output: &Output) -> Result<u32, CliError> {
+    let scope = super::scope(&args.scope.into())?;
     match args.command {
-        None => list(hearback, &super::scope(&args.scope)?, output),
-        Some(FollowupsCommand::List(args)) => list(hearback, &super::scope(&args.scope)?, output),
-        Some(FollowupsCommand::Next(args)) => next(hearback, &args, output),
-        Some(FollowupsCommand::Ack(args)) => close(hearback, &args, output, "acknowledged", |id| {
+        None | Some(FollowupsCommand::List) => list(hearback, &scope, output),
+        Some(FollowupsCommand::Next(args)) => next(hearback, &scope, &args, output),
+        Some(FollowupsCommand::Ack(args)) => close(hearback, &scope, &args, output, "acknowledged", |id| {
             hearback.close_follow_up(id, ReceiptHow::Delivered)
         }),
-        Some(FollowupsCommand::Discard(args)) => close(hearback, &args, output, "discarded", |id| {
+        Some(FollowupsCommand::Discard(args)) => close(hearback, &scope, &args, output, "discarded", |id| {
             hearback.close_follow_up(id, ReceiptHow::Discarded)
         }),
         Some(FollowupsCommand::Retry(args)) => {
             hearback.permissions().check(Capability::Notify)?;
-            close(hearback, &args, output, "will be retried", |id| hearback.retry_follow_up(id))
+            close(hearback, &scope, &args, output, "will be retried", |id| hearback.retry_follow_up(id))
         }
     }
 }
 
 fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliError> {
-    let Listing { jobs: pending, problems } = hearback.follow_ups(scope)?;
+    let Listing { jobs: pending, problems, .. } = hearback.follow_ups(scope)?;
     let failed = super::unread(&problems, output);
     if output.is_json() {
         let jobs = pending.into_iter().map(|job| job.view).collect();
@@ -45,17 +46,21 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
     }
     output.text(&table::jobs(&pending, hearback.now(), output.width()))?;
     for job in &pending {
-        if let Some(error) = &job.view.follow_up.error {
-            output.say(&format!("{}: {}", job.view.id.short(), hearback::core::message::clean_line(error)));
+        let view = &job.view;
+        let short = view.id.short();
+        if let Some(error) = &view.follow_up.error {
+            output.say(&format!("{short} {}: {}", table::delivery(view), clean_line(error)));
+        }
+        if view.follow_up.state == FollowUpState::DeadLetter {
+            output.hint(&format!("next: hearback followups retry {short}"));
         }
     }
     failed.map_or(Ok(0), Err)
 }
 
-fn next(hearback: &Hearback, args: &NextArgs, output: &Output) -> Result<u32, CliError> {
-    let scope = super::scope(&args.scope)?;
+fn next(hearback: &Hearback, scope: &Scope, args: &NextArgs, output: &Output) -> Result<u32, CliError> {
     let NextFollowUp { delivery, problems } =
-        hearback.next_follow_up(&scope, args.wait.unwrap_or_default())?;
+        hearback.next_follow_up(scope, args.wait.unwrap_or_default())?;
     let unread = super::unread(&problems, output);
     // A follow-up that can be read is printed. Without one, a job that cannot be read may have one.
     let Some(delivery) = delivery else {
@@ -83,15 +88,15 @@ fn next(hearback: &Hearback, args: &NextArgs, output: &Output) -> Result<u32, Cl
 
 fn close(
     hearback: &Hearback,
+    scope: &Scope,
     args: &DeliveriesArgs,
     output: &Output,
     done: &str,
     act: impl Fn(&JobId) -> Result<Closed, Guarded<StoreError>>,
 ) -> Result<u32, CliError> {
     hearback.permissions().check(Capability::Ack)?;
-    let scope = super::scope(&args.scope)?;
     let mut code = 0;
-    let find = |text: &str| hearback.find(job_of_delivery(text), &scope);
+    let find = |text: &str| hearback.find(job_of_delivery(text), scope);
     let (ids, mut failed) = super::find_each(&args.deliveries, output, find);
     for id in ids {
         let closed = match act(&id) {

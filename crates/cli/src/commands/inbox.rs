@@ -7,21 +7,21 @@ use hearback::core::{DOCUMENT_FORMAT, Read, Session};
 use hearback::documents::{ChangedMessageDocument, ErrorKind, InboxDocument, MessageDocument};
 use hearback::{Hearback, Scope};
 
-use crate::args::{InboxArgs, InboxCommand};
+use crate::args::{InboxArgs, InboxCommand, ScopeArgs};
 use crate::error::CliError;
 use crate::output::Output;
 
 pub(crate) fn run(hearback: &Hearback, args: InboxArgs, output: &Output) -> Result<u32, CliError> {
+    let scope = ScopeArgs::from(args.scope);
     match args.command {
-        None => list(hearback, &super::scope(&args.scope)?, output),
-        Some(InboxCommand::List(args)) => list(hearback, &super::scope(&args.scope)?, output),
+        None | Some(InboxCommand::List) => list(hearback, &super::scope(&scope)?, output),
         Some(InboxCommand::Retry(args)) => {
-            let session = super::session(args.session.as_ref(), "a message")?;
+            let session = super::session(scope.session.as_ref(), "a message")?;
             let changed = hearback.retry_message(&session, args.n)?;
             report(session, args.n, changed, ["will be retried", "no such dead letter"], output)
         }
         Some(InboxCommand::Discard(args)) => {
-            let session = super::session(args.session.as_ref(), "a message")?;
+            let session = super::session(scope.session.as_ref(), "a message")?;
             let changed = hearback.discard_message(&session, args.n)?;
             report(session, args.n, changed, ["discarded", "no such message"], output)
         }

@@ -14,8 +14,12 @@ const NOT_ENDED: u32 = 1;
 
 pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Result<u32, CliError> {
     hearback.permissions().check(Capability::Kill)?;
-    let scope = super::scope(&args.scope)?;
-    let (ids, mut failed) = super::find_each(&args.jobs, output, |text| hearback.find_to_kill(text, &scope));
+    let scope = super::scope(&args.jobs.scope)?;
+    let find = |text: &str| hearback.find_to_kill(text, &scope);
+    let (ids, mut failed) = super::selected(hearback, &args.jobs, &scope, output, find)?;
+    if ids.is_empty() && failed.is_none() {
+        super::none_running(&args.jobs, output);
+    }
     let by =
         hearback::current_session()?.or(scope.session().cloned()).map_or(KilledBy::Person, KilledBy::Session);
     let request = KillRequest { by, reason: args.reason.clone(), grace: args.grace, force: args.force };

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 
-use hearback::core::message::clean_line;
-use hearback::core::{CommandLine, JobId, Limits, Session};
+use hearback::core::message::{clean_line, limits_text};
+use hearback::core::{CommandLine, JobId, Session};
 use hearback::documents::LaunchDocument;
 use hearback::{
     Expectation, FindError, Hearback, LaunchError, LaunchFailure, Launched, Reading, Request, RequestError,
@@ -14,24 +14,38 @@ use hearback::{
 use crate::args::{LaunchArgs, LaunchOptions};
 use crate::error::CliError;
 use crate::output::{Output, unless_closed};
+use crate::table;
 
 pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Result<u32, CliError> {
-    let (wait, quiet) = (args.wait, args.quiet);
+    let (wait, follow, quiet) = (args.wait, args.follow, args.quiet);
     let request = request(args)?;
-    let (launched, _reading) = match start(hearback, &request, wait, quiet, output) {
+    let is_awaited = wait.is_some() || follow;
+    let (launched, _reading) = match start(hearback, &request, is_awaited, quiet, output) {
         Ok(launched) => launched,
         Err(error) => return not_launched(hearback, error, output),
     };
     let id = launched.id();
-    if wait {
+    if follow {
+        return follow_launched(hearback, id, output);
+    }
+    if let Some(within) = wait {
         if !output.is_json() {
             // The reader is gone, but the exit code still says how the job ended.
             unless_closed(output.line(id.as_str())).map_err(|error| error.about(id))?;
         }
-        return super::wait::one(hearback, id, quiet, output);
+        return super::wait::one(hearback, id, within, quiet, output);
     }
     report(hearback, &launched, request.session.is_some(), quiet, output)?;
     Ok(0)
+}
+
+/// Shows the output as it comes. Standard output is the job's, so the id goes to standard error.
+fn follow_launched(hearback: &Hearback, id: &JobId, output: &Output) -> Result<u32, CliError> {
+    let job = hearback.look(id)?.ok_or_else(|| FindError::NotFound(id.to_string()))?;
+    if !output.is_json() {
+        output.say(&format!("{id}: {}", limits_text(&job.view)));
+    }
+    super::logs::follow_all(hearback, &job, output)
 }
 
 /// Launches a job; with `wait`, nothing is delivered while the caller waits for it.
@@ -81,7 +95,7 @@ pub(super) fn report(
     output: &Output,
 ) -> Result<(), CliError> {
     let id = launched.id();
-    print_id(hearback, id, output).map_err(|error| error.about(id))?;
+    print_id(hearback, launched, output).map_err(|error| error.about(id))?;
     if quiet {
         return Ok(());
     }
@@ -89,7 +103,10 @@ pub(super) fn report(
     if (output.is_guided() || (has_session && !output.is_json()))
         && let Some(job) = hearback.look(id).ok().flatten()
     {
-        output.tell(&hearback.expectation(&job).to_string());
+        let was_launched_before = matches!(launched, Launched::Known { .. });
+        if !(was_launched_before && job.view.state.has_ended()) {
+            output.tell(&format!("{}; {}", hearback.expectation(&job), limits_text(&job.view)));
+        }
     }
     if output.is_guided() {
         show_hints(hearback, launched, output);
@@ -123,23 +140,23 @@ pub(super) fn with_options(
     let directory = directory(options.cwd)?;
     let mut request = Request::new(command, hearback::from_os(directory.as_os_str()));
     for setting in options.env {
-        request.env.push(variable(&setting)?);
+        request.env.extend(variable(&setting)?);
     }
+    request.env.extend(options.unset.into_iter().map(|name| (name, None)));
     request.session = session;
-    request.label = options.label;
+    request.label = options.label.filter(|label| !label.trim().is_empty());
     request.key = options.key;
     request.notify = options.notify.into();
     request.sinks = options.sinks;
     request.bound = options.bound;
-    request.limits = Limits {
-        timeout_ms: options.timeout.millis(),
-        idle_timeout_ms: options.idle_timeout.millis(),
-        grace_ms: u64::try_from(options.grace.as_millis()).unwrap_or(u64::MAX),
-        leftovers: options.leftovers.into(),
-        log_cap: options.log_cap.0,
-        over_cap: options.over_cap.into(),
-    };
-    Ok(request)
+    request.limits.leftovers = options.leftovers.into();
+    request.limits.log_cap = options.log_cap.0;
+    request.limits.over_cap = options.over_cap.into();
+    request = request.idle_timeout(options.idle_timeout.0).grace(options.grace);
+    Ok(match options.timeout {
+        Some(limit) => request.timeout(limit.0),
+        None => request,
+    })
 }
 
 /// The working directory of the job. An absolute one works even if the current directory was removed.
@@ -152,7 +169,8 @@ fn directory(wanted: Option<PathBuf>) -> Result<PathBuf, RequestError> {
     }
 }
 
-fn variable(setting: &OsString) -> Result<(OsString, Option<OsString>), CliError> {
+/// A variable that is set for the job. Without a value it is that of this process, and none if it is not set here.
+fn variable(setting: &OsString) -> Result<Option<(OsString, Option<OsString>)>, CliError> {
     let (name, value) = hearback::split_variable(setting);
     if name.is_empty() {
         return Err(CliError::Usage(format!(
@@ -160,7 +178,8 @@ fn variable(setting: &OsString) -> Result<(OsString, Option<OsString>), CliError
             setting.display()
         )));
     }
-    Ok((name, value))
+    let value = value.or_else(|| std::env::var_os(&name));
+    Ok(value.map(|value| (name, Some(value))))
 }
 
 fn recorded(error: &LaunchError) -> Option<&JobId> {
@@ -174,7 +193,8 @@ fn recorded(error: &LaunchError) -> Option<&JobId> {
     }
 }
 
-fn print_id(hearback: &Hearback, id: &JobId, output: &Output) -> Result<(), CliError> {
+fn print_id(hearback: &Hearback, launched: &Launched, output: &Output) -> Result<(), CliError> {
+    let id = launched.id();
     if !output.is_json() {
         return output.line(id.as_str());
     }
@@ -182,7 +202,8 @@ fn print_id(hearback: &Hearback, id: &JobId, output: &Output) -> Result<(), CliE
     match hearback.look(id)? {
         Some(job) => {
             let expect = hearback.expectation(&job).into();
-            output.document(&LaunchDocument { job: job.view, expect })
+            let created = !matches!(launched, Launched::Known { .. });
+            output.document(&LaunchDocument { job: job.view, created, expect })
         }
         None => Err(FindError::NotFound(id.to_string()).into()),
     }
@@ -209,9 +230,18 @@ fn show_hints(hearback: &Hearback, launched: &Launched, output: &Output) {
         }
         Launched::Started { pid: None, .. } => output.hint("started in the background"),
         Launched::Killed { .. } => output.hint("killed before it was started"),
-        Launched::Known { .. } => output.hint("already launched with this key"),
+        Launched::Known { .. } => {}
     }
     let job = hearback.job(id).ok().flatten();
+    if let (Launched::Known { .. }, Some(job)) = (launched, &job) {
+        let state = job.view.outcome.as_ref().map_or_else(
+            || "it is running".to_owned(),
+            |outcome| format!("it has ended ({})", clean_line(&outcome.to_string())),
+        );
+        let since =
+            job.launched_at().map_or_else(String::new, |at| format!(" {}", table::ago(at, hearback.now())));
+        output.hint(&format!("nothing was launched: this key names a job that was launched{since}; {state}"));
+    }
     if job.as_ref().is_some_and(|job| job.view.bound) {
         output.hint("a monitor that restarts or stops kills it first (--bound)");
     }
@@ -219,7 +249,11 @@ fn show_hints(hearback: &Hearback, launched: &Launched, output: &Output) {
         None => output.hint("it has already been pruned"),
         Some(job) => {
             if job.is_asked() {
-                output.hint("hearback keeps the answer for its session: hearback results --wait 1h");
+                let session = job.view.session.as_ref().map_or("", Session::as_str);
+                let session = hearback::core::message::quoted(session);
+                output.hint(&format!(
+                    "hearback keeps the answer for its session: hearback results --session {session} --wait 1h"
+                ));
             }
             let expected = hearback.expectation(&job);
             let is_sent = matches!(

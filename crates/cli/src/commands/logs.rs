@@ -1,20 +1,48 @@
 //! `hearback logs`
 
-use hearback::core::message::{Cleaner, Excerpt, gap_text};
+use hearback::core::message::{Cleaner, Excerpt, Returns, gap_text};
 use hearback::core::port::disk::ReadError;
-use hearback::core::{Gap, Session};
+use hearback::core::{Gap, JobId, Session};
 use hearback::documents::{LogDocument, LogPart};
 use hearback::log_parts::{BLOCK, Begin, DOCUMENT_MAX, Parts};
-use hearback::{FindError, Hearback, Job, LogPiece};
+use hearback::{FindError, Hearback, Job, LogPiece, Scope};
 use hearback::{Log, Masker, Piece};
 
 use crate::args::LogsArgs;
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::{FAINT, Output};
+use crate::status::{Show, Status};
 
 pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
-    let id = hearback.find(&args.job, &super::scope(&args.scope)?)?;
-    let job = hearback.job(&id)?.ok_or_else(|| FindError::NotFound(args.job.clone()))?;
+    let scope = super::scope(&args.scope)?;
+    let [name] = &args.jobs[..] else {
+        if args.jobs.is_empty() {
+            return print(hearback, &hearback.find_only(&scope)?, args, output);
+        }
+        return print_each(hearback, &scope, args, output);
+    };
+    print(hearback, &hearback.find(name, &scope)?, args, output)
+}
+
+/// Prints the output of several jobs, one after the other, each under a heading.
+fn print_each(hearback: &Hearback, scope: &Scope, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
+    if args.follow {
+        return Err(CliError::Usage("--follow takes one job at a time".into()));
+    }
+    let (ids, mut failed) = super::find_each(&args.jobs, output, |text| hearback.find(text, scope));
+    for id in &ids {
+        if !output.is_json() {
+            output.text(&format!("{FAINT}==> {id} <=={FAINT:#}\n"))?;
+        }
+        if let Err(error) = print(hearback, id, args, output) {
+            super::keep_error(&mut failed, error.of(id), output);
+        }
+    }
+    failed.map_or(Ok(0), Err)
+}
+
+fn print(hearback: &Hearback, id: &JobId, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
+    let job = hearback.job(id)?.ok_or_else(|| FindError::NotFound(id.to_string()))?;
     let failed = |source: ReadError| CliError::Log { id: id.clone(), source };
     let mut log = hearback.log(&job).map_err(failed)?;
     let (start, end) = match &mut log {
@@ -27,7 +55,9 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
         None => Begin::empty(start),
     };
     if args.follow {
-        return follow(hearback, &job, &begin, args, output);
+        let reader = if args.peek { None } else { reader(args)? };
+        let job = follow(hearback, &job, &begin, args.raw, reader.as_ref(), output)?;
+        return Ok(if args.exit_code { super::wait::code(&job) } else { 0 });
     }
     if let Some(most) = args.max_bytes {
         return print_excerpt(hearback, &job, log.as_mut(), most, args, output);
@@ -45,7 +75,7 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
         return Ok(0);
     }
     let Some(log) = &mut log else { return settle(hearback, &job, args, output).map(|()| 0) };
-    let mut printer = Printer::new(output, begin.masker(secrets), args.raw);
+    let mut printer = Printer::new(output, begin.masker(secrets), args.raw, Returns::Replace);
     printer.emit(begin.instead.as_bytes())?;
     let mut block = vec![0; BLOCK];
     let mut at = begin.from;
@@ -99,31 +129,50 @@ fn range(log: &mut Log, args: &LogsArgs) -> std::io::Result<(u64, u64)> {
     })
 }
 
+/// Shows all output of a job that was just launched, for its owner, and returns its exit code.
+pub(super) fn follow_all(hearback: &Hearback, job: &Job, output: &Output) -> Result<u32, CliError> {
+    let followed = follow(hearback, job, &Begin::empty(0), false, job.view.session.as_ref(), output);
+    match followed {
+        Ok(job) => Ok(super::wait::code(&job)),
+        // The reader is gone, but the exit code still says how the job ended.
+        Err(CliError::Closed) => Ok(super::wait::code(&hearback.wait(&job.view.id)?)),
+        Err(error) => Err(error),
+    }
+}
+
 fn follow(
     hearback: &Hearback,
     job: &Job,
     begin: &Begin,
-    args: &LogsArgs,
+    raw: bool,
+    reader: Option<&Session>,
     output: &Output,
-) -> Result<u32, CliError> {
+) -> Result<Job, CliError> {
     if output.is_json() {
         let job = follow_as_json(hearback, job, begin, output)?;
-        if begin.requested == 0 && !args.peek {
-            hearback.mark_read(&job, reader(args)?.as_ref())?;
+        if begin.requested == 0 {
+            hearback.mark_read(&job, reader)?;
         }
-        return Ok(0);
+        return Ok(job);
     }
-    let mut printer = Printer::new(output, begin.masker(hearback.secrets()), args.raw);
+    let _status = Status::of(std::slice::from_ref(&job.view.id), Show::Nothing, output);
+    let mut printer = Printer::new(output, begin.masker(hearback.secrets()), raw, Returns::Stay);
     printer.emit(begin.instead.as_bytes())?;
     let job = hearback.follow(&job.view.id, begin.from, |printed| match printed {
         LogPiece::Bytes { bytes, .. } => printer.print(bytes),
         LogPiece::Gap(gap) => printer.gap(&gap),
     })?;
-    printer.finish()?;
-    if begin.requested == 0 {
-        settle(hearback, &job, args, output)?;
+    let is_in_line = printer.finish()?;
+    let is_unread = begin.requested == 0 && job.is_unread_by(reader);
+    if output.is_guided() || is_unread {
+        if is_in_line && output.is_watched() {
+            output.line("")?;
+        }
+        if output.report(&super::wait::summary(&job)) && is_unread {
+            hearback.mark_read(&job, reader)?;
+        }
     }
-    Ok(0)
+    Ok(job)
 }
 
 /// Prints one object for each piece, and a last one with the outcome. A character or a secret that is cut in two waits
@@ -177,7 +226,7 @@ fn print_excerpt(
         return Ok(0);
     }
     let is_cut = excerpt.omitted > 0;
-    let mut printer = Printer::new(output, secrets.masker(), args.raw);
+    let mut printer = Printer::new(output, secrets.masker(), args.raw, Returns::Replace);
     printer.print(&excerpt.head)?;
     if is_cut {
         printer.mark(&format!("[hearback: {} bytes left out here]", excerpt.omitted))?;
@@ -187,7 +236,7 @@ fn print_excerpt(
     Ok(0)
 }
 
-/// Prints output: unchanged into a pipe, without control characters to a terminal, and with secrets masked.
+/// Prints output: unchanged into a pipe, with nothing but colours to a terminal, and with secrets masked.
 struct Printer<'a> {
     output: &'a Output,
     cleaner: Option<Cleaner>,
@@ -196,10 +245,16 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(output: &'a Output, masker: Masker<'a>, raw: bool) -> Self {
+    fn new(output: &'a Output, masker: Masker<'a>, raw: bool, returns: Returns) -> Self {
         let cleaner = match (output.is_watched(), raw) {
             (false, _) => None,
-            (true, false) => Some(Cleaner::default()),
+            (true, false) => {
+                let keeps_colours = output.shows_colours();
+                if keeps_colours {
+                    output.enable_escape_sequences();
+                }
+                Some(Cleaner::to_terminal(returns, keeps_colours))
+            }
             (true, true) => {
                 output.enable_escape_sequences();
                 (!hearback::TERMINALS_TAKE_BYTES).then(Cleaner::to_text)
@@ -248,11 +303,13 @@ impl<'a> Printer<'a> {
         self.mask(text.as_bytes())
     }
 
-    fn finish(mut self) -> Result<(), CliError> {
+    /// Prints what was held back, and tells whether the output ended within a line.
+    fn finish(mut self) -> Result<bool, CliError> {
         self.end_text()?;
         let mut masked = Vec::new();
         self.masker.flush(&mut masked);
-        self.emit(&masked)
+        self.emit(&masked)?;
+        Ok(self.in_line)
     }
 
     fn emit(&mut self, bytes: &[u8]) -> Result<(), CliError> {

@@ -24,14 +24,15 @@ pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod sink;
+pub(crate) mod timeline;
 pub(crate) mod turn;
 pub(crate) mod wait;
 
 use hearback::core::{JobId, Session};
 use hearback::documents::Problem;
-use hearback::{FindError, Scope, SessionError};
+use hearback::{FindError, Hearback, Scope, SessionError};
 
-use crate::args::ScopeArgs;
+use crate::args::{JobsArgs, ScopeArgs};
 use crate::error::CliError;
 use crate::output::Output;
 
@@ -78,6 +79,35 @@ fn find_each(
         }
     }
     (ids, failed)
+}
+
+/// The jobs that a command is about: those that were named, or those that run, or the only one that can be meant.
+fn selected(
+    hearback: &Hearback,
+    args: &JobsArgs,
+    scope: &Scope,
+    output: &Output,
+    find: impl Fn(&str) -> Result<JobId, FindError>,
+) -> Result<(Vec<JobId>, Option<CliError>), CliError> {
+    if args.all || args.label.is_some() {
+        let listing = hearback.running(scope, args.label.as_deref())?;
+        let failed = unread(&listing.problems, output);
+        return Ok((listing.jobs.into_iter().map(|job| job.view.id).collect(), failed));
+    }
+    if args.jobs.is_empty() {
+        return Ok((vec![hearback.find_only(scope)?], None));
+    }
+    Ok(find_each(&args.jobs, output, find))
+}
+
+/// Says that no job runs that could have been meant, which is not an error: there is nothing left to do.
+fn none_running(args: &JobsArgs, output: &Output) {
+    if !output.is_json() {
+        output.say(match args.label {
+            Some(_) => "no job with this label is running",
+            None => "no job is running",
+        });
+    }
 }
 
 /// Keeps the newest error, for the command to end with, and prints the one before it.

@@ -130,7 +130,9 @@ fn status(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
     let running = seen.lock == LockState::Held;
     let begin = seen.facts.last_begin().filter(|_| running);
     let stopping = seen.facts.stopping(seen.lock);
-    let sessions: Vec<_> = hearback.sessions(&Scope::All)?.sessions.iter().map(sessions::document).collect();
+    let listing = hearback.sessions(&Scope::All)?;
+    let sessions: Vec<_> =
+        listing.sessions.iter().map(|seen| sessions::document(seen, &listing.owners)).collect();
     let document = MonitorDocument {
         format: DOCUMENT_FORMAT,
         running,

@@ -1,10 +1,11 @@
 //! `hearback sessions`
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::message::clean_line;
 use hearback::core::port::record::StoreError;
+use hearback::core::{DOCUMENT_FORMAT, Session};
 use hearback::documents::{InterruptedDocument, SessionDocument, SessionProblem, SessionsDocument};
 use hearback::{Hearback, SeenSession};
 
@@ -16,7 +17,7 @@ pub(crate) fn run(hearback: &Hearback, args: &SessionsArgs, output: &Output) -> 
     let scope = super::scope(&args.scope)?;
     let listing = hearback.sessions(&scope)?;
     let failed = unread(&listing.problems, output);
-    let sessions: Vec<_> = listing.sessions.iter().map(document).collect();
+    let sessions: Vec<_> = listing.sessions.iter().map(|seen| document(seen, &listing.owners)).collect();
     if output.is_json() {
         let problems = listing
             .problems
@@ -27,7 +28,7 @@ pub(crate) fn run(hearback: &Hearback, args: &SessionsArgs, output: &Output) -> 
         return output.reply(document, failed.as_ref());
     }
     if sessions.is_empty() && failed.is_none() {
-        output.say("no session has had a turn or a message");
+        output.say("no session has a job, a turn or a message");
         return Ok(0);
     }
     let mut text = String::new();
@@ -56,7 +57,7 @@ pub(super) fn unread(problems: &[(String, StoreError)], output: &Output) -> Opti
 }
 
 /// A session for programs.
-pub(crate) fn document(seen: &SeenSession) -> SessionDocument {
+pub(crate) fn document(seen: &SeenSession, owners: &BTreeMap<Session, usize>) -> SessionDocument {
     let state = seen.state();
     let last = seen.facts.last_begin();
     let dead_letters = || seen.open_messages().filter(|(_, message)| message.is_dead_letter());
@@ -69,6 +70,7 @@ pub(crate) fn document(seen: &SeenSession) -> SessionDocument {
             at: turn.at.map(|at| at.wall_ms.to_string()),
         }),
         suspended: state.suspended(),
+        jobs: owners.get(&seen.session).copied().unwrap_or(0),
         waiting: seen.facts.waiting().count(),
         dead_letters: dead_letters().count(),
         dead_letter_error: dead_letters()
@@ -96,6 +98,7 @@ fn details(session: &SessionDocument) -> String {
         (None, None) => {}
     }
     let mut count = |n: usize, what: &str| details.extend((n > 0).then(|| format!("{n} {what}")));
+    count(session.jobs, if session.jobs == 1 { "job" } else { "jobs" });
     count(session.waiting, "waiting");
     count(session.dead_letters, if session.dead_letters == 1 { "dead letter" } else { "dead letters" });
     details.extend(session.dead_letter_error.as_deref().map(clean_line));

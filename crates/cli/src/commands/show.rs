@@ -1,11 +1,13 @@
 //! `hearback show`
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use hearback::core::message::{clean, clean_line};
+use hearback::core::message::{self, clean_line};
+use hearback::core::{FollowUpState, JobId, JobView, Timestamp};
 use hearback::{FindError, Hearback, Job};
 
-use crate::args::JobArgs;
+use crate::args::ShowArgs;
 use crate::error::CliError;
 use crate::output::{FAINT, Output};
 use crate::table;
@@ -14,24 +16,43 @@ use crate::table;
 const TAIL_BYTES: u64 = 2000;
 const TAIL_LINES: usize = 20;
 
-pub(crate) fn run(hearback: &Hearback, args: &JobArgs, output: &Output) -> Result<u32, CliError> {
-    let id = hearback.find(&args.job, &super::scope(&args.scope)?)?;
-    let job = hearback.job(&id)?.ok_or_else(|| FindError::NotFound(args.job.clone()))?;
-    if output.is_json() {
-        output.document(&job.view)?;
-        return Ok(0);
+pub(crate) fn run(hearback: &Hearback, args: &ShowArgs, output: &Output) -> Result<u32, CliError> {
+    let scope = super::scope(&args.scope)?;
+    let (ids, mut failed) = match &args.jobs[..] {
+        [] => (vec![hearback.find_only(&scope)?], None),
+        [name] => (vec![hearback.find(name, &scope)?], None),
+        names => super::find_each(names, output, |text| hearback.find(text, &scope)),
+    };
+    for (n, id) in ids.iter().enumerate() {
+        if n > 0 && !output.is_json() {
+            output.line("")?;
+        }
+        match show(hearback, id, args.jobs.len() > 1, output) {
+            Err(error @ (CliError::Closed | CliError::Output(_))) => return Err(error),
+            Err(error) if args.jobs.len() > 1 => super::keep_error(&mut failed, error.of(id), output),
+            shown => shown?,
+        }
     }
-    let tail = hearback.excerpt(&job, 0, TAIL_BYTES).map_err(|source| CliError::Log { id, source })?;
+    failed.map_or(Ok(0), Err)
+}
+
+/// Shows one job. With others beside it, its JSON is one line of a stream.
+fn show(hearback: &Hearback, id: &JobId, is_one_of_several: bool, output: &Output) -> Result<(), CliError> {
+    let job = hearback.job(id)?.ok_or_else(|| FindError::NotFound(id.to_string()))?;
+    if output.is_json() {
+        return if is_one_of_several { output.object(&job.view) } else { output.document(&job.view) };
+    }
+    let log_error = |source| CliError::Log { id: id.clone(), source };
+    let tail = hearback.excerpt(&job, 0, TAIL_BYTES).map_err(log_error)?;
     // A short log is all in the head.
     let shown = if tail.tail.is_empty() { &tail.head } else { &tail.tail };
-    let shown = clean(&String::from_utf8_lossy(shown));
+    let shown = message::shown(shown);
     // Before it is cut to a few lines: the first line of a key shows what the others are.
     let shown = match tail.omitted {
         0 => hearback.secrets().masked(&shown),
         _ => hearback.secrets().masked_after_cut(&shown),
     };
-    output.text(&hearback.secrets().masked(&card(hearback, &job, &shown, tail.omitted)))?;
-    Ok(0)
+    output.text(&hearback.secrets().masked(&card(hearback, &job, &shown, tail.omitted)))
 }
 
 fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
@@ -56,10 +77,16 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
     }
     if let Some(ran) = job.ran(now) {
         let used = view.usage.map_or_else(String::new, |usage| {
-            let cpu = std::time::Duration::from_millis(usage.user_ms + usage.system_ms);
+            let cpu = Duration::from_millis(usage.user_ms + usage.system_ms);
             format!(", {} of CPU, {} at most", table::duration(cpu), table::bytes(usage.peak_memory_bytes))
         });
         row("ran", format!("{}{used}", table::duration(ran)));
+    }
+    if !view.state.has_ended() {
+        row("limit", limits(job, now));
+    }
+    if let Some(key) = &view.key {
+        row("key", clean_line(key));
     }
     if let Some(pid) = view.pid.filter(|_| !view.state.has_ended()) {
         row("process", pid.to_string());
@@ -70,7 +97,10 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
             row("ends with", "the monitor, when it restarts or stops".into());
         }
     }
-    row("follow-up", table::follow_up(view.follow_up.state).to_owned());
+    row("follow-up", table::delivery(view));
+    if let Some(error) = &view.follow_up.error {
+        row("last error", clean_line(error));
+    }
     for pid in &view.survivors {
         row("survivor", format!("process {pid} outlived it and still runs"));
     }
@@ -85,19 +115,46 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
     }
     let _ = writeln!(text, "{FAINT}{:>10}{FAINT:#}  {}", "output", table::output(&view.output, ""));
     push_log(&mut text, log, omitted);
-    let next = if view.state.has_ended() { "logs" } else { "wait" };
-    let _ = writeln!(text, "{FAINT}next: hearback {next} {}{FAINT:#}", view.id.short());
+    let next = next(view);
+    if !next.is_empty() {
+        let _ = writeln!(text, "{FAINT}next: {}{FAINT:#}", next.join(", "));
+    }
     text
 }
 
-fn push_log(text: &mut String, shown: &str, omitted: u64) {
-    if omitted > 0 {
-        let _ = writeln!(text, "{FAINT}[{} before this]{FAINT:#}", table::bytes(omitted));
+/// The limits of a job that runs, and how much of the time is left.
+fn limits(job: &Job, now: Timestamp) -> String {
+    let limits = message::limits_text(&job.view);
+    let left = job.view.timeout_ms.map(Duration::from_millis).zip(job.ran(now));
+    match left.and_then(|(limit, ran)| limit.checked_sub(ran)) {
+        Some(left) => format!("{limits} ({} left)", table::duration(left)),
+        None => limits,
     }
+}
+
+/// What a person may want to type next.
+fn next(view: &JobView) -> Vec<String> {
+    let short = view.id.short();
+    let mut next = Vec::new();
+    let mut add = |command: &str| next.push(format!("hearback {command} {short}"));
+    if view.follow_up.state == FollowUpState::DeadLetter {
+        add("followups retry");
+    }
+    match view.state.has_ended() {
+        true if view.output.bytes > 0 => add("logs"),
+        true => {}
+        false => ["logs -f", "wait", "kill"].into_iter().for_each(add),
+    }
+    next
+}
+
+fn push_log(text: &mut String, shown: &str, omitted: u64) {
     let lines: Vec<_> = shown.lines().collect();
     let hidden = lines.len().saturating_sub(TAIL_LINES);
-    if hidden > 0 {
-        let _ = writeln!(text, "{FAINT}[{hidden} lines before this]{FAINT:#}");
+    if omitted > 0 || hidden > 0 {
+        let hidden: usize = lines[..hidden].iter().map(|line| line.len() + 1).sum();
+        let before = omitted.saturating_add(u64::try_from(hidden).unwrap_or(u64::MAX));
+        let _ = writeln!(text, "{FAINT}[{} before this]{FAINT:#}", table::bytes(before));
     }
     for line in &lines[hidden..] {
         let _ = writeln!(text, "{FAINT}│{FAINT:#} {line}");

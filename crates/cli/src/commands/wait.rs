@@ -1,8 +1,9 @@
 //! `hearback wait`
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use hearback::core::message::clean_line;
+use hearback::core::message::{clean_line, limit_text};
 use hearback::core::{JobId, Outcome};
 use hearback::documents::{ErrorKind, Reply};
 use hearback::{Hearback, Job, Scope, Until};
@@ -10,11 +11,17 @@ use hearback::{Hearback, Job, Scope, Until};
 use crate::args::WaitArgs;
 use crate::error::CliError;
 use crate::output::{Output, unless_closed};
+use crate::status::{Show, Status};
 use crate::table;
 
 pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Result<u32, CliError> {
-    let scope = super::scope(&args.scope)?;
-    let (ids, unknown) = super::find_each(&args.jobs, output, |text| hearback.find(text, &scope));
+    let scope = super::scope(&args.jobs.scope)?;
+    let find = |text: &str| hearback.find(text, &scope);
+    let (ids, unknown) = super::selected(hearback, &args.jobs, &scope, output, find)?;
+    if ids.is_empty() && unknown.is_none() {
+        super::none_running(&args.jobs, output);
+        return Ok(0);
+    }
     if let Some(error) = unknown {
         if ids.is_empty() {
             return Err(error);
@@ -43,10 +50,13 @@ fn wait_for(
     let until = if args.any { Until::Any } else { Until::All };
     let mut codes = BTreeMap::new();
     let mut failure = None;
+    let is_one_of_several = ids.len().max(args.jobs.jobs.len()) > 1;
+    let status = Status::of(ids, Show::Line, output);
     let in_time = hearback.wait_for(ids, until, args.timeout, |id, ended| {
+        status.hide();
         let printed = ended.map_err(CliError::from).and_then(|job| {
             codes.insert(id.clone(), code(&job));
-            tell(&job, args.jobs.len() > 1, output)?;
+            tell(&job, is_one_of_several, output)?;
             // Only what was written counts as read.
             Ok(hearback.mark_read(&job, reader.as_ref())?)
         });
@@ -54,22 +64,30 @@ fn wait_for(
             super::keep_error(&mut failure, error.of(id), output);
         }
     });
+    drop(status);
     // The reader is gone, but the exit code still says how the jobs ended.
     unless_closed(failure.map_or(Ok(()), Err))?;
     if !in_time {
-        return give_up(hearback, ids.iter().filter(|id| !codes.contains_key(*id)), output);
+        let left: Vec<_> = ids.iter().filter(|id| !codes.contains_key(*id)).cloned().collect();
+        return give_up(hearback, &left, args.timeout, output);
     }
     Ok(ids.iter().filter_map(|id| codes.get(id)).copied().find(|code| *code != 0).unwrap_or(0))
 }
 
 /// The deadline has passed. A program gets each remaining job as it is.
-fn give_up<'a>(
+fn give_up(
     hearback: &Hearback,
-    left: impl Iterator<Item = &'a JobId>,
+    left: &[JobId],
+    within: Option<Duration>,
     output: &Output,
 ) -> Result<u32, CliError> {
     if !output.is_json() {
-        output.say("stopped waiting: the deadline has passed, and the remaining jobs continue");
+        let within = within.map_or_else(String::new, |within| format!(" after {}", limit_text(within)));
+        let running = match left {
+            [id] => format!("job {} is still running", id.short()),
+            _ => format!("{} jobs are still running", left.len()),
+        };
+        output.say(&format!("stopped waiting{within}; {running}"));
         return Ok(ErrorKind::Deadline.exit_code());
     }
     for id in left {
@@ -85,8 +103,21 @@ fn give_up<'a>(
 }
 
 /// Waits for a job that was just launched, and shows how it ended.
-pub(crate) fn one(hearback: &Hearback, id: &JobId, quiet: bool, output: &Output) -> Result<u32, CliError> {
-    let job = hearback.wait(id)?;
+pub(crate) fn one(
+    hearback: &Hearback,
+    id: &JobId,
+    within: Option<Duration>,
+    quiet: bool,
+    output: &Output,
+) -> Result<u32, CliError> {
+    let ids = std::slice::from_ref(id);
+    let status = (!quiet).then(|| Status::of(ids, Show::Line, output));
+    let ended = match within {
+        Some(within) => hearback.wait_timeout(id, within)?,
+        None => Some(hearback.wait(id)?),
+    };
+    drop(status);
+    let Some(job) = ended else { return give_up(hearback, ids, within, output) };
     let is_read = if output.is_json() {
         let printed = output.document(&job.view);
         let is_read = printed.is_ok();
@@ -120,12 +151,14 @@ fn tell(job: &Job, several: bool, output: &Output) -> Result<(), CliError> {
 /// How a job ended, in one line.
 pub(super) fn summary(job: &Job) -> String {
     let ending = job.view.outcome.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
-    let ran = job.view.ran_ms.map_or_else(String::new, |ran| {
-        format!(" after {}", table::duration(std::time::Duration::from_millis(ran)))
-    });
+    let ran = job
+        .view
+        .ran_ms
+        .map_or_else(String::new, |ran| format!(" after {}", table::duration(Duration::from_millis(ran))));
     format!("{}{ran}, {}", clean_line(&ending), table::output(&job.view.output, " of output"))
 }
 
-fn code(job: &Job) -> u32 {
+/// The exit code that says how a job ended.
+pub(super) fn code(job: &Job) -> u32 {
     job.view.outcome.as_ref().map_or(125, Outcome::exit_code)
 }

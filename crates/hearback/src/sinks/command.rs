@@ -16,7 +16,7 @@ use crate::settings_file::{Problem, SpannedTable};
 #[non_exhaustive]
 pub struct CommandSink {
     /// A program with its arguments; the first that is installed is run. `{session}`, `{text}`, `{delivery}`, `{job}`,
-    /// `{title}`, `{command}` and `{destination}` are replaced by their values.
+    /// `{title}`, `{command}`, `{name}`, `{ran}` and `{destination}` are replaced by their values.
     pub alternatives: Vec<Vec<String>>,
     /// What it reads on its standard input.
     pub input: Input,
@@ -42,6 +42,17 @@ impl CommandSink {
         Self { alternatives: vec![words], input: Input::Json }
     }
 
+    /// Says that no program of it is installed.
+    fn missing(&self) -> String {
+        let programs = self.alternatives.iter().filter_map(|words| words.first());
+        let names: Vec<_> = programs.map(|name| format!("`{name}`")).collect();
+        match &names[..] {
+            [] => "its command is empty".into(),
+            [name] => format!("{name} was not found on the PATH"),
+            _ => format!("none of {} was found on the PATH", names.join(", ")),
+        }
+    }
+
     fn stdin(&self, payload: &SinkPayload) -> Result<Vec<u8>, SinkError> {
         match self.input {
             Input::Nothing => Ok(Vec::new()),
@@ -53,14 +64,12 @@ impl CommandSink {
 
 impl SinkKind for CommandSink {
     fn check(&self, native: Native) -> Option<String> {
-        let programs: Vec<_> = self.alternatives.iter().filter_map(|words| words.first()).collect();
-        let found = programs.iter().any(|program| native.find_program(program).is_some());
-        let missing = || programs.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" nor ");
-        (!found).then(|| format!("{} was not found on the PATH", missing()))
+        let mut programs = self.alternatives.iter().filter_map(|words| words.first());
+        let is_found = programs.any(|program| native.find_program(program).is_some());
+        (!is_found).then(|| self.missing())
     }
 
     fn deliver(&self, hand_over: &HandOver<'_>) -> Result<SinkReply, SinkError> {
-        let mut missing = "its command is empty".to_owned();
         for words in &self.alternatives {
             let argv = match arguments(words, hand_over.payload) {
                 Ok(argv) => argv,
@@ -69,11 +78,15 @@ impl SinkKind for CommandSink {
             let stdin = self.stdin(hand_over.payload)?;
             match hand_over.run(argv, stdin, Opening::Input) {
                 Ok(report) => return answer(&report),
-                Err(error) if error.kind == StartErrorKind::NotFound => missing = error.message,
+                Err(error) if error.kind == StartErrorKind::NotFound => {}
                 Err(error) => return Err(hand_over.not_started(error)),
             }
         }
-        Err(SinkError::Failed(missing))
+        // A program that the settings name may be back soon. Of those that a preset looks for, this machine has none.
+        match self.alternatives.len() {
+            0 | 1 => Err(SinkError::Failed(self.missing())),
+            _ => Ok(SinkReply::Gone { reason: self.missing() }),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::settings_file::{Problem, SpannedTable};
 const DESKTOP: &str = "desktop";
 /// The first of these that is installed shows a notice to the person at the screen.
 const DESKTOP_COMMANDS: [&[&str]; 3] = [
-    &["notify-send", "--app-name=hearback", "--", "{title}", "{command}"],
+    &["notify-send", "--app-name=hearback", "--", "{title} ({ran})", "{name}"],
     &[
         "osascript",
         "-e",
@@ -21,10 +21,10 @@ const DESKTOP_COMMANDS: [&[&str]; 3] = [
         "display notification command with title title",
         "-e",
         "end run",
-        "{title}",
-        "{command}",
+        "{title} ({ran})",
+        "{name}",
     ],
-    &["msg", "*", "/TIME:30", "hearback: {title}"],
+    &["msg", "*", "/TIME:30", "hearback: {title} ({ran}): {name}"],
 ];
 
 /// The names of all presets.

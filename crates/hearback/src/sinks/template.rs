@@ -1,6 +1,8 @@
 //! The arguments of a command, filled in from a delivery.
 
-use hearback_core::message::{clean_line, command_text, shortened};
+use std::time::Duration;
+
+use hearback_core::message::{clean_line, command_text, duration_text, shortened};
 use hearback_core::{JobView, OsText, SinkPayload};
 
 /// A longer argument may not fit: Windows allows some 32,000 characters in all, Linux 128 KiB in one.
@@ -44,6 +46,8 @@ fn filled(word: &str, payload: &SinkPayload) -> String {
             "job" => of_each(|job| job.id.to_string()),
             "title" if jobs.is_empty() => payload.text().lines().next().unwrap_or_default().to_owned(),
             "title" => shortened(&of_each(outcome), ARGUMENT_BYTES / 8),
+            "name" => shortened(&of_each(full_name), ARGUMENT_BYTES / 8),
+            "ran" => of_each(ran),
             "command" => shortened(&of_each(command), ARGUMENT_BYTES / 8),
             _ => return None,
         })
@@ -71,6 +75,17 @@ pub(super) fn fill(word: &str, value: impl Fn(&str) -> Option<String>) -> String
 
 fn outcome(job: &JobView) -> String {
     clean_line(&job.outcome.as_ref().map_or_else(|| job.state.as_str().to_owned(), ToString::to_string))
+}
+
+/// The label, if there is one, and the command.
+fn full_name(job: &JobView) -> String {
+    let label = job.label.as_ref().map(|label| format!("[{}] ", clean_line(label)));
+    label.unwrap_or_default() + &command(job)
+}
+
+/// How long it ran; a dash if nothing ran.
+fn ran(job: &JobView) -> String {
+    job.ran_ms.map_or_else(|| "-".into(), |ran| duration_text(Duration::from_millis(ran)))
 }
 
 fn command(job: &JobView) -> String {

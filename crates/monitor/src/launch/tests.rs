@@ -37,6 +37,7 @@ fn request(key: Option<&str>) -> Request {
         withhold: vec![],
         env: vec![],
         limits: Limits::default(),
+        timeout_is_open: false,
         durability: None,
     }
 }

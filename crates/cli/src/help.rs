@@ -1,0 +1,185 @@
+//! What `--help` shows besides the arguments: commands in groups, examples, and exit codes.
+
+use clap::error::{ContextKind, ContextValue};
+use clap::{Command, CommandFactory};
+
+use crate::args::Arguments;
+
+/// Every command that people use, in the order in which they meet it.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Jobs", &["launch", "list", "show", "logs", "wait", "kill", "timeline"]),
+    ("Agents", &["ask", "results", "send", "turn", "sessions", "inbox", "followups", "mcp"]),
+    ("Setup", &["doctor", "agent", "sink", "plugin", "monitor", "settings", "completions"]),
+    ("Upkeep", &["prune", "reconcile", "schema"]),
+];
+
+const MORE: &str = "\
+Name a job by its id, four characters of either end of it, its label, or `@last`. Without a name, the only job that \
+runs is meant. `hearback COMMAND --help` has examples; `hearback help exit-codes` explains exit codes.";
+
+/// What `hearback help exit-codes` prints.
+pub(crate) const EXIT_CODES: &str = "\
+`wait`, `launch --wait`, `launch --follow`, `ask --wait`, `logs --follow --exit-code`:
+  the job's own code
+  124    the job reached its time limit, or was silent for too long
+  128+n  the job was ended by signal n; killed: the same, else 143
+  126    the job could not be started: not executable
+  127    the job could not be started: not found
+  75     the wait reached its deadline; the job continues
+  125    hearback failed, or how the job ended is unknown
+  130    Ctrl-C ended the wait; the job continues
+
+Other commands:
+  0      success
+  1      no such job, nothing to print, a kill that left processes behind, or a failed check
+  2      wrong usage
+  125    hearback failed
+
+A job can use these numbers itself. With --json, `outcome` says how a job ended, and `error` why a command failed.";
+
+/// Examples of each command.
+const EXAMPLES: [(&str, &[&str]); 25] = [
+    (
+        "launch",
+        &[
+            "hearback launch -- make all",
+            "hearback launch --follow --label build -- cargo build",
+            "hearback launch --shell 'make && make test' --timeout 2h --sink desktop",
+        ],
+    ),
+    (
+        "list",
+        &["hearback list", "hearback list --state running", "hearback list --outcome killed,lost --since 7d"],
+    ),
+    ("timeline", &["hearback timeline --since 1d", "hearback timeline --all --html jobs.html"]),
+    ("show", &["hearback show @last", "hearback show build"]),
+    ("logs", &["hearback logs -f build", "hearback logs -n 20 @last"]),
+    ("wait", &["hearback wait build", "hearback wait --all --timeout 10m"]),
+    (
+        "kill",
+        &["hearback kill build", "hearback kill --all --session chat-7", "hearback kill --label nightly"],
+    ),
+    ("ask", &["hearback ask --session chat-7 --new --prompt 'Review the diff' -- claude -p"]),
+    ("results", &["hearback results --session chat-7 --wait 1h --ack"]),
+    ("send", &["hearback send --session chat-7 'The deploy has finished'"]),
+    ("turn", &["hearback turn --session chat-7 -- claude -p --resume chat-7"]),
+    ("sessions", &["hearback sessions"]),
+    ("inbox", &["hearback inbox", "hearback inbox retry 3 --session chat-7"]),
+    (
+        "followups",
+        &["hearback followups", "hearback followups next --wait 30s", "hearback followups retry build"],
+    ),
+    ("mcp", &["hearback mcp --sink claude"]),
+    ("doctor", &["hearback doctor"]),
+    ("agent", &["hearback agent list", "hearback agent setup claude --write"]),
+    ("sink", &["hearback sink list", "hearback sink test desktop"]),
+    ("plugin", &["hearback plugin check ./my-sink"]),
+    ("monitor", &["hearback monitor status", "hearback monitor install"]),
+    ("settings", &["hearback settings", "HEARBACK_TIMEOUT=2h hearback settings"]),
+    ("completions", &["hearback completions bash > ~/.local/share/bash-completion/completions/hearback"]),
+    ("prune", &["hearback prune --dry-run --older-than 7d"]),
+    ("reconcile", &["hearback reconcile --dry-run"]),
+    ("schema", &["hearback schema > hearback.schema.json"]),
+];
+
+/// The command line with its help.
+pub(crate) fn command() -> Command {
+    let mut command = Arguments::command();
+    for (name, examples) in EXAMPLES {
+        // One that is behind a feature may be missing.
+        if command.find_subcommand(name).is_some() {
+            let examples = format!("Examples:\n  {}", examples.join("\n  "));
+            command = command.mut_subcommand(name, |command| command.after_help(examples));
+        }
+    }
+    let (brief, full) = (groups(&command, Detail::Brief), groups(&command, Detail::Full));
+    command
+        .help_template(
+            "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}",
+        )
+        .before_help(brief)
+        .before_long_help(full)
+        .after_long_help(MORE)
+}
+
+/// How much is said of each command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// What fits on a small screen: one line for each command of the first group, and names alone for the others.
+    Brief,
+    /// One line for each.
+    Full,
+}
+
+fn groups(command: &Command, detail: Detail) -> String {
+    let mut groups = Vec::new();
+    for (n, (title, names)) in GROUPS.into_iter().enumerate() {
+        let commands: Vec<_> = names.iter().filter_map(|name| command.find_subcommand(name)).collect();
+        if detail == Detail::Brief && n > 0 {
+            let names: Vec<_> = commands.iter().map(|command| command.get_name()).collect();
+            groups.push(format!("{:<7} {}", format!("{title}:"), names.join(", ")));
+            continue;
+        }
+        let lines = commands.iter().map(|command| {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let brief = about.split(['.', ';', ':']).next().unwrap_or_default();
+            format!("\n  {:<12} {brief}", command.get_name())
+        });
+        let end = if detail == Detail::Brief || n + 1 < GROUPS.len() { "\n" } else { "" };
+        groups.push(format!("{title}:{}{end}", lines.collect::<String>()));
+    }
+    groups.join("\n")
+}
+
+/// How many characters of a command may be mistyped for it to be suggested.
+const TYPOS: usize = 2;
+
+/// Suggests the one command that an unknown one was probably meant to be. The parser is more generous, and misleads.
+pub(crate) fn with_one_suggestion(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let typos = |name: &str| strsim::damerau_levenshtein(typed, name);
+    let command = Arguments::command();
+    let names = command.get_subcommands().map(Command::get_name);
+    let best = names.min_by_key(|name| typos(name)).filter(|name| typos(name) <= TYPOS).map(str::to_owned);
+    match best {
+        Some(name) => error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![name])),
+        None => error.remove(ContextKind::SuggestedSubcommand),
+    };
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_a_group_and_has_an_example_that_is_valid() {
+        let visible: Vec<_> = command()
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+            .map(|command| command.get_name().to_owned())
+            .collect();
+        let grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter()).collect();
+        for name in &visible {
+            assert!(grouped.contains(&&name.as_str()), "`{name}` is in no group");
+            let examples = EXAMPLES.iter().find(|(example, _)| example == name);
+            let (_, examples) = examples.unwrap_or_else(|| panic!("`{name}` has no example"));
+            for example in *examples {
+                // Quotes, variables and redirections are for a shell.
+                let line = example.split(" > ").next().unwrap_or_default();
+                let pieces = line.split('\'').enumerate();
+                let words = pieces.flat_map(|(n, piece)| match n % 2 {
+                    0 => piece.split_whitespace().collect(),
+                    _ => vec![piece],
+                });
+                let words = words.skip_while(|word| word.contains('='));
+                let parsed = command().try_get_matches_from(words);
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+            }
+        }
+        let wide = groups(&command(), Detail::Full);
+        assert!(wide.lines().all(|line| line.len() <= 80), "{wide}");
+        let brief = command().render_help().to_string();
+        assert!(brief.lines().count() <= 23, "it fits on a screen of 24 lines:\n{brief}");
+    }
+}

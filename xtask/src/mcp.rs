@@ -195,4 +195,21 @@ mod tests {
         let node: Vec<u32> = NODE.version.split('.').map(|part| part.parse().unwrap()).collect();
         assert!(node >= vec![22, 19, 0], "{node:?}");
     }
+
+    /// Trap 7 of the clients: on an old Node, npm installs an old inspector, which passes and has tried nothing.
+    #[test]
+    fn a_client_of_another_version_than_the_pinned_one_is_refused() {
+        let place = std::env::temp_dir().join(format!("hearback-xtask-mcp-{}", std::process::id()));
+        let path = manifest(&place, &INSPECTOR);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
+        let mut refused = Vec::new();
+        for version in ["0.15.0", INSPECTOR.version] {
+            std::fs::write(&path, format!("{{\n  \"version\": \"{version}\"\n}}\n"))
+                .expect("it can be written");
+            refused.push(check_installed(&place, &INSPECTOR).is_err());
+        }
+        std::fs::remove_dir_all(&place).expect("it can be removed");
+        assert_eq!(refused, [true, false]);
+        assert!(check_installed(&place, &INSPECTOR).is_err(), "it is not there");
+    }
 }

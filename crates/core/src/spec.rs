@@ -40,6 +40,9 @@ pub struct Spec {
     /// The agent whose session launched it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<LaunchingAgent>,
+    /// Whether it was launched through the MCP server: its owner has tools, and perhaps no shell.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mcp: bool,
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -104,6 +107,7 @@ impl Spec {
             executor: ExecutorName::default(),
             session: None,
             agent: None,
+            mcp: false,
             label: None,
             key: None,
             notify: NotifyPolicy::Never,

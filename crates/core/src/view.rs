@@ -31,6 +31,9 @@ pub struct JobView {
     /// The agent whose session launched it, if it was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<LaunchingAgent>,
+    /// Whether it was launched through the MCP server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mcp: bool,
     /// Its label, from `--label`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -230,6 +233,7 @@ impl JobView {
             paused: false,
             session: spec.and_then(|spec| spec.session.clone()),
             agent: spec.and_then(|spec| spec.agent.clone()),
+            mcp: spec.is_some_and(|spec| spec.mcp),
             label: spec.and_then(|spec| spec.label.clone()),
             key: spec.and_then(|spec| spec.key.as_ref().map(ToString::to_string)),
             command: spec.map(|spec| spec.command.clone()),

@@ -142,7 +142,7 @@ impl Secrets {
         let output = &mut delivery.output;
         output.head = self.masked_before_cut(&output.head);
         output.tail = self.masked_after_cut(&output.tail);
-        let between = left_out_text(output.omitted, &delivery.job.id);
+        let between = left_out_text(output.omitted, &delivery.job);
         if let Some((head, tail)) = delivery.text.split_once(&between) {
             let head = head.strip_suffix('\n').unwrap_or(head);
             let tail = tail.strip_prefix("\n| ").map(|tail| format!("| {}", self.masked_after_cut(tail)));

@@ -243,6 +243,7 @@ fn request(call: &Call<'_>, input: LaunchInput) -> Result<Request, Failure> {
     for (name, value) in input.env {
         request = request.env(name, value);
     }
+    request.mcp = true;
     request.label = input.label;
     request.key = input.key.map(Key::parse).transpose().map_err(|error| Failure::usage(&error))?;
     if let Some(seconds) = input.timeout_s {

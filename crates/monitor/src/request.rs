@@ -26,6 +26,8 @@ pub struct Request {
     pub session: Option<Session>,
     /// The agent whose session launches it.
     pub agent: Option<LaunchingAgent>,
+    /// Whether it comes through the MCP server.
+    pub mcp: bool,
     /// A name for people.
     pub label: Option<String>,
     /// Makes the launch repeatable.
@@ -64,6 +66,7 @@ impl Request {
             executor: ExecutorName::default(),
             session: None,
             agent: None,
+            mcp: false,
             label: None,
             key: None,
             notify: NotifyPolicy::default(),
@@ -98,6 +101,7 @@ impl Request {
             executor: self.executor.clone(),
             session,
             agent: self.agent.clone(),
+            mcp: self.mcp,
             label: self.label.clone(),
             key: self.key.clone(),
             notify: self.notify,

@@ -152,6 +152,7 @@ fn scenario_136_every_answer_fits_the_schema_of_its_tool() {
     }
 }
 
+// Trap 6 of the SDK: a field that may be absent becomes a list of types, which some model providers refuse.
 #[test]
 fn scenario_136_no_schema_has_a_list_of_types() {
     fn look(value: &Value, path: &str) {
@@ -177,6 +178,7 @@ fn scenario_136_no_schema_has_a_list_of_types() {
     );
 }
 
+// Trap 5 of the SDK: the server introduces itself as its library.
 #[test]
 fn the_server_says_who_it_is_and_not_which_library_it_uses() {
     let outbox = Outbox::new(&[]);
@@ -313,6 +315,7 @@ fn scenario_137_a_client_that_follows_a_task_is_told_by_it_and_the_sink_is_not_u
     assert_eq!(outbox.calls(), [], "told once");
 }
 
+// Trap 2 of the SDK: a notification without a subscription passes, and a client of the newer era sees an event twice.
 #[test]
 fn scenario_137_a_client_that_subscribes_is_notified_reads_and_the_sink_is_not_used() {
     for era in ERAS {
@@ -417,6 +420,7 @@ fn scenario_137_a_client_that_asks_for_nothing_is_woken_through_the_sink() {
     }
 }
 
+// Trap 3 of the SDK: the bundled tasks live in memory, for five minutes.
 #[test]
 fn scenario_138_another_server_answers_for_a_task_and_cancelling_it_ends_the_job() {
     let outbox = waking();
@@ -457,6 +461,27 @@ fn scenario_138_a_task_whose_job_was_killed_by_somebody_else_says_by_whom() {
 }
 
 #[test]
+fn what_wakes_a_model_names_the_way_by_which_it_launched() {
+    let outbox = waking();
+    let mut client = client(&outbox, Era::Modern);
+    let by_tool = id(&client.tool("launch", json!({ "argv": [program("exit-with"), "0"] })));
+    let by_command = outbox.launch(&[], "exit-with", &["0"]);
+    for (job, way) in [
+        (&by_tool, format!("more: call the tools `output` and `show` of hearback with job {by_tool}")),
+        (&by_command, format!("more: hearback logs {by_command}; hearback show {by_command}")),
+    ] {
+        outbox.until(job, &["delivered"]);
+        assert!(all_saved(&outbox).contains(&way), "{way}");
+    }
+}
+
+/// Everything that the sink has read.
+fn all_saved(outbox: &Outbox) -> String {
+    let files = fs_err::read_dir(&outbox.saved).unwrap().map(|file| file.unwrap().path());
+    files.map(|path| fs_err::read_to_string(path).unwrap()).collect()
+}
+
+#[test]
 fn a_launch_without_notification_is_no_task() {
     let outbox = waking();
     let mut client = follower(&outbox);
@@ -464,6 +489,7 @@ fn a_launch_without_notification_is_no_task() {
     assert_eq!(client.tool("launch", arguments)["wakes_you"], false);
 }
 
+// Trap 1 of the SDK: a client of the older era that declares tasks is answered with one.
 #[test]
 fn tasks_do_not_leak_into_the_older_era() {
     let outbox = waking();
@@ -477,6 +503,7 @@ fn tasks_do_not_leak_into_the_older_era() {
     }
 }
 
+// Trap 2 of the SDK: a notification without a subscription passes.
 #[test]
 fn nothing_is_notified_that_was_not_subscribed_to() {
     let outbox = Outbox::pull();
@@ -537,6 +564,7 @@ fn a_log_is_a_resource_that_says_when_it_grows() {
     }
 }
 
+// Trap 4 of the SDK: a cancelled request goes on.
 #[test]
 fn scenario_139_cancelling_a_wait_ends_the_wait_and_not_the_job() {
     for era in ERAS {

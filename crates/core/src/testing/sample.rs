@@ -26,6 +26,7 @@ pub fn spec(session: &str) -> Spec {
         executor: ExecutorName::default(),
         session: Some(Session::parse(session).unwrap()),
         agent: None,
+        mcp: false,
         label: None,
         key: None,
         notify: NotifyPolicy::Auto,

@@ -27,6 +27,7 @@ fn request(key: Option<&str>) -> Request {
         executor: ExecutorName::default(),
         session: Some(Session::parse("s").unwrap()),
         agent: None,
+        mcp: false,
         label: None,
         key: key.map(|key| Key::parse(key).unwrap()),
         notify: NotifyPolicy::Auto,

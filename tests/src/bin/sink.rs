@@ -18,6 +18,7 @@
 //! - `flood:BYTES:CODE`: prints so much on both streams first.
 //! - `fork:CODE`: leaves a process behind that keeps its streams open; the witness gets `left <pid>`.
 //! - `until:FILE:CODE`: waits for the file.
+//! - `pause:MILLIS:CODE`: takes so long.
 //! - `launch:HEARBACK|PROG|FILE:CODE`: launches `PROG FILE` first; the witness gets `launched <id>`.
 //! - `launch-hang:HEARBACK|PROG|FILE`: the same, and then hangs.
 //! - `restart`: asks for a restart of the monitor, and then waits to be interrupted; the witness gets `asked <answer>`.
@@ -144,6 +145,11 @@ fn act(kind: &str, rest: &str, witness_file: &Path, delivery: &str) -> i32 {
         "until" => {
             let (file, code) = split(rest);
             wait_for(Path::new(&file));
+            number(&code)
+        }
+        "pause" => {
+            let (millis, code) = split(rest);
+            thread::sleep(Duration::from_millis(number(&millis).unsigned_abs().into()));
             number(&code)
         }
         "launch" => {

@@ -49,6 +49,7 @@ mod shell;
 mod silent;
 mod survive;
 mod terminal;
+mod wake_faults;
 mod webhook;
 mod windows;
 mod zoo;

@@ -40,7 +40,8 @@ fn feature_packages(tree: &str) -> Vec<&str> {
     let names = tree.lines().filter_map(|line| line.split_whitespace().next());
     let mut found: Vec<&str> = names
         .filter(|name| {
-            matches!(*name, "clap" | "rmcp" | "tokio" | "ureq" | "rustls") || name.starts_with("clap_")
+            matches!(*name, "clap" | "rmcp" | "schemars" | "tokio" | "ureq" | "rustls")
+                || name.starts_with("clap_")
         })
         .collect();
     found.sort_unstable();

@@ -14,6 +14,7 @@ mod mcp;
 mod measure;
 mod reuse;
 mod skips;
+mod slim;
 mod steps;
 mod targets;
 mod test;

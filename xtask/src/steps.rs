@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
-use crate::{deny, features, layers, reuse, targets, test, tidy, windows};
+use crate::{deny, features, layers, reuse, slim, targets, test, tidy, windows};
 
 /// One check, which is also a task of its own.
 pub(crate) struct Step {
@@ -82,6 +82,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "targets",
         about: "no warnings for the other operating systems either",
         run: |workspace, _| targets::run(workspace),
+    },
+    Step {
+        name: "slim",
+        about: "the smallest program stays below its limit",
+        run: |workspace, _| slim::run(workspace),
     },
     Step {
         name: "windows",

@@ -102,6 +102,7 @@ pub(crate) enum Command {
     /// Check what this machine and the store can do. Tries what a job launched here survives.
     Doctor,
     /// Print the JSON Schema of all --json output.
+    #[cfg(feature = "schema")]
     Schema,
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),

@@ -86,6 +86,7 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
     }
     match command {
         Command::Completions(args) => return commands::completions::run(&args, output),
+        #[cfg(feature = "schema")]
         Command::Schema => return commands::schema::run(output),
         Command::ExitCodes => return output.line(help::EXIT_CODES).map(|()| 0),
         // `doctor` must work when no store can be opened.
@@ -121,9 +122,11 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         Command::Mcp(args) => commands::mcp::run(hearback, args),
         Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
-        Command::Completions(_) | Command::Doctor | Command::Schema | Command::ExitCodes => {
+        Command::Completions(_) | Command::Doctor | Command::ExitCodes => {
             unreachable!("handled before a store was opened")
         }
+        #[cfg(feature = "schema")]
+        Command::Schema => unreachable!("handled before a store was opened"),
     }
 }
 

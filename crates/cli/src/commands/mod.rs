@@ -18,6 +18,7 @@ pub(crate) mod plugin;
 pub(crate) mod prune;
 pub(crate) mod reconcile;
 pub(crate) mod results;
+#[cfg(feature = "schema")]
 pub(crate) mod schema;
 pub(crate) mod send;
 pub(crate) mod sessions;

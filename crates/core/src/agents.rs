@@ -52,6 +52,8 @@ pub enum Door {
     /// The socket on which an open session of Claude Code takes messages from other programs. Its transcript shows
     /// that it has one.
     ClaudeSocket,
+    /// A file from which an open session reads prompts, one JSON object a line, if it was started with this option.
+    InputFile(&'static str),
     /// A command that resumes the session without a terminal and runs one turn of it.
     Headless(DoorCommand),
     /// A command that adds to a queue which the session takes its next prompt from.
@@ -63,6 +65,7 @@ impl Door {
     pub fn name(&self) -> &'static str {
         match self {
             Self::ClaudeSocket => "open session",
+            Self::InputFile(_) => "input file",
             Self::Headless(_) => "closed session",
             Self::Queue(_) => "queue",
         }
@@ -295,10 +298,13 @@ pub const AGENTS: &[Agent] = &[
         ..row(
             "qwen",
             "Qwen Code",
-            &[headless(
-                &["qwen", "--resume", "{session}", "{text}"],
-                &[gone("No saved session found with ID")],
-            )],
+            &[
+                Door::InputFile("--input-file"),
+                headless(
+                    &["qwen", "--resume", "{session}", "{text}"],
+                    &[gone("No saved session found with ID")],
+                ),
+            ],
         )
     },
     Agent {
@@ -388,7 +394,7 @@ mod tests {
         for agent in AGENTS {
             let commands = agent.doors.iter().filter_map(|door| match door {
                 Door::Headless(command) | Door::Queue(command) => Some(command),
-                Door::ClaudeSocket => None,
+                Door::ClaudeSocket | Door::InputFile(_) => None,
             });
             for word in commands.flat_map(|command| {
                 assert!(command.argv.iter().any(|word| word.contains("{session}")), "{}", agent.name);

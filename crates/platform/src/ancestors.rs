@@ -34,6 +34,11 @@ impl Native {
         found
     }
 
+    /// What a process runs, and where, as far as this user may see it.
+    pub fn running(&self, pid: u32) -> Ancestor {
+        sys::ancestors::look(pid)
+    }
+
     /// When a process was started, in clock ticks after boot, where the system counts so.
     pub fn start_ticks(&self, pid: u32) -> Option<u64> {
         sys::ancestors::start_ticks(pid)

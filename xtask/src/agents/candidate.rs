@@ -17,7 +17,7 @@ pub(super) struct Candidate {
     pub(super) configure: Configure,
     /// One turn without a terminal, in a new session. `{prompt}` is replaced.
     pub(super) headless: &'static [&'static str],
-    /// A session in a terminal.
+    /// A session in a terminal. `{home}` is replaced.
     pub(super) open: &'static [&'static str],
     /// What its screen shows when it waits for a prompt.
     pub(super) ready: &'static str,
@@ -115,8 +115,9 @@ pub(super) const CANDIDATES: &[Candidate] = &[
         variables: settings::qwen_variables,
         configure: settings::qwen,
         headless: &["qwen", "--approval-mode", "yolo", "{prompt}"],
-        open: &["qwen", "--approval-mode", "yolo"],
+        open: &["qwen", "--approval-mode", "yolo", "--input-file", "{home}/input.jsonl"],
         ready: "Type your message",
+        when_open: WhenOpen::Woken,
         ..DEFAULT
     },
     Candidate {

@@ -36,7 +36,9 @@ impl<'a> Terminal<'a> {
             "-i",
         ];
         words.extend(variables.iter().map(String::as_str));
-        words.extend(candidate.open);
+        let home = stage.home().display().to_string();
+        let agent: Vec<_> = candidate.open.iter().map(|word| word.replace("{home}", &home)).collect();
+        words.extend(agent.iter().map(String::as_str));
         terminal.tmux(&words)?;
         terminal.shows(candidate.ready)?;
         Ok(terminal)

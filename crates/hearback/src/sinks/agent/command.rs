@@ -88,7 +88,7 @@ fn arguments(visit: &Visit<'_>, command: &DoorCommand, text: &str) -> Vec<OsText
 
 /// The text for the model. What a job wrote is data and mentions nothing. A message is the sender's own text and
 /// stays as it is.
-fn text(visit: &Visit<'_>, as_argument: bool) -> String {
+pub(super) fn text(visit: &Visit<'_>, as_argument: bool) -> String {
     let payload = visit.hand_over.payload;
     let text = if as_argument { payload.text_within(ARGUMENT_BYTES) } else { payload.text().to_owned() };
     let is_data = !payload.deliveries().is_empty();

@@ -2,6 +2,7 @@
 
 mod claude;
 mod command;
+mod input_file;
 
 use std::path::PathBuf;
 
@@ -76,6 +77,7 @@ impl SinkKind for AgentSink {
         for door in agent.doors {
             let knock = match door {
                 Door::ClaudeSocket => claude::knock(&visit)?,
+                Door::InputFile(option) => input_file::knock(&visit, option),
                 Door::Headless(command) => command::resume(&visit, command)?,
                 Door::Queue(command) => command::queue(&visit, command)?,
                 _ => continue,

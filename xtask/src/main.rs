@@ -8,6 +8,7 @@
 
 mod agents;
 mod deny;
+mod dist;
 mod features;
 mod layers;
 mod mcp;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Task::Ci => steps::ci(&workspace),
+        Task::Dist => dist::run(&workspace),
         Task::Measure(part) => measure::run(&workspace, part),
         Task::Mcp(args) => mcp::run(&workspace, args),
         Task::Agents(args) => agents::run(&workspace, args),
@@ -62,6 +64,8 @@ fn main() -> ExitCode {
 enum Task<'a> {
     Help,
     Ci,
+    /// What a package holds.
+    Dist,
     Measure(Part),
     /// Real MCP clients, with what followed.
     Mcp(&'a [String]),
@@ -84,6 +88,7 @@ impl<'a> Task<'a> {
         match name.as_str() {
             "help" | "--help" | "-h" => Ok(Self::Help),
             "ci" => Ok(Self::Ci),
+            "dist" => Ok(Self::Dist),
             "measure" => match extra {
                 [] => Ok(Self::Measure(Part::All)),
                 [part] if part == "monitor" => Ok(Self::Measure(Part::Monitor)),
@@ -108,6 +113,7 @@ mod tests {
         Task::parse(&args).map(|task| match task {
             Task::Help => "help".to_owned(),
             Task::Ci => "ci".to_owned(),
+            Task::Dist => "dist".to_owned(),
             Task::Measure(Part::All) => "measure".to_owned(),
             Task::Measure(Part::Monitor) => "measure monitor".to_owned(),
             Task::Mcp(args) => format!("mcp {args:?}"),

@@ -136,6 +136,10 @@ pub(crate) fn help() -> String {
     for step in STEPS {
         text += &format!("  {:<9} {}\n", step.name, step.about);
     }
+    text += &format!(
+        "  {:<9} {}\n",
+        "dist", "the program, man pages and completions in target/dist; not part of ci"
+    );
     text += &format!("  {:<9} {}\n", "measure", "what a release build costs on this machine; not part of ci");
     text += &format!(
         "  {:<9} {}\n",

@@ -109,6 +109,10 @@ pub(crate) enum Command {
     /// Explain the exit codes.
     #[command(hide = true, after_help = help::EXIT_CODES)]
     ExitCodes,
+    /// Internal: write the man pages into a folder.
+    #[cfg(feature = "man")]
+    #[command(name = "__man", hide = true)]
+    Man { folder: PathBuf },
 }
 
 #[derive(Debug, Args)]

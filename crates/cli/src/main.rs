@@ -6,6 +6,8 @@ mod complete;
 mod error;
 mod help;
 mod log;
+#[cfg(feature = "man")]
+mod man;
 mod output;
 mod run;
 mod status;

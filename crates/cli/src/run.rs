@@ -88,6 +88,8 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         Command::Completions(args) => return commands::completions::run(&args, output),
         #[cfg(feature = "schema")]
         Command::Schema => return commands::schema::run(output),
+        #[cfg(feature = "man")]
+        Command::Man { folder } => return crate::man::write(&folder),
         Command::ExitCodes => return output.line(help::EXIT_CODES).map(|()| 0),
         // `doctor` must work when no store can be opened.
         Command::Doctor => return commands::doctor::run(output),
@@ -122,6 +124,8 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         Command::Mcp(args) => commands::mcp::run(hearback, args),
         Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
+        #[cfg(feature = "man")]
+        Command::Man { .. } => unreachable!("handled before a store was opened"),
         Command::Completions(_) | Command::Doctor | Command::ExitCodes => {
             unreachable!("handled before a store was opened")
         }

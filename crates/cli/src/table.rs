@@ -207,6 +207,14 @@ pub(crate) fn delivery(view: &JobView) -> String {
     text
 }
 
+/// A moment by the clocks of this place; in UTC, which is said then, where the system does not know them.
+pub(crate) fn local_time(at: Timestamp) -> String {
+    match hearback::local_offset(at.as_millis().div_euclid(1000)) {
+        Some(offset) => at.in_place(offset),
+        None => format!("{} UTC", at.in_place(0)),
+    }
+}
+
 /// How long ago, in the largest unit that fits.
 pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
     if then > now {

@@ -31,6 +31,12 @@ impl Timestamp {
         Self(self.0.saturating_sub_unsigned(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
     }
 
+    /// The date and the time of day to the second, in a place that is `offset` seconds ahead of UTC, for people.
+    pub fn in_place(self, offset: i64) -> String {
+        let (date, time) = date_and_time(self.0.div_euclid(1000).saturating_add(offset));
+        format!("{date} {time}")
+    }
+
     /// How long after `earlier` this is, in milliseconds; zero when it is not after it.
     pub fn millis_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
@@ -39,13 +45,17 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = self.0.rem_euclid(1000);
-        let seconds = self.0.div_euclid(1000);
-        let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        let (year, month, day) = civil(days);
-        let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+        let (date, time) = date_and_time(self.0.div_euclid(1000));
+        write!(f, "{date}T{time}.{:03}Z", self.0.rem_euclid(1000))
     }
+}
+
+/// The date and the time of day, so many seconds after 1970 began.
+fn date_and_time(seconds: i64) -> (String, String) {
+    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    (format!("{year:04}-{month:02}-{day:02}"), format!("{hour:02}:{minute:02}:{second:02}"))
 }
 
 /// The Gregorian date of a count of days since 1970-01-01.
@@ -116,6 +126,9 @@ mod tests {
         assert_eq!(show(951_782_400_000), "2000-02-29T00:00:00.000Z");
         assert_eq!(show(1_763_302_338_123), "2025-11-16T14:12:18.123Z");
         assert_eq!(show(4_102_444_799_999), "2099-12-31T23:59:59.999Z");
+        let late = Timestamp::from_millis(1_763_302_338_123);
+        assert_eq!(late.in_place(10 * 3600), "2025-11-17 00:12:18");
+        assert_eq!(late.in_place(-14 * 3600 - 720), "2025-11-16 00:00:18");
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub use hearback_monitor::session::{OpenTurn, Refusal};
 pub use hearback_monitor::wait::{Until, WaitError};
 pub use hearback_monitor::{HostState, prune, reconcile};
 pub use hearback_platform::{
-    StopWatch, TERMINALS_TAKE_BYTES, exit_code, from_os, split_variable, stdout_is_connected,
+    StopWatch, TERMINALS_TAKE_BYTES, exit_code, from_os, local_offset, split_variable, stdout_is_connected,
 };
 pub use hearback_store::{Log, Piece};
 pub use jobs::{Attempt, Job, Killed, Listing, Select};

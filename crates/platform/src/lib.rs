@@ -44,6 +44,7 @@ pub use program::{exit_code, next_program, own_program};
 pub use service::ServicePlace;
 pub use stop::StopWatch;
 pub use sys::files::{open_to_add, state_directory};
+pub use sys::local_time::local_offset;
 pub use sys::service::service_place;
 pub use sys::streams::stdout_is_connected;
 #[cfg(all(windows, feature = "testing"))]

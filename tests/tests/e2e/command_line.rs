@@ -43,6 +43,7 @@ fn redacted(world: &World, ids: &[&str]) -> insta::Settings {
     }
     settings.add_filter(r"history/[0-9a-z]{5}/", "history/[era]/");
     settings.add_filter(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[---------time---------]");
+    settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "[-----local-----]");
     settings.add_filter(r#""(pid|ran_ms|user_ms|system_ms|peak_memory_bytes)": \d+"#, r#""$1": "[number]""#);
     settings.add_filter(r"\b(process +|pid )\d+", "${1}[pid]");
     // What a job survives is different on each system.

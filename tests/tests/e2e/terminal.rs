@@ -272,6 +272,27 @@ fn a_timeline_is_one_page_that_loads_nothing_and_trusts_nothing() {
     assert!(world.run(["timeline", "--outcome", "lost"]).stderr.starts_with("no jobs match"));
 }
 
+// Not on Windows: the place is a setting of the system there, and no variable.
+#[cfg(unix)]
+#[test]
+fn times_are_those_of_the_place() {
+    let world = World::new();
+    let id = ended(&world, &[], &args![bin("exit-with"), "0"]);
+    let at = |zone: &str| -> u64 {
+        let mut show = world.command(["show", &id]);
+        show.env("TZ", zone);
+        let card = run(show).ok();
+        let launched = card.lines().find_map(|line| line.trim_start().strip_prefix("launched  ")).unwrap();
+        let (hour, rest) = launched[11..].split_once(':').unwrap();
+        hour.parse::<u64>().unwrap() * 60 + rest[..2].parse::<u64>().unwrap()
+    };
+    let utc = world.show(&id)["launched_at"].as_str().unwrap().to_owned();
+    let minutes = utc[11..13].parse::<u64>().unwrap() * 60 + utc[14..16].parse::<u64>().unwrap();
+    let day = 24 * 60;
+    assert_eq!((at("UTC0"), at("AAA-3:30")), (minutes, (minutes + 210) % day));
+    assert_eq!(at("BBB5"), (minutes + day - 300) % day);
+}
+
 /// What a shell offers for the last of these words.
 fn offered(world: &World, words: &[&str]) -> Vec<String> {
     let mut command = world.command(["--", "hearback"].iter().chain(words));

@@ -72,8 +72,8 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
     if let Some(session) = &view.session {
         row("session", clean_line(session.as_str()));
     }
-    if let (Some(at), Some(text)) = (job.launched_at(), &view.launched_at) {
-        row("launched", format!("{text} ({})", table::ago(at, now)));
+    if let Some(at) = job.launched_at() {
+        row("launched", format!("{} ({})", table::local_time(at), table::ago(at, now)));
     }
     if let Some(ran) = job.ran(now) {
         let used = view.usage.map_or_else(String::new, |usage| {

@@ -12,17 +12,20 @@ use crate::table;
 
 const STYLE: &str = include_str!("page.css");
 /// How many times stand on the axis besides the first.
-const TICKS: u32 = 4;
+const TICKS: u32 = 3;
 
 /// The page as HTML.
 pub(crate) fn page(groups: &[Group], span: Span, now: Timestamp) -> String {
-    let jobs = groups.iter().map(|group| group.lanes.len()).sum::<usize>();
+    let jobs = match groups.iter().map(|group| group.lanes.len()).sum::<usize>() {
+        1 => "1 job".to_owned(),
+        n => format!("{n} jobs"),
+    };
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>hearback: {jobs} jobs</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <header><h1>Jobs over time</h1>\n<p>{jobs} jobs, {} to {} (UTC), {} in all. Made at {}.</p>\n</header>\n",
+         <title>hearback: {jobs}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <header><h1>Jobs over time</h1>\n<p>{jobs}, {} to {} (UTC), {} in all. Made at {}.</p>\n</header>\n",
         minute(span.from),
         minute(span.to),
         duration_text(length(span)),

@@ -22,6 +22,8 @@ pub(crate) mod files;
 #[cfg_attr(target_os = "freebsd", path = "identity/freebsd.rs")]
 pub(crate) mod identity;
 pub(crate) mod local_socket;
+#[expect(unsafe_code, reason = "the time of a place has no safe wrapper")]
+pub(crate) mod local_time;
 #[cfg(target_os = "linux")]
 mod login;
 mod look;

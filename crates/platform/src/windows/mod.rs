@@ -23,6 +23,8 @@ pub(crate) mod identity;
 #[expect(unsafe_code, reason = "Job Objects have no safe wrapper")]
 pub(crate) mod job;
 pub(crate) mod local_socket;
+#[expect(unsafe_code, reason = "the time of a place has no safe wrapper")]
+pub(crate) mod local_time;
 #[expect(unsafe_code, reason = "volumes and what a file takes have no safe wrapper")]
 pub(crate) mod probe;
 #[expect(unsafe_code, reason = "the standard library cannot limit what a child inherits")]

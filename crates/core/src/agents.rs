@@ -159,10 +159,14 @@ impl Agent {
         })
     }
 
-    /// Whether nothing reaches a session of it that is open: it is woken once it is closed.
-    pub fn is_deaf_when_open(&self) -> bool {
-        let needs_closed =
-            |door: &Door| matches!(door, Door::Headless(command) if !command.refuses_open_sessions());
+    /// Whether nothing reaches a session of it that is open: it is woken once it is closed. `was_started_with` tells
+    /// whether the session was started with an option.
+    pub fn is_deaf_when_open(&self, was_started_with: impl Fn(&str) -> bool) -> bool {
+        let needs_closed = |door: &Door| match door {
+            Door::Headless(command) => !command.refuses_open_sessions(),
+            Door::InputFile(option) => !was_started_with(option),
+            Door::ClaudeSocket | Door::Queue(_) => false,
+        };
         !self.open_by_plugin && !self.doors.is_empty() && self.doors.iter().all(needs_closed)
     }
 
@@ -388,6 +392,19 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn an_open_session_hears_only_through_a_door_that_it_has() {
+        let deaf = |started_with_a_file: bool| -> Vec<_> {
+            let agents = AGENTS.iter().filter(|agent| agent.is_deaf_when_open(|_| started_with_a_file));
+            agents.map(|agent| agent.name).collect()
+        };
+        for hears in ["claude", "codex", "opencode"] {
+            assert!(!deaf(false).contains(&hears), "{hears}");
+        }
+        assert!(deaf(false).contains(&"qwen") && !deaf(true).contains(&"qwen"));
+        assert!(deaf(true).contains(&"gemini"));
+    }
 
     #[test]
     fn every_agent_resumes_the_session_that_is_named_and_asks_for_no_more_rights() {

@@ -13,5 +13,5 @@ pub fn local_offset(unix_seconds: i64) -> Option<i64> {
     }
     // SAFETY: the call has succeeded, so it has filled every field.
     let parts = unsafe { parts.assume_init() };
-    Some(parts.tm_gmtoff.into())
+    Some(parts.tm_gmtoff)
 }

@@ -6,14 +6,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use hearback_core::port::sink::SinkReply;
-use hearback_platform::Ancestor;
+use hearback_platform::{Ancestor, Native};
 use serde_json::json;
 
 use super::{Knock, Visit, command};
 
 pub(super) fn knock(visit: &Visit<'_>, option: &str) -> Knock {
     let closed = |reason: String| Knock::Closed { reason };
-    let Some(pid) = visit.open_in() else { return closed("the session is not open".into()) };
+    let Some(process) = visit.open_in() else { return closed("the session is not open".into()) };
+    let pid = process.pid;
     let Some(file) = file_of(&visit.hand_over.native.running(pid), option) else {
         return closed(format!("the session (pid {pid}) was not started with `{option}`"));
     };
@@ -21,6 +22,11 @@ pub(super) fn knock(visit: &Visit<'_>, option: &str) -> Knock {
         Ok(()) => Knock::Answered(SinkReply::Queued),
         Err(error) => closed(format!("the input file of the session cannot be written: {error}")),
     }
+}
+
+/// Whether a process was started with this option and a file.
+pub(in crate::sinks) fn is_named_by(pid: u32, option: &str) -> bool {
+    file_of(&Native::default().running(pid), option).is_some()
 }
 
 /// The file that an option of a process names.

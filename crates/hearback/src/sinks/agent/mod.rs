@@ -2,7 +2,7 @@
 
 mod claude;
 mod command;
-mod input_file;
+pub(super) mod input_file;
 
 use std::path::PathBuf;
 

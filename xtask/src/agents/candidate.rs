@@ -21,6 +21,8 @@ pub(super) struct Candidate {
     pub(super) open: &'static [&'static str],
     /// What its screen shows when it waits for a prompt.
     pub(super) ready: &'static str,
+    /// What makes it quit, if it outlives its terminal.
+    pub(super) quit: &'static str,
     /// How its model names the session in a launch, where the agent does not.
     pub(super) names_session: &'static str,
     /// Variables of its own that it keeps from the commands of its model, and that a woken agent needs here.
@@ -62,6 +64,7 @@ const DEFAULT: Candidate = Candidate {
     headless: &[],
     open: &[],
     ready: "",
+    quit: "",
     names_session: "",
     keeps_back: &[],
     when_open: WhenOpen::Waits,
@@ -129,6 +132,7 @@ pub(super) const CANDIDATES: &[Candidate] = &[
         headless: &["gemini", "--approval-mode", "yolo", "--session-id", CHOSEN, "-p", "{prompt}"],
         open: &["gemini", "--approval-mode", "yolo", "--session-id", CHOSEN],
         ready: "Type your message",
+        quit: "/quit",
         names_session: "--session 11111111-1111-4111-8111-111111111111",
         mcp_knows_session: false,
         ..DEFAULT

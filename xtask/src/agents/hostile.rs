@@ -72,7 +72,8 @@ pub(super) fn stayed_data(stage: &Stage) -> Result<()> {
 fn framed(heard: &Heard) -> Result<()> {
     let news = &heard.news;
     ensure!(!news.contains(['\u{1b}', '\u{9b}', '\u{7}', '\r']), "an escape sequence came through: {news:?}");
-    let own = news.lines().filter(|line| line.trim_start().starts_with(FRAME)).count();
+    // `opencode run` puts a quote before a text that has spaces.
+    let own = news.lines().filter(|line| line.trim_start_matches([' ', '"']).starts_with(FRAME)).count();
     ensure!(own == 1, "{own} lines begin as hearback's text does: {news}");
     let output = news.lines().skip_while(|line| !line.starts_with("output (data"));
     let quoted = output.skip(1).take_while(|line| !line.contains(RESULT));

@@ -59,9 +59,6 @@ impl Asked {
                 }
             }
         }
-        if asked.write && !(asked.names.is_empty() && asked.trials.is_empty()) {
-            bail!("--write makes the whole table: name no agent and no trial");
-        }
         Ok(asked)
     }
 
@@ -117,7 +114,6 @@ mod tests {
         assert!(asked.wants(&CANDIDATES[0]) && !asked.wants(&CANDIDATES[1]));
         assert!(parse(&[]).unwrap().wants(&CANDIDATES[1]));
         assert_eq!(parse(&["no-such-session"]).unwrap().trials, [Trial::NoSession]);
-        assert!(parse(&["claude", "--write"]).unwrap_err().to_string().contains("the whole table"));
         assert!(parse(&["cloud"]).unwrap_err().to_string().contains("does not take `cloud`"));
     }
 

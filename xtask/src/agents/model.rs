@@ -180,7 +180,8 @@ fn decide(news: &str, has_result: bool, tools: &Value, look_for: &str, n: u64) -
     {
         return call;
     }
-    Answer::Text(match news.contains(look_for) && !has_result {
+    // News may come together with the result of a tool; its text is no news.
+    Answer::Text(match news.contains(look_for) {
         true => format!("answer {n}: seen {look_for}"),
         false => format!("answer {n}"),
     })

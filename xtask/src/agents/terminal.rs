@@ -53,6 +53,15 @@ impl<'a> Terminal<'a> {
         self.tmux(&["send-keys", "Enter"]).map(drop)
     }
 
+    /// Closes the agent: its terminal goes, or it is told to quit where it would outlive its terminal.
+    pub(super) fn close(self, candidate: &Candidate) -> Result<()> {
+        if candidate.quit.is_empty() {
+            return Ok(());
+        }
+        self.prompt(candidate.quit)?;
+        until(|| if self.screen().is_err() { Ok(()) } else { bail!("the agent does not quit") })
+    }
+
     /// Waits until the screen shows this.
     pub(super) fn shows(&self, text: &str) -> Result<()> {
         until(|| {

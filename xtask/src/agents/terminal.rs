@@ -46,9 +46,11 @@ impl<'a> Terminal<'a> {
 
     /// Types a prompt.
     pub(super) fn prompt(&self, text: &str) -> Result<()> {
+        self.stands_still()?;
         self.tmux(&["send-keys", "-l", text])?;
         // Agents take what comes at once for a paste, and an Enter in it for a line end.
-        self.shows(&text.chars().take(20).collect::<String>())?;
+        // goose shows the first character apart from the others.
+        self.shows(&text.chars().skip(1).take(20).collect::<String>())?;
         std::thread::sleep(std::time::Duration::from_millis(500));
         self.tmux(&["send-keys", "Enter"]).map(drop)
     }
@@ -68,6 +70,21 @@ impl<'a> Terminal<'a> {
             let screen = self.screen()?;
             if screen.contains(text) { Ok(()) } else { bail!("the screen does not show `{text}`") }
         })
+    }
+
+    /// Waits until the screen does not change any more: what is typed before an agent reads a prompt may be shown in
+    /// pieces. A screen that never stands still is typed at all the same.
+    fn stands_still(&self) -> Result<()> {
+        let mut before = self.screen()?;
+        for _ in 0..20 {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            let now = self.screen()?;
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        Ok(())
     }
 
     fn screen(&self) -> Result<String> {

@@ -277,6 +277,86 @@ mod tests {
         assert_eq!(bytes(64 * 1024 * 1024), "64.0 MiB");
     }
 
+    fn rows() -> Vec<Row> {
+        let row = |cells: [&str; 5], style, title: &str| Row {
+            cells: cells.map(str::to_owned),
+            needs_follow_up: cells[FOLLOW_UP] == "dead letter",
+            style,
+            title: title.to_owned(),
+        };
+        vec![
+            row(
+                ["▶ running", "6zp0b6e", "12 min ago", "12 min 05 s of 1 h", "waiting"],
+                BUSY,
+                "[build] cargo build --release",
+            ),
+            row(
+                ["✗ timed out", "d4mk77x", "2 h ago", "1 h 00 min", "dead letter"],
+                BAD,
+                "[日本語] ./nightly.sh --all",
+            ),
+            row(["✓ done", "gabw28d", "3 d ago", "0.5 s", "-"], GOOD, "true"),
+        ]
+    }
+
+    fn plain(rows: &[Row], width: usize) -> String {
+        anstream::adapter::strip_str(&render(rows, Some(width))).to_string()
+    }
+
+    #[test]
+    fn scenario_147_a_table_at_40_60_80_and_120_columns() {
+        assert_eq!(
+            plain(&rows(), 40),
+            "\
+STATE        ID       FOLLOW-UP    COMM…
+▶ running    6zp0b6e  waiting      [bui…
+✗ timed out  d4mk77x  dead letter  [日…
+✓ done       gabw28d  -            true
+"
+        );
+        assert_eq!(
+            plain(&rows(), 60),
+            "\
+STATE        ID       FOLLOW-UP    COMMAND
+▶ running    6zp0b6e  waiting      [build] cargo build --re…
+✗ timed out  d4mk77x  dead letter  [日本語] ./nightly.sh --…
+✓ done       gabw28d  -            true
+"
+        );
+        assert_eq!(
+            plain(&rows(), 80),
+            "\
+STATE        ID       LAUNCHED    FOLLOW-UP    COMMAND
+▶ running    6zp0b6e  12 min ago  waiting      [build] cargo build --release
+✗ timed out  d4mk77x  2 h ago     dead letter  [日本語] ./nightly.sh --all
+✓ done       gabw28d  3 d ago     -            true
+"
+        );
+        assert_eq!(
+            plain(&rows(), 120),
+            "\
+STATE        ID       LAUNCHED    RAN                 FOLLOW-UP    COMMAND
+▶ running    6zp0b6e  12 min ago  12 min 05 s of 1 h  waiting      [build] cargo build --release
+✗ timed out  d4mk77x  2 h ago     1 h 00 min          dead letter  [日本語] ./nightly.sh --all
+✓ done       gabw28d  3 d ago     0.5 s               -            true
+"
+        );
+        for width in 40..=200 {
+            assert!(plain(&rows(), width).lines().all(|line| line.width() <= width), "{width}");
+        }
+    }
+
+    #[test]
+    fn scenario_147_columns_that_say_nothing_are_left_out_and_states_have_their_colours() {
+        let quiet = &rows()[2..];
+        assert_eq!(
+            render(quiet, Some(80)),
+            "\u{1b}[2mSTATE\u{1b}[0m   \u{1b}[2mID\u{1b}[0m       \u{1b}[2mLAUNCHED\u{1b}[0m  \
+             \u{1b}[2mRAN\u{1b}[0m    \u{1b}[2mCOMMAND\u{1b}[0m\n\
+             \u{1b}[32m✓ done\u{1b}[0m  gabw28d  3 d ago   0.5 s  true\n"
+        );
+    }
+
     #[test]
     fn a_command_is_cut_by_what_it_takes_on_the_screen() {
         assert_eq!(cut("short", 20), "short");

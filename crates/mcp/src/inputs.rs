@@ -23,7 +23,7 @@ pub(crate) struct LaunchInput {
     pub(crate) label: Option<String>,
     /// A name that makes a repeat harmless: a second launch with the same key returns the first job.
     pub(crate) key: Option<String>,
-    /// Kill the job after this many seconds; 0 for no limit. Default: one hour.
+    /// Kill the job after this many seconds; 0 for no limit. Default: one hour, or what the settings say.
     pub(crate) timeout_s: Option<u64>,
     /// Kill the job after this many seconds without output. Default: no limit.
     #[schemars(range(min = 1))]

@@ -69,7 +69,7 @@ fn a_process_that_pretends_to_be_a_supervisor_is_ended_with_its_job() {
 #[test]
 fn prune_removes_nothing_that_is_not_ours() {
     let world = World::new();
-    world.run(["list"]).ok();
+    world.run(["reconcile"]).ok();
     let photo = world.home().join("trash").join("photos").join("a.jpg");
     fs_err::create_dir(photo.parent().unwrap()).unwrap();
     fs_err::write(&photo, "x").unwrap();

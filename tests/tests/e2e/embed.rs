@@ -27,7 +27,7 @@ fn own_sink(world: &World, depth: &str) -> hearback_tests::Ran {
 fn settings_and_a_sink_can_be_made_in_code_and_no_settings_file_is_read() {
     let world = World::new();
     // Nothing of this holds: settings that are made in code stand in place of the file.
-    world.run(["list"]).ok();
+    world.run(["reconcile"]).ok();
     fs_err::write(world.home().join("config.toml"), "default_sink = \"missing\"\nmax_depth = 9\n").unwrap();
     let id = own_sink(&world, "0").ok();
     hearback_tests::eventually("the follow-up is delivered", || {

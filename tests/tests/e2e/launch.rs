@@ -728,7 +728,7 @@ fn scenario_62_a_limit_that_keeps_it_from_being_recorded_leaves_nothing() {
     let world = World::new();
     #[cfg(unix)]
     {
-        world.run(["list"]).ok();
+        world.run(["reconcile"]).ok();
         // Of no bytes, so that the launcher cannot write the spec; and of too few for the room that the supervisor
         // sets aside for the end.
         for blocks in ["0", "4"] {
@@ -746,7 +746,7 @@ fn scenario_62_a_limit_that_keeps_it_from_being_recorded_leaves_nothing() {
     hearback_tests::with_private_mounts(|| {
         fs_err::create_dir(world.home()).unwrap();
         let disk = hearback_tests::Mount::new("tmpfs", "size=1m,mode=700", world.home());
-        world.run(["list"]).ok();
+        world.run(["reconcile"]).ok();
         // Of what is there, only this takes a block. None is left for the spec, or one, which is too few for that and
         // the room that the supervisor sets aside for the end.
         fs_err::write(world.home().join("block"), "x").unwrap();
@@ -783,7 +783,7 @@ fn scenario_62_on_a_full_disk_nothing_is_run_and_nothing_is_left() {
             command.env("HEARBACK_HOME", disk.join("home"));
             run(command)
         };
-        hearback(&args!["list"]).ok();
+        hearback(&args!["reconcile"]).ok();
         let before = folders(&disk.join("home"));
         // Fails when the disk is full, and leaves it so.
         let filled = fs_err::write(disk.join("filling"), vec![0; 128 * 1024]);
@@ -999,7 +999,7 @@ mod stopped_launcher {
         let exits = bin("exit-with").display().to_string();
         let launch = ["launch", "--key", "k", "--", &exits, "3"];
         let world = World::new();
-        world.run(["list"]).ok();
+        world.run(["reconcile"]).ok();
         // In a store that is there, its flushes are those of the key and its folder, and then those of the spec.
         let mut held = Held::new(&world, &["3", "--flushes"], &launch);
         let (id, since) = (world.only_job(), Instant::now());

@@ -131,7 +131,7 @@ fn scenario_83_looking_at_a_job_never_disturbs_it() {
 #[test]
 fn scenario_83_a_crowd_of_looks_keeps_no_job_from_starting() {
     let world = World::new();
-    world.run(["list"]).ok();
+    world.run(["reconcile"]).ok();
     let stop = std::sync::atomic::AtomicBool::new(false);
     let jobs: Vec<String> = std::thread::scope(|scope| {
         for _ in 0..3 {
@@ -360,7 +360,7 @@ fn the_store_of_another_user_is_refused() {
 #[test]
 fn settings_of_another_user_are_ignored() {
     let world = World::new();
-    world.run(["list"]).ok();
+    world.run(["reconcile"]).ok();
     let config = world.home().join("config.toml");
     fs::write(&config, "max_jobs = 0\n").unwrap();
     let id = world.launch(["--", &program("exit-with"), "0"]);
@@ -379,7 +379,7 @@ fn settings_of_another_user_are_ignored() {
 #[test]
 fn settings_that_others_may_write_are_ignored() {
     let world = World::new();
-    world.run(["list"]).ok();
+    world.run(["reconcile"]).ok();
     let config = world.home().join("config.toml");
     fs::write(&config, "max_jobs = 0\n").unwrap();
     set_mode(&config, 0o600);

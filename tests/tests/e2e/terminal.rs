@@ -209,6 +209,26 @@ fn a_launch_under_a_known_key_says_that_it_launched_nothing() {
 }
 
 #[test]
+fn options_may_stand_before_a_subcommand_and_other_names_of_commands_work() {
+    let world = World::new();
+    let id = ended(&world, &["--session", "s"], &args![bin("exit-with"), "0", "--print", "hello"]);
+    let closed = world.json(["followups", "--json", "--session", "s", "ack", &id]);
+    assert_eq!(closed["delivery"], format!("{id}.end").as_str(), "{closed}");
+    assert_eq!(world.json(["inbox", "--json", "list"])["messages"], serde_json::json!([]));
+    let same = |one: &[&str], other: &[&str]| assert_eq!(world.run(one).ok(), world.run(other).ok());
+    same(&["list", "-q"], &["ps", "-q"]);
+    same(&["list", "-q"], &["status", "-q"]);
+    same(&["logs", &id], &["log", &id]);
+    same(&["logs", &id], &["tail", &id]);
+    same(&["kill", &id], &["stop", &id]);
+    same(&["prune", "--dry-run"], &["rm", "--dry-run"]);
+    world.run(args!["run", "--wait", "--", bin("exit-with"), "0"]).ok();
+    // A typo is helped with, and nothing is suggested that is far from it.
+    assert!(world.run(["lanch"]).stderr.contains("a similar subcommand exists: 'launch'"));
+    assert!(!world.run(["version"]).stderr.contains("similar"));
+}
+
+#[test]
 fn what_only_reads_makes_no_store() {
     let world = World::new();
     for command in [

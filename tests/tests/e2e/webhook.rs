@@ -84,7 +84,7 @@ fn command_lines() -> Vec<u8> {
 }
 
 fn configure(world: &World, config: &str) {
-    world.run(["list"]).ok();
+    world.run(["reconcile"]).ok();
     fs::write(world.home().join("config.toml"), config).unwrap();
 }
 

@@ -89,7 +89,7 @@ fn codes_keep_all_their_bits() {
 fn jobs_are_kept_where_nothing_roams() {
     let world = World::new();
     let local = world.scratch("local");
-    let mut command = world.command(["list"]);
+    let mut command = world.command(["reconcile"]);
     command.env_remove("HEARBACK_HOME").env("LOCALAPPDATA", &local).env("APPDATA", world.scratch("roaming"));
     run(command).ok();
     assert!(local.join("hearback").join("jobs").is_dir());

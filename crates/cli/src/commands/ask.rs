@@ -9,6 +9,7 @@ use hearback::{Hearback, Job};
 use crate::args::AskArgs;
 use crate::error::CliError;
 use crate::output::{Output, unless_closed};
+use crate::status::{Show, Status};
 
 pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result<u32, CliError> {
     let (wait, quiet) = (args.wait, args.quiet);
@@ -41,7 +42,9 @@ pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result
     if !quiet && !output.is_json() {
         output.say(&format!("asked in job {id}"));
     }
+    let status = (!quiet).then(|| Status::of(std::slice::from_ref(id), Show::Line, output));
     let job = hearback.wait(id)?;
+    drop(status);
     let answered = matches!(job.view.answer, Some(Answer::Text(_)));
     let own = job.view.outcome.as_ref().map_or(125, hearback::core::Outcome::exit_code);
     let unanswered = (own == 0 && !answered)

@@ -127,6 +127,7 @@ pub(super) fn cut_short(listing: &Listing) -> String {
     let shown = listing.jobs.len();
     let of = match listing.total {
         Some(total) => format!("{shown} of {total} jobs"),
+        // With a filter, or with so many that they are not counted.
         None => format!("the newest {shown} jobs; there may be more"),
     };
     format!("{of} (more: -n {}, --all)", shown.saturating_mul(2).max(50))

@@ -62,12 +62,6 @@ const PARTS: &[Part] = &[
         text: SKILL,
     },
     Part {
-        agent: "copilot",
-        in_home: ".copilot/skills/hearback/SKILL.md",
-        in_project: ".github/skills/hearback/SKILL.md",
-        text: SKILL,
-    },
-    Part {
         agent: "opencode",
         in_home: ".config/opencode/plugin/hearback.js",
         in_project: ".opencode/plugin/hearback.js",

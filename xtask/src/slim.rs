@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use crate::workspace::Workspace;
 
 /// What the program may weigh, in bytes. docs/cost.md says what is in it.
-const MOST: u64 = 4_100_000;
+const MOST: u64 = 4_200_000;
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let words = ["build", "--profile", "slim", "--no-default-features", "--package", "hearback-cli"];

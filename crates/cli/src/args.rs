@@ -375,7 +375,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 /// The jobs that a command is about.
 #[derive(Debug, Args)]
 pub(crate) struct JobsArgs {
-    /// The jobs, by id, label or `@last` [default: the only one that is running].
+    /// The jobs, by id, label or `@last` [default: the only one that is running, else the only one there is].
     #[arg(value_name = "JOB", add = complete::running_jobs(), conflicts_with_all = ["all", "label"])]
     pub(crate) jobs: Vec<String>,
 
@@ -895,12 +895,19 @@ pub(crate) struct PluginCheckArgs {
 }
 
 impl Command {
-    /// Whether it needs no store to be made: what is not there reads as empty.
-    pub(crate) fn only_reads(&self) -> bool {
+    /// Whether it needs no store to be made: what is not there reads as empty. To wait for something to come takes a
+    /// store that can be watched.
+    pub(crate) fn needs_no_store(&self) -> bool {
+        match self {
+            Self::Results(args) => return args.wait.is_none(),
+            Self::Followups(FollowupsArgs { command: Some(FollowupsCommand::Next(args)), .. }) => {
+                return args.wait.is_none();
+            }
+            _ => {}
+        }
         matches!(
             self,
-            Self::Results(_)
-                | Self::List(_)
+            Self::List(_)
                 | Self::Timeline(_)
                 | Self::Show(_)
                 | Self::Logs(_)

@@ -13,7 +13,7 @@ use crate::{help, table};
 
 /// Set by the script of a shell that wants to complete a command line.
 const VARIABLE: &str = "_HEARBACK_COMPLETE";
-/// How many jobs are offered. To look at one takes time, and nobody chooses among more.
+/// How many jobs are offered. To look at one takes time, and a longer list is no help.
 const OFFERED: usize = 40;
 
 /// Answers a shell, if one asks, and ends this process.
@@ -52,7 +52,8 @@ pub(crate) fn labels() -> ArgValueCandidates {
 pub(crate) fn sessions() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let Some(hearback) = store() else { return Vec::new() };
-        let owners = hearback.recent(&Scope::All, OFFERED).into_iter().filter_map(|job| job.view.session);
+        let owners =
+            hearback.recent(&Scope::All, OFFERED, |_| true).into_iter().filter_map(|job| job.view.session);
         let names: BTreeSet<_> = owners.chain(hearback.session_names()).collect();
         names.into_iter().map(|name| CompletionCandidate::new(name.as_str())).collect()
     })
@@ -78,8 +79,8 @@ fn store() -> Option<Hearback> {
 
 fn seen(wanted: impl Fn(StateWord) -> bool) -> Vec<Job> {
     let scope = Scope::current().unwrap_or_default();
-    let jobs = store().map(|hearback| hearback.recent(&scope, OFFERED)).unwrap_or_default();
-    jobs.into_iter().filter(|job| wanted(job.view.state)).collect()
+    let jobs = store().map(|hearback| hearback.recent(&scope, OFFERED, |job| wanted(job.view.state)));
+    jobs.unwrap_or_default()
 }
 
 fn named_jobs(wanted: impl Fn(StateWord) -> bool) -> Vec<CompletionCandidate> {

@@ -96,7 +96,7 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         _ => {}
     }
     let options = Options::default();
-    let hearback = Hearback::open(if command.only_reads() { options.to_read() } else { options })?;
+    let hearback = Hearback::open(if command.needs_no_store() { options.to_read() } else { options })?;
     for warning in &hearback.settings().warnings {
         output.warn(warning);
     }

@@ -96,7 +96,7 @@ impl Line {
 }
 
 fn watch(ids: &[JobId], show: Show, output: &Output, stop: &StopWatch, line: &Mutex<Line>) {
-    // The process waits with the other one.
+    // The caller waits with a `Hearback` of its own.
     let Ok(hearback) = Hearback::open(Options::default().to_read()) else { return };
     let look = || -> Vec<Job> { ids.iter().filter_map(|id| hearback.look(id).ok().flatten()).collect() };
     loop {

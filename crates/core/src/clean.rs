@@ -249,16 +249,17 @@ fn is_harmless(parameters: &str) -> bool {
     if parameters.len() >= PARAMETERS_MAX || !parameters.chars().all(|c| c.is_ascii_digit() || c == ';') {
         return false;
     }
-    let mut numbers = parameters.split(';');
+    // A terminal reads `08` as 8, and nothing as 0.
+    let mut numbers = parameters.split(';').map(|number| number.parse().unwrap_or(0_u32));
     while let Some(number) = numbers.next() {
         match number {
             // One colour of many, which has numbers of its own.
-            "38" | "48" => match numbers.next() {
-                Some("5") => drop(numbers.next()),
-                Some("2") => drop(numbers.nth(2)),
+            38 | 48 => match numbers.next() {
+                Some(5) => drop(numbers.next()),
+                Some(2) => drop(numbers.nth(2)),
                 _ => return false,
             },
-            "8" => return false,
+            8 => return false,
             _ => {}
         }
     }
@@ -346,6 +347,7 @@ mod tests {
         for attack in [
             "\u{1b}[8m",
             "\u{1b}[1;8m",
+            "\u{1b}[08m",
             "\u{1b}[2J",
             "\u{1b}[1A",
             "\u{1b}]0;title\u{7}",

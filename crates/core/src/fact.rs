@@ -338,7 +338,7 @@ pub struct LeaseResult {
     pub open_in: Option<ProcessIdentity>,
     /// A sink took it in place of one that could not reach the session. The session has not heard of it yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub told: bool,
+    pub taken_in_place: bool,
     /// Why its turn was cut short, if it was. The attempt does not count, but several of them in a row do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interruption>,

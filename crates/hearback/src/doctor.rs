@@ -252,7 +252,7 @@ fn settings(home: &Home) -> Settings {
     match home {
         Home::Ours(home) => {
             let path = hearback_store::config_path(home);
-            let read = Native::default().read(&path, hearback_store::MAX_CONFIG_BYTES);
+            let read = Native::default().read_trusted(&path, hearback_store::MAX_CONFIG_BYTES);
             load_settings(&path, read)
         }
         Home::Missing(path) | Home::Refused(path, _) => {

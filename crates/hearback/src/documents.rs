@@ -1,6 +1,6 @@
 //! The JSON documents of all commands, except the job itself. They are a contract: see `hearback schema`.
 
-use crate::{Attempt, Expectation, Listing, SeenAgent, SetupState};
+use crate::{Attempt, Expectation, Hearback, Listing, SeenAgent, SetupState};
 use hearback_core::service::ServiceManager;
 use hearback_core::session::Interruption;
 use hearback_core::{
@@ -271,7 +271,7 @@ impl From<Attempt> for AttemptDocument {
 
 impl TimelineDocument {
     /// The document of a listing.
-    pub fn new(listing: Listing) -> Self {
+    pub fn new(hearback: &Hearback, listing: Listing) -> Self {
         let problems = listing.problems.into_iter();
         Self {
             format: DOCUMENT_FORMAT,
@@ -279,7 +279,7 @@ impl TimelineDocument {
                 .jobs
                 .into_iter()
                 .map(|job| TimelineJob {
-                    attempts: job.attempts().into_iter().map(Into::into).collect(),
+                    attempts: hearback.attempts(&job).into_iter().map(Into::into).collect(),
                     job: job.view,
                 })
                 .collect(),

@@ -47,8 +47,8 @@ impl Job {
         is_owner && self.view.state.has_ended() && !self.is_asked() && !self.view.follow_up.state.is_closed()
     }
 
-    /// The attempts to notify its owner, in order.
-    pub fn attempts(&self) -> Vec<Attempt> {
+    /// The attempts to notify its owner, in order, as they are recorded.
+    fn attempts(&self) -> Vec<Attempt> {
         let facts = &self.seen.facts;
         let sinks = facts.spec.present().map(|spec| &*spec.sinks).unwrap_or_default();
         let mut attempts: Vec<_> = facts
@@ -58,13 +58,13 @@ impl Job {
             // A retry by hand takes a number and is no attempt.
             .filter(|(_, lease)| lease.attempts_used > 0)
             .map(|(n, lease)| {
-                let result =
-                    facts.results.iter().find(|(of, _)| *of == n).and_then(|(_, result)| result.present());
+                let result = facts.result(n);
                 let attempt = Attempt {
                     at: lease.at.wall_ms,
                     ended_at: result.map(|result| result.at.wall_ms),
                     sink: usize::try_from(lease.sink).ok().and_then(|place| sinks.get(place).cloned()),
-                    error: result.and_then(|result| result.error.clone()),
+                    // One that took it in place of the session has not failed: its record says why the session has not.
+                    error: result.filter(|it| !it.taken_in_place).and_then(|it| it.error.clone()),
                 };
                 (n, attempt)
             })
@@ -354,15 +354,22 @@ impl Hearback {
         }
     }
 
-    /// The newest jobs of a scope as they are recorded, newest first. Changes nothing, and leaves out what cannot be
-    /// read: it is quick, to be called while a person types.
-    pub fn recent(&self, scope: &Scope, most: usize) -> Vec<Job> {
+    /// The attempts to notify the owner of a job, in order, without secrets.
+    pub fn attempts(&self, job: &Job) -> Vec<Attempt> {
+        let masked = |error: String| self.secrets().masked(&error);
+        let attempts = job.attempts().into_iter();
+        attempts.map(|attempt| Attempt { error: attempt.error.map(masked), ..attempt }).collect()
+    }
+
+    /// The newest jobs of a scope that are `wanted`, as they are recorded, newest first. Changes nothing, and leaves
+    /// out what cannot be read: it is quick, to be called while a person types.
+    pub fn recent(&self, scope: &Scope, most: usize, wanted: impl Fn(&Job) -> bool) -> Vec<Job> {
         let mut ids = self.store.open_jobs().unwrap_or_default();
         ids.extend(self.store.past_jobs(most).unwrap_or_default());
         ids.sort();
         ids.dedup();
         let jobs = ids.iter().rev().filter_map(|id| self.look(id).ok().flatten());
-        jobs.filter(|job| scope.sees(job.view.session.as_ref())).take(most).collect()
+        jobs.filter(|job| scope.sees(job.view.session.as_ref()) && wanted(job)).take(most).collect()
     }
 
     /// Lists the open jobs, and the newest of history.

@@ -134,7 +134,8 @@ impl Hearback {
             request.sinks.extend(self.settings().default_sink.clone());
         }
         if request.timeout_is_open && request.limits.timeout_ms.is_none() {
-            let limit = self.settings().timeout.of(request.session.as_ref());
+            // Not every agent names its session to an MCP server.
+            let limit = self.settings().timeout.of(request.session.is_some() || request.mcp);
             request = request.timeout(limit);
         }
         self.check_launch(&request)?;

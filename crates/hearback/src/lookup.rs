@@ -106,8 +106,13 @@ pub(crate) fn only(store: &dyn RecordStore, scope: &Scope) -> Result<JobId, Find
     let mut running = Vec::new();
     let mut seen = Vec::new();
     for id in store.open_jobs()? {
-        let Some(job) = visible(store, scope, &id)? else { continue };
-        if matches!(job.fold().state, JobState::Starting | JobState::Running) {
+        // One that cannot be read may run, so that another one is not the only one.
+        let is_running = match visible(store, scope, &id) {
+            Ok(Some(job)) => matches!(job.fold().state, JobState::Starting | JobState::Running),
+            Ok(None) => continue,
+            Err(_) => true,
+        };
+        if is_running {
             running.push(id.clone());
         }
         seen.push(id);
@@ -117,7 +122,7 @@ pub(crate) fn only(store: &dyn RecordStore, scope: &Scope) -> Result<JobId, Find
             if seen.len() > 1 {
                 break;
             }
-            if !seen.contains(&id) && visible(store, scope, &id)?.is_some() {
+            if !seen.contains(&id) && visible(store, scope, &id).is_ok_and(|seen| seen.is_some()) {
                 seen.push(id);
             }
         }
@@ -130,22 +135,14 @@ pub(crate) fn only(store: &dyn RecordStore, scope: &Scope) -> Result<JobId, Find
 
 /// The newest job that the scope sees.
 fn last(store: &dyn RecordStore, scope: &Scope) -> Result<Option<JobId>, StoreError> {
-    let open = newest_visible(store, scope, newest_first(store.open_jobs()?))?;
-    let past = newest_visible(store, scope, store.past_jobs(LABELS_SEARCHED)?)?;
+    let open = newest_visible(store, scope, newest_first(store.open_jobs()?));
+    let past = newest_visible(store, scope, store.past_jobs(LABELS_SEARCHED)?);
     Ok(open.max(past))
 }
 
-fn newest_visible(
-    store: &dyn RecordStore,
-    scope: &Scope,
-    ids: Vec<JobId>,
-) -> Result<Option<JobId>, StoreError> {
-    for id in ids {
-        if visible(store, scope, &id)?.is_some() {
-            return Ok(Some(id));
-        }
-    }
-    Ok(None)
+/// A job that cannot be read does not hide the others.
+fn newest_visible(store: &dyn RecordStore, scope: &Scope, ids: Vec<JobId>) -> Option<JobId> {
+    ids.into_iter().find(|id| visible(store, scope, id).is_ok_and(|seen| seen.is_some()))
 }
 
 /// Ids begin with the time of their launch.

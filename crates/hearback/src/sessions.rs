@@ -452,7 +452,8 @@ impl Hearback {
     ///
     /// When the records cannot be read.
     pub fn sessions(&self, scope: &Scope) -> Result<SessionListing, StoreError> {
-        let owners = self.owners()?;
+        let mut owners = self.owners()?;
+        owners.retain(|session, _| scope.sees(Some(session)));
         let mut sessions = self.store.sessions()?;
         sessions.extend(owners.keys().cloned());
         sessions.retain(|session| scope.sees(Some(session)));

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use hearback_core::{Busy, Durability, NoticeBytes, Session};
+use hearback_core::{Busy, Durability, NoticeBytes};
 use hearback_monitor::delivery::Retry;
 use hearback_monitor::prune::Retention;
 use serde::{Deserialize, Serialize};
@@ -89,10 +89,10 @@ pub enum DefaultTimeout {
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 impl DefaultTimeout {
-    /// The limit of a job; none if it may run as long as it takes.
-    pub(crate) fn of(self, session: Option<&Session>) -> Option<Duration> {
+    /// The limit of a job, which an agent or a person has launched; none if it may run as long as it takes.
+    pub(crate) fn of(self, is_of_agent: bool) -> Option<Duration> {
         match self {
-            Self::Auto => session.map(|_| DEFAULT_TIMEOUT),
+            Self::Auto => is_of_agent.then_some(DEFAULT_TIMEOUT),
             Self::None => None,
             Self::After(limit) => Some(limit),
         }

@@ -391,6 +391,8 @@ fn settings_that_others_may_write_are_ignored() {
         pruned.refuses(0);
         let why = "config.toml` was ignored: it names programs to run, and may be written by others";
         assert!(pruned.stderr.contains(why), "{pruned:?}");
+        let doctor = world.run(["doctor"]).stdout;
+        assert!(doctor.contains(why), "{doctor}");
     }
     set_mode(&config, 0o644);
     assert_eq!(world.run(["prune"]).ok(), id, "others may read it");

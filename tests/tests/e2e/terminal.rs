@@ -242,6 +242,13 @@ fn what_only_reads_makes_no_store() {
         let ran = world.run(command);
         assert!(!world.home().exists(), "{command:?}: {ran:?}");
     }
+    for waits in [
+        &["followups", "next", "--session", "s", "--wait", "1ms"][..],
+        &["results", "--session", "s", "--wait", "1ms"],
+    ] {
+        let world = World::new();
+        world.run(waits).exits(1);
+    }
     let listed = world.run(["list"]);
     assert_eq!(listed.code, Some(0));
     assert!(listed.stderr.starts_with("no jobs: there is no store at "), "{listed:?}");

@@ -40,7 +40,7 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
     }
     if pending.is_empty() {
         if failed.is_none() {
-            output.say("nothing is pending");
+            output.say(&super::within("nothing is pending", scope));
         }
         return failed.map_or(Ok(0), Err);
     }
@@ -73,7 +73,7 @@ fn next(hearback: &Hearback, scope: &Scope, args: &NextArgs, output: &Output) ->
             return output.reply(document, unread.as_ref());
         }
         if unread.is_none() && !output.is_json() {
-            output.say("nothing is pending");
+            output.say(&super::within("nothing is pending", scope));
         }
         return Err(unread.unwrap_or_else(|| CliError::no(ErrorKind::Nothing, "nothing is pending")));
     };

@@ -18,7 +18,7 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
     let find = |text: &str| hearback.find_to_kill(text, &scope);
     let (ids, mut failed) = super::selected(hearback, &args.jobs, &scope, output, find)?;
     if ids.is_empty() && failed.is_none() {
-        super::none_running(&args.jobs, output);
+        super::none_running(&args.jobs, &scope, output);
     }
     let by =
         hearback::current_session()?.or(scope.session().cloned()).map_or(KilledBy::Person, KilledBy::Session);

@@ -29,6 +29,7 @@ pub(crate) mod timeline;
 pub(crate) mod turn;
 pub(crate) mod wait;
 
+use hearback::core::message::clean_line;
 use hearback::core::{JobId, Session};
 use hearback::documents::Problem;
 use hearback::{FindError, Hearback, Scope, SessionError};
@@ -102,12 +103,24 @@ fn selected(
 }
 
 /// Says that no job runs that could have been meant, which is not an error: there is nothing left to do.
-fn none_running(args: &JobsArgs, output: &Output) {
+fn none_running(args: &JobsArgs, scope: &Scope, output: &Output) {
     if !output.is_json() {
-        output.say(match args.label {
+        let what = match args.label {
             Some(_) => "no job with this label is running",
             None => "no job is running",
-        });
+        };
+        output.say(&within(what, scope));
+    }
+}
+
+/// That there is none of something, and where it was looked for, if that is not everywhere.
+fn within(what: &str, scope: &Scope) -> String {
+    match scope.session() {
+        Some(session) => {
+            let session = clean_line(session.as_str());
+            format!("{what} in session `{session}`; --all-sessions includes the others")
+        }
+        None => what.to_owned(),
     }
 }
 

@@ -28,7 +28,10 @@ pub(crate) fn run(hearback: &Hearback, args: &SessionsArgs, output: &Output) -> 
         return output.reply(document, failed.as_ref());
     }
     if sessions.is_empty() && failed.is_none() {
-        output.say("no session has a job, a turn or a message");
+        output.say(&match scope.session() {
+            Some(_) => super::within("no job, turn or message", &scope),
+            None => "no session has a job, a turn or a message".to_owned(),
+        });
         return Ok(0);
     }
     let mut text = String::new();

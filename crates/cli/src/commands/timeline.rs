@@ -16,7 +16,7 @@ pub(crate) fn run(hearback: &Hearback, args: &TimelineArgs, output: &Output) -> 
     let listing = hearback.jobs(&select)?;
     let failed = super::unread(&listing.problems, output);
     if output.is_json() && args.html.is_none() {
-        return output.reply(TimelineDocument::new(listing), failed.as_ref());
+        return output.reply(TimelineDocument::new(hearback, listing), failed.as_ref());
     }
     let cut_short = listing.truncated.then(|| list::cut_short(&listing));
     if listing.jobs.is_empty() && failed.is_none() && args.html.is_none() {
@@ -24,7 +24,7 @@ pub(crate) fn run(hearback: &Hearback, args: &TimelineArgs, output: &Output) -> 
         return Ok(0);
     }
     let now = hearback.now();
-    let (groups, span) = timeline::arranged(listing.jobs, now);
+    let (groups, span) = timeline::arranged(hearback, listing.jobs, now);
     match args.html.as_deref() {
         Some(path) if path == Path::new("-") => {
             output.bytes(timeline::page(&groups, span, now).as_bytes())?

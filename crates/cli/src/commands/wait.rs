@@ -19,7 +19,7 @@ pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Resu
     let find = |text: &str| hearback.find(text, &scope);
     let (ids, unknown) = super::selected(hearback, &args.jobs, &scope, output, find)?;
     if ids.is_empty() && unknown.is_none() {
-        super::none_running(&args.jobs, output);
+        super::none_running(&args.jobs, &scope, output);
         return Ok(0);
     }
     if let Some(error) = unknown {

@@ -7,7 +7,7 @@ pub(crate) use bars::bars;
 pub(crate) use page::page;
 
 use hearback::core::Timestamp;
-use hearback::{Attempt, Job};
+use hearback::{Attempt, Hearback, Job};
 
 use crate::table;
 
@@ -45,8 +45,8 @@ impl Span {
 }
 
 /// Puts jobs in order: by session, those without one first, and by the time of their launch.
-pub(crate) fn arranged(jobs: Vec<Job>, now: Timestamp) -> (Vec<Group>, Span) {
-    let mut lanes: Vec<_> = jobs.into_iter().filter_map(|job| lane(job, now)).collect();
+pub(crate) fn arranged(hearback: &Hearback, jobs: Vec<Job>, now: Timestamp) -> (Vec<Group>, Span) {
+    let mut lanes: Vec<_> = jobs.into_iter().filter_map(|job| lane(hearback, job, now)).collect();
     lanes.sort_by_key(|lane| lane.launched);
     let from = lanes.iter().map(|lane| lane.launched).min().unwrap_or(now);
     let ends = lanes.iter().flat_map(|lane| {
@@ -66,7 +66,7 @@ pub(crate) fn arranged(jobs: Vec<Job>, now: Timestamp) -> (Vec<Group>, Span) {
     (groups, Span { from, to })
 }
 
-fn lane(job: Job, now: Timestamp) -> Option<Lane> {
+fn lane(hearback: &Hearback, job: Job, now: Timestamp) -> Option<Lane> {
     let launched = job.launched_at()?;
     let facts = &job.seen.facts;
     let started = facts.target.present().map(|target| target.at_ms);
@@ -77,7 +77,7 @@ fn lane(job: Job, now: Timestamp) -> Option<Lane> {
         None if job.view.state.has_ended() => started.unwrap_or(launched),
         None => now,
     };
-    Some(Lane { launched, started, until: until.max(launched), attempts: job.attempts(), job })
+    Some(Lane { launched, started, until: until.max(launched), attempts: hearback.attempts(&job), job })
 }
 
 impl Lane {

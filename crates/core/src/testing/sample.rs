@@ -173,7 +173,7 @@ pub fn lease_result(gave_up: bool) -> LeaseResult {
         gone: false,
         unreachable: false,
         open_in: None,
-        told: false,
+        taken_in_place: false,
         next_ms: 5_000,
         error: None,
         extra: Extra::new(),

@@ -137,3 +137,12 @@ fn of_secrets_the_names_are_shown() {
     assert_eq!(shown(&settings, "secrets"), "A, B from file");
     assert_eq!(shown(&Settings::default(), "secrets"), "none from default");
 }
+
+#[test]
+fn only_what_an_agent_launches_has_a_limit_by_default() {
+    assert_eq!(DefaultTimeout::Auto.of(true), Some(DEFAULT_TIMEOUT));
+    assert_eq!(DefaultTimeout::Auto.of(false), None);
+    assert_eq!(DefaultTimeout::None.of(true), None);
+    let limit = Duration::from_secs(7);
+    assert_eq!(DefaultTimeout::After(limit).of(false), Some(limit));
+}

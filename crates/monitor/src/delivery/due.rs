@@ -129,7 +129,7 @@ pub fn due(seen: &Observed, here: &Here, around: Around, now: &Stamp, retry: &Re
                 return Due::Now(claim);
             }
             let pause = match around.open_in {
-                // It is closed there, so that another door may be open.
+                // The session is no longer open there, so another door may be open.
                 Some(Presence::Gone) => Duration::ZERO,
                 _ => left(&result.at, result.next_ms, now),
             };
@@ -162,7 +162,8 @@ pub fn due(seen: &Observed, here: &Here, around: Around, now: &Stamp, retry: &Re
 /// taken it, and again the next time that the session cannot be reached; what one has taken is not told again.
 fn stand_in(facts: &Facts, lease: &Lease, result: &LeaseResult, chain: usize) -> Option<u32> {
     let is_wanted = result.unreachable || lease.in_place_of.is_some();
-    let is_told = || facts.results.iter().any(|(_, result)| result.present().is_some_and(|it| it.told));
+    let is_told =
+        || facts.results.iter().any(|(_, result)| result.present().is_some_and(|it| it.taken_in_place));
     let next = lease.sink + 1;
     (is_wanted && (next as usize) < chain && !is_told()).then_some(next)
 }
@@ -368,7 +369,7 @@ mod tests {
         }
         assert_eq!(at(&facts, FREE, 0), stand_in(3, 2), "each of the chain is asked");
         facts.results.pop();
-        facts.results.push((2, Read::Present(LeaseResult { told: true, ..busy.clone() })));
+        facts.results.push((2, Read::Present(LeaseResult { taken_in_place: true, ..busy.clone() })));
         assert_eq!(at(&facts, FREE, 4), Due::In(Duration::from_secs(1)));
         assert_eq!(at(&facts, FREE, 5), now(3, 2, 0), "then the session is tried again");
         facts.leases.push((3, Read::Present(Lease { attempts_used: 2, ..sample::lease() })));

@@ -81,7 +81,7 @@ pub(super) fn lease_result(item: &LeasedFollowUp<'_>, verdict: &Verdict) -> Resu
             }
             _ => None,
         },
-        told: matches!(verdict, Verdict::StandIn { told: true, .. }),
+        taken_in_place: matches!(verdict, Verdict::StandIn { told: true, .. }),
         interrupted: match verdict {
             Verdict::Interrupted { reason, .. } => Some(*reason),
             _ => None,
@@ -110,7 +110,7 @@ fn blank_result(ports: &Ports) -> LeaseResult {
         gone: false,
         unreachable: false,
         open_in: None,
-        told: false,
+        taken_in_place: false,
         interrupted: None,
         next_ms: 0,
         error: None,

@@ -47,6 +47,8 @@ impl<'a> JobChanges<'a> {
                 if is_wanted(&id) {
                     let seen = self.look(&id);
                     changed.push((id, seen));
+                } else {
+                    self.closing.forget(&id);
                 }
             }
             let left = most.saturating_sub(now.saturating_sub(began));

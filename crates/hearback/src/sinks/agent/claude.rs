@@ -82,18 +82,23 @@ fn run(words: &[OsString]) -> Result<(), Undelivered> {
             retry_after: None,
         });
     };
-    let Some(socket) = open.messaging_socket_path.filter(|_| open.kind == "interactive") else {
+    let process = || Native::default().identify(open.pid).ok().flatten();
+    if open.kind != "interactive" {
+        // A turn without a terminal ends by itself.
+        let reason = format!("Claude Code (pid {}) is in a turn of the session", open.pid);
+        return reply(&SinkReply::Busy { reason, process: process() });
+    }
+    let Some(socket) = &open.messaging_socket_path else {
         let reason =
             format!("the session is open in Claude Code (pid {}), which takes no messages there", open.pid);
-        let process = Native::default().identify(open.pid).ok().flatten();
-        return reply(&SinkReply::Unreachable { reason, process });
+        return reply(&SinkReply::Unreachable { reason, process: process() });
     };
     let transcript = Transcript::find(&config, &session);
     let message = json!({
         "type": "user", "session_id": session, "message": {"role": "user", "content": event.data.text()},
     });
     Native::default().send_to_socket(
-        &socket,
+        socket,
         &line(&message).map_err(|error| error.to_string())?,
         SEND_WITHIN,
     )?;

@@ -2,7 +2,7 @@
 //! the file. When the session reads it is not known, so the follow-up counts as queued.
 
 use std::ffi::OsStr;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use hearback_core::port::sink::SinkReply;
@@ -46,9 +46,21 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
     if fs_err::metadata(file).is_ok_and(|about| !about.is_file()) {
         return Err(io::Error::other("it is not a regular file"));
     }
+    let mut file = fs_err::OpenOptions::new().create(true).read(true).append(true).open(file)?;
+    // What a full disk has cut must not swallow this line.
+    let is_cut = match file.seek(SeekFrom::End(-1)) {
+        Ok(_) => {
+            let mut last = [0];
+            file.read_exact(&mut last)?;
+            last != *b"\n"
+        }
+        // It is empty.
+        Err(_) => false,
+    };
+    let begin = if is_cut { "\n" } else { "" };
     // In one write, so that the session never reads half a line.
-    let line = format!("{}\n", json!({"type": "submit", "text": text}));
-    fs_err::OpenOptions::new().create(true).append(true).open(file)?.write_all(line.as_bytes())
+    let line = format!("{begin}{}\n", json!({"type": "submit", "text": text}));
+    file.write_all(line.as_bytes())
 }
 
 #[cfg(test)]
@@ -83,6 +95,11 @@ mod tests {
             .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["text"].clone())
             .collect();
         assert_eq!(texts, ["a\nb", "c"]);
+        // A full disk has cut the last line.
+        fs_err::write(&file, r#"{"type":"subm"#).unwrap();
+        append(&file, "d").unwrap();
+        let last = fs_err::read_to_string(&file).unwrap().lines().last().unwrap().to_owned();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&last).unwrap()["text"], "d");
         assert!(append(folder.path(), "d").is_err());
     }
 }

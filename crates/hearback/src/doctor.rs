@@ -25,7 +25,7 @@ use hearback_platform::probe::{self, Rehearsal, RehearsalRequest};
 
 use crate::open::load_settings;
 use crate::rehearsal::{self, TrialPaths};
-use crate::setup::{Setup, SetupScope, SetupState};
+use crate::setup::{Setup, SetupError, SetupScope, SetupState};
 use crate::sinks::{Registry, SinksInCode};
 use crate::{Hearback, Job, KillRequest, Options, Settings, home, supervisor};
 
@@ -100,7 +100,8 @@ pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
         descriptors: probe::descriptors(),
     }));
     checks.extend(doctor::judge_delivery(host(&home, options), &obstacles(&settings)));
-    checks.push(doctor::judge_agents(&agents(options)));
+    let (agents, unreadable) = agents(options);
+    checks.push(doctor::judge_agents(&agents, &unreadable));
     checks.extend(doctor::judge_content(&settings.warnings, &look_around(&home, options)));
     drop(trial_folder);
     match stop.is_some_and(|stop| stop.was_asked()) {
@@ -109,23 +110,35 @@ pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
     }
 }
 
-/// What is set up for each agent, for this user and for the project in this directory.
-fn agents(options: &Options) -> Vec<AgentFindings> {
-    let Ok(program) = supervisor::program(options.supervisor.as_deref()) else { return Vec::new() };
+/// What is set up for each agent, for this user and for the project in this directory; and what could not be looked at.
+fn agents(options: &Options) -> (Vec<AgentFindings>, Vec<String>) {
+    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+    let Ok(program) = supervisor::program(options.supervisor.as_deref()) else { return (found, unreadable) };
     let scopes = [(SetupScope::User, "", ""), (SetupScope::Project, " (this project)", " --project")];
-    let all = AGENTS.iter().flat_map(|agent| scopes.map(|scope| (agent, scope)));
-    all.filter_map(|(agent, (scope, whose, option))| {
-        let setup = Setup::of(agent.name, scope, &program).ok()?;
+    for (agent, (scope, whose, option)) in AGENTS.iter().flat_map(|agent| scopes.map(|scope| (agent, scope)))
+    {
+        let setup = match Setup::of(agent.name, scope, &program) {
+            Ok(setup) => setup,
+            Err(SetupError::Nothing(_)) => continue,
+            Err(error) => {
+                let why = rehearsal::explain(&error);
+                // An unknown home directory is the same for all.
+                if !unreadable.contains(&why) {
+                    unreadable.push(why);
+                }
+                continue;
+            }
+        };
         let of = |state| setup.files.iter().filter(move |file| file.state == state);
-        Some(AgentFindings {
+        found.push(AgentFindings {
             name: format!("{}{whose}", agent.name),
             arguments: format!("{}{option}", agent.name),
             current: of(SetupState::Current).count(),
             absent: of(SetupState::Absent).count(),
             outdated: of(SetupState::Outdated).map(|file| file.path.clone()).collect(),
-        })
-    })
-    .collect()
+        });
+    }
+    (found, unreadable)
 }
 
 /// Whether a host serves the store. What cannot be looked at counts as absent. Creates nothing.

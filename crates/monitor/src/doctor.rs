@@ -335,8 +335,19 @@ pub fn judge_delivery(host: HostState, sinks: &[(String, Option<String>)]) -> Ve
     vec![monitor, sinks]
 }
 
-/// Judges what is set up for agents.
-pub fn judge_agents(found: &[AgentFindings]) -> Check {
+/// Judges what is set up for agents, and what of it cannot be read.
+pub fn judge_agents(found: &[AgentFindings], unreadable: &[String]) -> Check {
+    let check = judge_setups(found);
+    if unreadable.is_empty() {
+        return check;
+    }
+    let message =
+        format!("cannot be read: {}; the others: {}", some(unreadable.iter().cloned()), check.message);
+    let tip = check.tip.unwrap_or_else(|| "make what is named there readable for you".into());
+    Check::warn(check.name, message, tip)
+}
+
+fn judge_setups(found: &[AgentFindings]) -> Check {
     const AGENTS: &str = "agents";
     let there: Vec<_> =
         found.iter().filter(|agent| agent.current > 0 || !agent.outdated.is_empty()).collect();

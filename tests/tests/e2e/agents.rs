@@ -355,3 +355,21 @@ fn scenario_142_an_entry_of_the_user_and_a_file_that_cannot_be_read_are_left_alo
         }
     }
 }
+
+#[test]
+fn doctor_names_the_configuration_of_an_agent_that_cannot_be_read() {
+    let world = World::new();
+    let home = world.scratch("person");
+    let config = home.join(".codex").join("config.toml");
+    // A folder is no file, also for a person who may read everything.
+    fs::create_dir_all(&config).unwrap();
+    let mut doctor = world.command(["doctor", "--json"]);
+    doctor.env("HOME", &home).env("USERPROFILE", &home).current_dir(&home);
+    let told: Value = serde_json::from_str(&hearback_tests::run(doctor).stdout).unwrap();
+    let check = told["checks"].as_array().unwrap().iter().find(|check| check["name"] == "agents").unwrap();
+    let message = check["message"].as_str().unwrap();
+    assert_eq!(check["level"], "warn", "{check}");
+    assert!(message.contains(&text(&config)), "{check}");
+    // Only what it is about.
+    assert!(!message.contains("gemini"), "{check}");
+}

@@ -243,18 +243,24 @@ fn an_agent_that_is_set_up_is_named_and_an_older_set_up_is_a_warning() {
         outdated: outdated.iter().map(Into::into).collect(),
     };
     let nothing = agent("gemini", 0, 2, &[]);
-    assert!(judge_agents(&[]).message.starts_with("none is set up"));
-    assert!(judge_agents(std::slice::from_ref(&nothing)).message.starts_with("none is set up"));
-    let fine = judge_agents(&[agent("claude", 2, 0, &[]), nothing, agent("qwen", 1, 1, &[])]);
+    assert!(judge_agents(&[], &[]).message.starts_with("none is set up"));
+    assert!(judge_agents(std::slice::from_ref(&nothing), &[]).message.starts_with("none is set up"));
+    let fine = judge_agents(&[agent("claude", 2, 0, &[]), nothing, agent("qwen", 1, 1, &[])], &[]);
     assert_eq!(fine.level, Level::Ok);
     assert_eq!(
         fine.message,
         "set up: claude (this project), qwen (this project) (1 missing: `hearback agent setup qwen --project --write`)"
     );
-    let old = judge_agents(&[agent("claude", 2, 0, &[]), agent("codex", 0, 0, &["/p/config.toml"])]);
+    let found = [agent("claude", 2, 0, &[]), agent("codex", 0, 0, &["/p/config.toml"])];
+    let old = judge_agents(&found, &[]);
     assert_eq!(
         (old.level, old.tip.as_deref()),
         (Level::Warn, Some("hearback agent setup codex --project --write"))
     );
     assert!(old.message.ends_with("codex (this project): /p/config.toml"), "{}", old.message);
+    // What cannot be read hides nothing, and is not taken for nothing.
+    let both = judge_agents(&found, &["/q is a folder".into()]);
+    assert_eq!((both.level, &both.tip), (Level::Warn, &old.tip));
+    assert_eq!(both.message, format!("cannot be read: /q is a folder; the others: {}", old.message));
+    assert_eq!(judge_agents(&found[..1], &["/q is a folder".into()]).level, Level::Warn);
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use hearback_tests::{Outbox, World, bin, copy_program, eventually, lines};
+use hearback_tests::{Outbox, World, bin, copy_program, eventually, lines, skipped};
 use serde_json::{Value, json};
 
 const SESSION: &str = "01a1ecaf-0869-7a61-91a7-57c5c9f65cc1";
@@ -372,4 +372,33 @@ fn doctor_names_the_configuration_of_an_agent_that_cannot_be_read() {
     assert!(message.contains(&text(&config)), "{check}");
     // Only what it is about.
     assert!(!message.contains("gemini"), "{check}");
+}
+
+/// A call of hearback by a plugin leaves nothing behind in the agent, which lives for days.
+#[test]
+fn a_plugin_listens_to_the_end_of_its_agent_only_while_it_waits() {
+    let node = || std::process::Command::new("node");
+    if node().arg("--version").output().is_err() {
+        return skipped("it needs Node.js");
+    }
+    let world = World::new();
+    let script = world.scratch("calls.mjs");
+    let plugin = include_str!("../../../crates/hearback/src/setup/follow_ups.js");
+    for program in [text(&bin("exit-with")), text(&world.scratch("no-such-program"))] {
+        let program = serde_json::to_string(&program).unwrap();
+        let calls = plugin.replace("\"{hearback}\"", &program);
+        let count = "process.listenerCount('exit')";
+        fs::write(
+            &script,
+            format!(
+                "{calls}\nconst before = {count}\nlet during = 0\nfor (let n = 0; n < 20; n++) {{\n  \
+                 const call = hearback('0')\n  during = Math.max(during, {count})\n  await call\n}}\n\
+                 console.log(during - before, {count} - before)\n"
+            ),
+        )
+        .unwrap();
+        let mut command = node();
+        command.arg(&script);
+        assert_eq!(hearback_tests::run(command).ok().trim(), "1 0");
+    }
 }

@@ -10,9 +10,14 @@ const hearback = (...words) =>
     const child = spawn(PROGRAM, words, { stdio: ["ignore", "pipe", "ignore"] })
     let text = ""
     child.stdout.on("data", (bytes) => (text += bytes))
-    child.on("error", () => done({ code: -1, text }))
-    child.on("close", (code) => done({ code, text }))
-    process.once("exit", () => child.kill())
+    const end = () => child.kill()
+    const answer = (code) => {
+      process.off("exit", end)
+      done({ code, text })
+    }
+    process.once("exit", end)
+    child.on("error", () => answer(-1))
+    child.on("close", answer)
   })
 
 const read = (text) => {

@@ -357,6 +357,64 @@ fn scenario_142_an_entry_of_the_user_and_a_file_that_cannot_be_read_are_left_alo
 }
 
 #[test]
+fn scenario_142_what_the_user_put_into_the_lines_of_hearback_is_not_lost() {
+    let world = World::new();
+    let home = world.scratch("person");
+    let config = home.join(".codex").join("config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = world.command([&["agent", "setup", "codex", "--json"], args].concat());
+        command.env("HOME", &home).env("USERPROFILE", &home);
+        let told: Value = serde_json::from_str(&hearback_tests::run(command).ok()).unwrap();
+        told["files"].as_array().unwrap().last().unwrap()["state"].clone()
+    };
+    let before = "model = \"x\"\n";
+    fs::write(&config, before).unwrap();
+    run(&["--write"]);
+    let written = fs::read_to_string(&config).unwrap();
+    let end = "# end of what hearback wrote";
+    for added in [
+        "\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n",
+        "\n[mcp_servers.other]\ncommand = \"y\"\n",
+        "startup_timeout_sec = 20\n",
+        "\n[mcp_servers.hearback.env]\nA = \"b\"\n",
+    ] {
+        let text = written.replace(end, &format!("{added}{end}"));
+        // As it is, and with the path of a hearback that was there before.
+        for text in [text.clone(), text.replace("command = \"", "command = \"/older")] {
+            fs::write(&config, &text).unwrap();
+            for args in ["--write", "--remove"] {
+                assert_eq!(run(&[args]), "foreign", "{text}");
+                assert_eq!(fs::read_to_string(&config).unwrap(), text);
+            }
+        }
+    }
+    fs::write(&config, written.replace("command = \"", "command = \"/older")).unwrap();
+    run(&["--write"]);
+    assert_eq!(fs::read_to_string(&config).unwrap(), written);
+    run(&["--remove"]);
+    assert_eq!(fs::read_to_string(&config).unwrap(), before);
+}
+
+// Not on Windows: there is no limit for the size of a file.
+#[cfg(unix)]
+#[test]
+fn scenario_142_a_set_up_that_cannot_be_written_leaves_no_half_of_a_file() {
+    let world = World::new();
+    let home = world.scratch("person");
+    for (name, path) in [("gemini", ".gemini/skills/hearback/SKILL.md"), ("cursor", ".cursor/mcp.json")] {
+        let mut command = std::process::Command::new("sh");
+        world.settle(&mut command);
+        command.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]).arg(bin("hearback"));
+        command.args(["agent", "setup", name, "--write"]).env("HOME", &home);
+        hearback_tests::run(command).exits(125);
+        let folder = home.join(path).parent().unwrap().to_owned();
+        let left: Vec<_> = fs::read_dir(&folder).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+#[test]
 fn doctor_names_the_configuration_of_an_agent_that_cannot_be_read() {
     let world = World::new();
     let home = world.scratch("person");

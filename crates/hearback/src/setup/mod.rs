@@ -96,6 +96,8 @@ pub struct SetupFile {
     pub text: String,
     /// What is there.
     pub state: SetupState,
+    /// The file as it was seen; none if there was none.
+    now: Option<Vec<u8>>,
     edit: Edit,
 }
 
@@ -108,19 +110,11 @@ enum Edit {
     Whole,
     /// One entry of a file of the user.
     Entry {
-        /// The file as it is; none if there is none.
-        now: Option<String>,
         /// The file with the entry as it should be.
         with: Option<String>,
         /// The file without the entry, if it is there; empty if it would hold nothing.
         without: Option<String>,
     },
-}
-
-impl Edit {
-    fn entry(now: Option<&str>, with: Option<String>, without: Option<String>) -> Self {
-        Self::Entry { now: now.map(str::to_owned), with, without }
-    }
 }
 
 /// What is there in place of a file of a set-up.
@@ -216,8 +210,8 @@ impl Setup {
                 fs_err::create_dir_all(folder)?;
             }
             match &file.edit {
-                Edit::Whole => fs_err::write(&file.path, &file.text)?,
-                Edit::Entry { now, with: Some(with), .. } => file.replace(now.as_deref(), with)?,
+                Edit::Whole => file.replace(&file.text)?,
+                Edit::Entry { with: Some(with), .. } => file.replace(with)?,
                 Edit::Entry { with: None, .. } | Edit::None => continue,
             }
             written.push(file.path.as_path());
@@ -236,10 +230,13 @@ impl Setup {
         let mut removed = Vec::new();
         for file in self.files.iter().filter(ours) {
             match &file.edit {
-                Edit::Entry { now, without: Some(without), .. } if !without.trim().is_empty() => {
-                    file.replace(now.as_deref(), without)?;
+                Edit::Entry { without: Some(without), .. } if !without.trim().is_empty() => {
+                    file.replace(without)?;
                 }
-                Edit::Whole | Edit::Entry { without: Some(_), .. } => fs_err::remove_file(&file.path)?,
+                Edit::Whole | Edit::Entry { without: Some(_), .. } => {
+                    file.check_unchanged()?;
+                    fs_err::remove_file(&file.path)?;
+                }
                 Edit::Entry { without: None, .. } | Edit::None => continue,
             }
             // Only an empty folder goes, and only one that is named for hearback.
@@ -259,41 +256,57 @@ impl SetupFile {
     }
 
     fn look(path: PathBuf, text: String) -> Result<Self, SetupError> {
-        let state = match fs_err::read(&path) {
-            Ok(found) if found == text.as_bytes() => SetupState::Current,
-            Ok(found) if String::from_utf8_lossy(&found).contains(MARK) => SetupState::Outdated,
-            Ok(_) => SetupState::Foreign,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => SetupState::Absent,
-            Err(error) => return Err(error.into()),
+        let now = read(&path)?;
+        let state = match &now {
+            None => SetupState::Absent,
+            Some(found) if found == text.as_bytes() => SetupState::Current,
+            Some(found) if String::from_utf8_lossy(found).contains(MARK) => SetupState::Outdated,
+            Some(_) => SetupState::Foreign,
         };
-        Ok(Self { path, text, state, edit: Edit::Whole })
+        Ok(Self { path, text, state, now, edit: Edit::Whole })
     }
 
-    /// Replaces a file of the user in one step, so that no reader and no crash finds half of it. A link stays a link,
-    /// and the file keeps its permissions.
-    fn replace(&self, now: Option<&str>, text: &str) -> Result<(), SetupError> {
-        let Some(now) = now else {
-            return match fs_err::OpenOptions::new().write(true).create_new(true).open(&self.path) {
-                Ok(mut file) => Ok(file.write_all(text.as_bytes())?),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    Err(SetupError::Changed(self.path.clone()))
-                }
-                Err(error) => Err(error.into()),
-            };
+    /// Writes or replaces the file in one step, so that no reader and no crash finds half of it. A link stays a link,
+    /// and a file keeps its permissions.
+    fn replace(&self, text: &str) -> Result<(), SetupError> {
+        let real = match self.now {
+            Some(_) => fs_err::canonicalize(&self.path)?,
+            None => self.path.clone(),
         };
-        let real = fs_err::canonicalize(&self.path)?;
         let draft = real.with_extension(format!("hearback-{}", std::process::id()));
-        // A copy has the permissions of the file, before anything of the file is in it.
-        fs_err::copy(&real, &draft)?;
-        let swapped = fs_err::write(&draft, text).map_err(SetupError::from).and_then(|()| {
-            if fs_err::read(&real)? != now.as_bytes() {
-                return Err(SetupError::Changed(self.path.clone()));
+        let write = || {
+            if self.now.is_some() {
+                // A copy has the permissions of the file, before anything of the file is in it.
+                fs_err::copy(&real, &draft)?;
             }
+            let mut file = fs_err::File::create(&draft)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            self.check_unchanged()?;
             Ok(fs_err::rename(&draft, &real)?)
-        });
-        swapped.inspect_err(|_| {
+        };
+        write().inspect_err(|_: &SetupError| {
             let _ = std::fs::remove_file(&draft);
         })
+    }
+
+    /// Fails if the file is no longer what was seen.
+    fn check_unchanged(&self) -> Result<(), SetupError> {
+        // A link that leads nowhere is there, too.
+        let leads_nowhere = self.now.is_none() && self.path.is_symlink();
+        if leads_nowhere || read(&self.path)? != self.now {
+            return Err(SetupError::Changed(self.path.clone()));
+        }
+        Ok(())
+    }
+}
+
+/// The content of a file; none if there is none.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs_err::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -339,6 +352,32 @@ mod tests {
         assert!(matches!(look(&newer).write(), Err(SetupError::Foreign(_))));
         assert!(look(&newer).remove().unwrap().is_empty());
         assert_eq!(fs_err::read_to_string(&path).unwrap(), "the user's own");
+    }
+
+    #[test]
+    fn a_file_that_was_changed_after_it_was_seen_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("SKILL.md");
+        let (ours, older) = (format!("one, {MARK}"), format!("two, {MARK}"));
+        // A file of hearback's own, and one that was made for an entry.
+        let edits = [Edit::Whole, Edit::Entry { with: Some(ours.clone()), without: Some(String::new()) }];
+        for (edit, before) in
+            edits.iter().flat_map(|edit| [(edit, None), (edit, Some(&ours)), (edit, Some(&older))])
+        {
+            let _ = fs_err::remove_file(&path);
+            if let Some(before) = before {
+                fs_err::write(&path, before).unwrap();
+            }
+            let seen =
+                SetupFile { edit: edit.clone(), ..SetupFile::look(path.clone(), ours.clone()).unwrap() };
+            let seen = Setup { agent: agent("claude").unwrap(), files: vec![seen] };
+            fs_err::write(&path, "the user's own").unwrap();
+            let is_changed = |done| matches!(done, Err(SetupError::Changed(_)));
+            assert_eq!(is_changed(seen.write()), before != Some(&ours), "{edit:?} {before:?}");
+            assert_eq!(is_changed(seen.remove()), before.is_some(), "{edit:?} {before:?}");
+            assert_eq!(fs_err::read_to_string(&path).unwrap(), "the user's own");
+            assert_eq!(fs_err::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+        }
     }
 
     #[test]

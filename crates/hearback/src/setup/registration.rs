@@ -1,13 +1,13 @@
 //! The MCP server of hearback in the configuration of an agent: one entry in a file that belongs to the user.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use hearback_core::agents::Agent;
+use hearback_core::message;
 use serde_json::{Value, json};
 
 use super::json_file::{self, Place};
-use super::toml_file::{self, Table};
+use super::toml_file::Table;
 use super::{Edit, SetupError, SetupFile, SetupScope, SetupState};
 
 /// How an agent is told of an MCP server.
@@ -56,7 +56,7 @@ const REGISTRATIONS: &[Registration] = &[
         form: Form::ByHand(|program, args| {
             format!(
                 "claude mcp add --scope user hearback -- {} {}\n",
-                shell_word(&program.display().to_string()),
+                message::quoted(&program.display().to_string()),
                 args.join(" ")
             )
         }),
@@ -135,12 +135,9 @@ impl Registration {
 
     fn look(&self, path: PathBuf, program: &Path) -> Result<SetupFile, SetupError> {
         let (args, command) = (self.args(), program.display().to_string());
-        let by_hand = |path, text| SetupFile { path, text, state: SetupState::ByHand, edit: Edit::None };
-        let found = match fs_err::read(&path) {
-            Ok(bytes) => Some(String::from_utf8(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error.into()),
-        };
+        let by_hand =
+            |path, text| SetupFile { path, text, state: SetupState::ByHand, now: None, edit: Edit::None };
+        let found = super::read(&path)?.map(String::from_utf8);
         let object = |object| Place { object, name: "hearback" };
         let (place, entry) = match self.form {
             Form::ByHand(text) => return Ok(by_hand(path, text(program, &args))),
@@ -166,13 +163,15 @@ impl Registration {
 }
 
 fn in_json(path: PathBuf, found: Option<&str>, place: Place, entry: &Value, shown: String) -> SetupFile {
-    let file = |state, edit| SetupFile { path: path.clone(), text: shown.clone(), state, edit };
+    let now = found.map(|text| text.as_bytes().to_vec());
+    let file =
+        |state, edit| SetupFile { path: path.clone(), text: shown.clone(), state, now: now.clone(), edit };
     let document = found.filter(|text| !text.trim().is_empty()).map(json_file::read);
     let there =
         document.as_ref().and_then(|it| it.as_ref()).and_then(|it| it.get(place.object)?.get(place.name));
     let Some(there) = there else {
         return match json_file::insert(found, place, entry) {
-            Some(with) => file(SetupState::Absent, Edit::entry(found, Some(with), None)),
+            Some(with) => file(SetupState::Absent, Edit::Entry { with: Some(with), without: None }),
             None => file(SetupState::ByHand, Edit::None),
         };
     };
@@ -189,7 +188,7 @@ fn in_json(path: PathBuf, found: Option<&str>, place: Place, entry: &Value, show
     }
     let state = if there == entry { SetupState::Current } else { SetupState::Outdated };
     let with = json_file::insert(Some(&without), place, entry);
-    file(state, Edit::entry(found, with, Some(without)))
+    file(state, Edit::Entry { with, without: Some(without) })
 }
 
 /// Whether an entry is one that a set-up wrote, perhaps with another path of the program. One that the user has changed
@@ -213,15 +212,22 @@ fn is_ours(there: &Value, entry: &Value) -> bool {
 
 fn in_toml(path: PathBuf, found: Option<&str>, table: &Table) -> SetupFile {
     let text = found.unwrap_or_default();
-    let file = |state, edit| SetupFile { path: path.clone(), text: table.text(), state, edit };
-    if let Some((without, block)) = toml_file::remove(text) {
-        let with = table.insert(&without);
-        let state = if block.contains(&table.text()) { SetupState::Current } else { SetupState::Outdated };
-        return file(state, Edit::entry(found, with, Some(without)));
+    let now = found.map(|text| text.as_bytes().to_vec());
+    let file =
+        |state, edit| SetupFile { path: path.clone(), text: table.text(), state, now: now.clone(), edit };
+    if let Some((without, there)) = table.remove(text) {
+        let (there, entry) = (json!(there), json!({"command": table.command, "args": table.args}));
+        if !is_ours(&there, &entry) {
+            return file(SetupState::Foreign, Edit::None);
+        }
+        let state = if there == entry { SetupState::Current } else { SetupState::Outdated };
+        return file(state, Edit::Entry { with: table.insert(&without), without: Some(without) });
     }
     match (table.is_in(text), table.insert(text)) {
         (Some(true), _) => file(SetupState::Foreign, Edit::None),
-        (Some(false), Some(with)) => file(SetupState::Absent, Edit::entry(found, Some(with), None)),
+        (Some(false), Some(with)) => {
+            file(SetupState::Absent, Edit::Entry { with: Some(with), without: None })
+        }
         _ => file(SetupState::ByHand, Edit::None),
     }
 }
@@ -229,11 +235,6 @@ fn in_toml(path: PathBuf, found: Option<&str>, table: &Table) -> SetupFile {
 /// A path as text between quotes, in a language that escapes as JSON does.
 fn quoted(path: &Path) -> Value {
     Value::from(path.display().to_string())
-}
-
-fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./:\\".contains(c);
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]
@@ -248,6 +249,22 @@ mod tests {
         }
         for agent in AGENTS.iter().filter(|agent| !agent.doors.is_empty()) {
             assert!(REGISTRATIONS.iter().any(|row| row.agent == agent.name), "{}", agent.name);
+        }
+    }
+
+    #[test]
+    fn a_command_to_run_names_the_program_as_one_word() {
+        for (program, word) in [
+            ("/opt/hearback", "/opt/hearback"),
+            ("/a b/hearback", "'/a b/hearback'"),
+            ("/a\\b/hearback", "'/a\\b/hearback'"),
+        ] {
+            let home = Path::new("/no/such/folder");
+            let files = look(agent("claude").unwrap(), SetupScope::User, home, Path::new(program)).unwrap();
+            assert_eq!(
+                files[0].text,
+                format!("claude mcp add --scope user hearback -- {word} mcp --sink claude\n")
+            );
         }
     }
 

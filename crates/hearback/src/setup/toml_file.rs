@@ -43,32 +43,38 @@ impl Table {
             _ => "\n\n",
         };
         let new = format!("{text}{gap}{}", self.block());
-        // Nothing else has changed.
-        let (before, mut after): (toml::Table, toml::Table) = (text.parse().ok()?, new.parse().ok()?);
+        self.only_difference(text, &new)?;
+        Some(new)
+    }
+
+    /// The text without the block that hearback wrote, and the table in it; none if there is none, or if the block
+    /// holds something else: a program that edits the file may put it there.
+    pub(super) fn remove(&self, text: &str) -> Option<(String, toml::Value)> {
+        let begin = text.find(&format!("# {MARK}"))?;
+        let end = begin + text[begin..].find(END)? + END.len();
+        let end = end + usize::from(text[end..].starts_with('\n'));
+        // The empty line before it is ours, too.
+        let start = if text[..begin].ends_with("\n\n") { begin - 1 } else { begin };
+        let without = format!("{}{}", &text[..start], &text[end..]);
+        let table = self.only_difference(&without, text)?;
+        Some((without, table))
+    }
+
+    /// The table of this name in a text, if another text lacks that and nothing else.
+    fn only_difference(&self, without: &str, with: &str) -> Option<toml::Value> {
+        let (without, mut with): (toml::Table, toml::Table) = (without.parse().ok()?, with.parse().ok()?);
         let [outer, inner] = self.name;
-        let holder = after.get_mut(outer)?.as_table_mut()?;
-        holder.remove(inner)?;
-        if holder.is_empty() && !before.contains_key(outer) {
-            after.remove(outer);
+        let holder = with.get_mut(outer)?.as_table_mut()?;
+        let table = holder.remove(inner)?;
+        if holder.is_empty() && !without.contains_key(outer) {
+            with.remove(outer);
         }
-        (before == after).then_some(new)
+        (without == with).then_some(table)
     }
 
     fn block(&self) -> String {
         format!("# {MARK}; `--remove` takes it away\n{}{END}\n", self.text())
     }
-}
-
-/// The text without the block that hearback wrote, and that block; none if there is none.
-pub(super) fn remove(text: &str) -> Option<(String, &str)> {
-    let begin = text.find(&format!("# {MARK}"))?;
-    let end = begin + text[begin..].find(END)? + END.len();
-    let end = end + usize::from(text[end..].starts_with('\n'));
-    // The empty line before it is ours, too.
-    let start = if text[..begin].ends_with("\n\n") { begin - 1 } else { begin };
-    let without = format!("{}{}", &text[..start], &text[end..]);
-    without.parse::<toml::Table>().ok()?;
-    Some((without, &text[begin..end]))
 }
 
 #[cfg(test)]
@@ -98,10 +104,10 @@ mod tests {
                 document["mcp_servers"]["hearback"]["command"].as_str(),
                 Some("C:\\a \"b\"\\hearback")
             );
-            assert_eq!(remove(&with).unwrap().0, file, "{with}");
+            assert_eq!(table().remove(&with).unwrap().0, file, "{with}");
             // What was added below it stays.
             let more = format!("{with}\n[tui]\nx = 1\n");
-            assert!(remove(&more).unwrap().0.ends_with("\n[tui]\nx = 1\n"));
+            assert!(table().remove(&more).unwrap().0.ends_with("\n[tui]\nx = 1\n"));
         }
     }
 
@@ -110,6 +116,10 @@ mod tests {
         for text in ["mcp_servers = {}\n", "a = \n", "mcp_servers = 1\n"] {
             assert_eq!(table().insert(text), None, "{text}");
         }
-        assert_eq!(remove("a = 1\n"), None);
+        assert_eq!(table().remove("a = 1\n"), None);
+        // A table of the user between our lines, and a part of ours that is not there.
+        let with = table().insert("").unwrap();
+        assert_eq!(table().remove(&with.replace(END, &format!("[tui]\nx = 1\n{END}"))), None);
+        assert_eq!(table().remove(&format!("{with}[mcp_servers.hearback.env]\nA = \"b\"\n")), None);
     }
 }

@@ -118,7 +118,9 @@ fn scenario_129_jobs_that_end_together_are_told_in_one_turn() {
             assert!(text.contains(&format!("\njob: {id} ({label})\n")), "{text}");
             assert!(text.contains(&format!("\n| of {label}\n")), "{text}");
         }
-        assert_eq!(told[3]["job"]["label"], "four", "in the order of their ends");
+        // Usually the last is the fourth; on a busy machine, one of the others may end later than it.
+        let ends = told.iter().map(|delivery| delivery["job"]["ended_at"].as_str().unwrap());
+        assert!(ends.is_sorted(), "in the order of their ends: {told:?}");
         assert_eq!(outbox.check_order().into_values().collect::<Vec<_>>(), [1, 1, 1, 1], "each once");
     }
 }

@@ -427,7 +427,7 @@ fn doctor_names_the_configuration_of_an_agent_that_cannot_be_read() {
     let check = told["checks"].as_array().unwrap().iter().find(|check| check["name"] == "agents").unwrap();
     let message = check["message"].as_str().unwrap();
     assert_eq!(check["level"], "warn", "{check}");
-    assert!(message.contains(&text(&config)), "{check}");
+    assert!(message.starts_with("cannot be read: ") && message.contains("config.toml"), "{check}");
     // Only what it is about.
     assert!(!message.contains("gemini"), "{check}");
 }

@@ -76,7 +76,8 @@ pub struct Settings {
 /// How long a job may run unless its launch says otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DefaultTimeout {
-    /// A job of a session has [`DEFAULT_TIMEOUT`]: an agent may have forgotten it. A job of a person has no limit.
+    /// A job that an agent launched has [`DEFAULT_TIMEOUT`]: the agent may have forgotten it. A job of a person has
+    /// none.
     #[default]
     Auto,
     /// No limit.
@@ -85,7 +86,8 @@ pub enum DefaultTimeout {
     After(Duration),
 }
 
-/// How long a job of a session may run, unless the settings or its launch say otherwise.
+/// How long a job of a session, or one that is launched through MCP, may run, unless the settings or its launch say
+/// otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 impl DefaultTimeout {

@@ -55,4 +55,6 @@ pub use system::{CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, DETACHED_P
 pub use system::{exit_killed, exit_terminated, is_real_windows, is_wine, open_to_others, scaled};
 #[cfg(any(target_os = "linux", windows))]
 pub use terminal::Terminal;
+#[cfg(target_os = "linux")]
+pub use terminal::Tmux;
 pub use world::World;

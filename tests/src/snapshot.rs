@@ -70,11 +70,13 @@ impl Snapshot {
 
     /// The files that hold these bytes, or have them in their name.
     pub fn holding(&self, bytes: &[u8]) -> Vec<&Path> {
+        // A log has a second name there.
+        let is_second = |path: &Path| path.parent().is_some_and(|folder| folder.ends_with("logs"));
         let within = |text: &[u8]| text.windows(bytes.len()).any(|window| window == bytes);
-        let found = self
-            .0
-            .iter()
-            .filter(|(path, (_, content))| within(content) || within(path.as_os_str().as_encoded_bytes()));
+        let found =
+            self.0.iter().filter(|(path, _)| !is_second(path)).filter(|(path, (_, content))| {
+                within(content) || within(path.as_os_str().as_encoded_bytes())
+            });
         found.map(|(path, _)| path.as_path()).collect()
     }
 }

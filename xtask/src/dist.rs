@@ -1,9 +1,12 @@
-//! The `dist` task: what a package of hearback holds, in `target/dist`: the program, man pages and completions.
+//! The `dist` task: what a package of hearback holds, in `target/dist`: the program, man pages, completions, licences.
 
 use anyhow::{Context, Result};
 use fs_err as fs;
 
 use crate::workspace::Workspace;
+
+/// What has to be passed on with the program.
+const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 /// The shells for which there are completions, with the names that they expect.
 const COMPLETIONS: [(&str, &str); 5] = [
@@ -37,6 +40,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let program = program.to_str().context("the target directory is not Unicode")?;
     for (shell, file) in COMPLETIONS {
         fs::write(completions.join(file), workspace.capture(program, &["completions", shell])?)?;
+    }
+    for licence in LICENCES {
+        fs::copy(workspace.root().join(licence), dist.join(licence))?;
     }
     println!("wrote {}", dist.display());
     Ok(())

@@ -1,7 +1,8 @@
 //! The `features` step: an embedder who turns the features off gets a library that compiles, without clap, an async
 //! runtime or an HTTP client; and each feature compiles alone.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 use crate::workspace::Workspace;
 
@@ -9,8 +10,11 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     for features in ["", "schema", "webhook"] {
         workspace.cargo(&["check", "-p", "hearback", "--no-default-features", "--features", features])?;
     }
-    // The program, without what makes it large.
-    workspace.cargo(&["check", "-p", "hearback-cli", "--no-default-features"])?;
+    // The program, without what makes it large, and with each part of that alone.
+    let metadata = workspace.capture("cargo", &["metadata", "--no-deps", "--format-version", "1"])?;
+    for feature in program_features(&metadata)? {
+        workspace.cargo(&["check", "-p", "hearback-cli", "--no-default-features", "--features", &feature])?;
+    }
     // Compiling proves only that they are not used. A forgotten `optional = true` would still link them.
     let tree = workspace.capture(
         "cargo",
@@ -35,6 +39,17 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
+/// No feature, and then each of the program.
+fn program_features(metadata: &str) -> Result<Vec<String>> {
+    let metadata: Value = serde_json::from_str(metadata)?;
+    let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let program = packages.iter().find(|package| package["name"] == "hearback-cli");
+    let features =
+        program.and_then(|program| program["features"].as_object()).context("the program is not there")?;
+    let each = features.keys().filter(|name| *name != "default").cloned();
+    Ok(std::iter::once(String::new()).chain(each).collect())
+}
+
 /// The packages in the output of `cargo tree --prefix none` that belong to a feature.
 fn feature_packages(tree: &str) -> Vec<&str> {
     let names = tree.lines().filter_map(|line| line.split_whitespace().next());
@@ -52,6 +67,14 @@ fn feature_packages(tree: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_feature_of_the_program_is_tried_alone() {
+        let metadata = r#"{"packages": [{"name": "x"}, {"name": "hearback-cli", "features":
+            {"default": ["a"], "a": [], "b": []}}]}"#;
+        assert_eq!(program_features(metadata).unwrap(), ["", "a", "b"]);
+        assert!(program_features("{}").is_err());
+    }
 
     #[test]
     fn what_belongs_to_a_feature_is_found_once_however_often_it_is_listed() {

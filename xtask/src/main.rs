@@ -13,6 +13,7 @@ mod features;
 mod layers;
 mod mcp;
 mod measure;
+mod record;
 mod reuse;
 mod skips;
 mod slim;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Task::Ci => steps::ci(&workspace),
         Task::Dist => dist::run(&workspace),
         Task::Measure(part) => measure::run(&workspace, part),
+        Task::Record => record::run(&workspace),
         Task::Mcp(args) => mcp::run(&workspace, args),
         Task::Agents(args) => agents::run(&workspace, args),
         Task::One(step, extra) => (step.run)(&workspace, extra),
@@ -67,6 +69,8 @@ enum Task<'a> {
     /// What a package holds.
     Dist,
     Measure(Part),
+    /// The picture of the README.
+    Record,
     /// Real MCP clients, with what followed.
     Mcp(&'a [String]),
     /// Real agents, with what followed.
@@ -89,10 +93,12 @@ impl<'a> Task<'a> {
             "help" | "--help" | "-h" => Ok(Self::Help),
             "ci" => Ok(Self::Ci),
             "dist" => Ok(Self::Dist),
+            "record" => Ok(Self::Record),
             "measure" => match extra {
                 [] => Ok(Self::Measure(Part::All)),
                 [part] if part == "monitor" => Ok(Self::Measure(Part::Monitor)),
-                _ => Err("`measure` takes nothing, or `monitor`".to_owned()),
+                [part] if part == "peers" => Ok(Self::Measure(Part::Peers)),
+                _ => Err("`measure` takes nothing, `monitor` or `peers`".to_owned()),
             },
             "mcp" => Ok(Self::Mcp(rest)),
             "agents" => Ok(Self::Agents(rest)),
@@ -114,8 +120,8 @@ mod tests {
             Task::Help => "help".to_owned(),
             Task::Ci => "ci".to_owned(),
             Task::Dist => "dist".to_owned(),
-            Task::Measure(Part::All) => "measure".to_owned(),
-            Task::Measure(Part::Monitor) => "measure monitor".to_owned(),
+            Task::Record => "record".to_owned(),
+            Task::Measure(part) => format!("measure {part:?}"),
             Task::Mcp(args) => format!("mcp {args:?}"),
             Task::Agents(args) => format!("agents {args:?}"),
             Task::One(step, extra) => format!("{} {extra:?}", step.name),

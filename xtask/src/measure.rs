@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail};
 use crate::workspace::Workspace;
 
 mod monitor;
+mod peer;
+mod peers;
 
 const SUPERVISORS: usize = 200;
 /// What an idle supervisor may cost, in KiB.
@@ -27,6 +29,8 @@ pub(crate) enum Part {
     All,
     /// A monitor with many open jobs.
     Monitor,
+    /// hearback beside other tools.
+    Peers,
 }
 
 pub(crate) fn run(workspace: &Workspace, part: Part) -> Result<()> {
@@ -49,8 +53,10 @@ pub(crate) fn run(workspace: &Workspace, part: Part) -> Result<()> {
     println!("program: {:.2} MB", size as f64 / 1e6);
     // Pages of a program that was just written count as its own until they are on the disk.
     Command::new("sync").status()?;
-    if part == Part::Monitor {
-        return monitor::run(&hearback);
+    match part {
+        Part::All => {}
+        Part::Monitor => return monitor::run(&hearback),
+        Part::Peers => return peers::run(&hearback),
     }
     let home = std::env::temp_dir().join(format!("hearback-measure-{}", std::process::id()));
     let measured = supervisors(&hearback, &home)

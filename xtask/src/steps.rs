@@ -85,7 +85,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "slim",
-        about: "the smallest program stays below its limit",
+        about: "the smallest program stays below its limit, and works",
         run: |workspace, _| slim::run(workspace),
     },
     Step {
@@ -140,7 +140,12 @@ pub(crate) fn help() -> String {
         "  {:<9} {}\n",
         "dist", "the program, man pages and completions in target/dist; not part of ci"
     );
-    text += &format!("  {:<9} {}\n", "measure", "what a release build costs on this machine; not part of ci");
+    text += &format!(
+        "  {:<9} {}\n",
+        "measure",
+        "what a release build costs on this machine (`monitor`, `peers`: that alone); not part of ci"
+    );
+    text += &format!("  {:<9} {}\n", "record", "docs/recording.svg from a real terminal; not part of ci");
     text += &format!(
         "  {:<9} {}\n",
         "mcp", "real MCP clients can use `hearback mcp` (`--install` adds them); not part of ci"

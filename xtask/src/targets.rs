@@ -24,6 +24,11 @@ const PACKAGES: &[&str] = &[
     "hearback-tests",
 ];
 
+/// All of the program that needs no C compiler for the target.
+const FEATURES: &str = "hearback-cli/agents,hearback-cli/completions,hearback-cli/control,hearback-cli/doctor,\
+     hearback-cli/events,hearback-cli/parser-hints,hearback-cli/plugin-check,hearback-cli/schema,hearback-cli/setup,\
+     hearback-cli/timeline,hearback-cli/top";
+
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     for target in TARGETS {
         ensure_installed(workspace, target)?;
@@ -34,7 +39,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 
 fn clippy_args<'a>(targets: &[&'a str]) -> Vec<&'a str> {
     let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
-    let features = ["--all-targets", "--no-default-features"];
+    let features = ["--all-targets", "--no-default-features", "--features", FEATURES];
     let targets = targets.iter().flat_map(|target| ["--target", target]);
     let rest = ["--", "-D", "warnings"];
     ["clippy"].into_iter().chain(packages).chain(features).chain(targets).chain(rest).collect()

@@ -2,17 +2,22 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+#[cfg(feature = "events")]
+use hearback::EventsSince;
 use hearback::Predecessor;
+#[cfg(feature = "agents")]
+use hearback::core::Reader;
 use hearback::core::note::HistoryEnd;
-use hearback::core::{
-    Key, Leftovers, LogCap, NotifyPolicy, OutcomeKind, OverCap, Reader, Session, StateWord,
-};
+#[cfg(feature = "events")]
+use hearback::core::port::events::EventCursor;
+use hearback::core::{Key, Leftovers, LogCap, NotifyPolicy, OutcomeKind, OverCap, Session, StateWord};
 use hearback::parse_size;
 
-use crate::{complete, help};
+use crate::complete;
 
 /// Run it in the background. Always hear back.
 #[derive(Debug, Parser)]
@@ -47,8 +52,10 @@ pub(crate) enum Command {
     #[command(alias = "run", alias = "start")]
     Launch(Box<LaunchArgs>),
     /// Ask an agent a question in the background. Prints the id of its job.
+    #[cfg(feature = "agents")]
     Ask(Box<AskArgs>),
     /// Print the answers that have arrived, oldest first. They stay unread until --ack; exits 1 if there is none.
+    #[cfg(feature = "agents")]
     Results(ResultsArgs),
     /// List jobs, newest first.
     #[command(visible_alias = "ls", alias = "ps", alias = "status")]
@@ -59,8 +66,15 @@ pub(crate) enum Command {
     /// Show a job's output.
     #[command(alias = "log", alias = "tail")]
     Logs(LogsArgs),
+    /// Show jobs and the output of one on the whole screen; kill, retry and filter by keys.
+    #[cfg(feature = "top")]
+    Top(TopArgs),
     /// Show jobs over time, as bars or as a page: which ran when, and when their owners were told.
+    #[cfg(feature = "timeline")]
     Timeline(TimelineArgs),
+    /// Print what happens to jobs and sessions, as it happens.
+    #[cfg(feature = "events")]
+    Events(EventsArgs),
     /// Wait until jobs have ended, and exit with their code.
     Wait(WaitArgs),
     /// Kill jobs and every process they started.
@@ -70,23 +84,43 @@ pub(crate) enum Command {
     #[command(visible_alias = "followup")]
     Followups(FollowupsArgs),
     /// Run an agent as a turn of a session. Then deliver the messages and follow-ups that arrived meanwhile.
+    #[cfg(feature = "agents")]
     Turn(TurnArgs),
     /// Send a message to a session. It is on disk when this returns; each message gets a turn of its own, in order.
+    #[cfg(feature = "agents")]
     Send(SendArgs),
     /// List sessions: which are in a turn, which were interrupted, and how many messages wait.
+    #[cfg(feature = "control")]
     Sessions(SessionsArgs),
     /// List the messages that wait for sessions; retry or discard one.
+    #[cfg(feature = "agents")]
     Inbox(InboxArgs),
     /// Run and control the monitor: the service that delivers, retries and cleans up.
     #[command(subcommand)]
     Monitor(MonitorCommand),
     /// List the agents that hearback can wake; test one, or set one up.
+    #[cfg(feature = "setup")]
     #[command(subcommand)]
     Agent(AgentCommand),
     /// List and test sinks.
+    ///
+    /// A sink gets the follow-up of a job that has ended. Define one in config.toml, whose
+    /// place `hearback settings` shows, and name it with `launch --sink NAME`:
+    ///
+    ///   [sink.NAME]
+    ///   command = ["/path/to/program", "argument"]
+    ///
+    /// The program gets the follow-up on its standard input, as JSON, or as text with
+    /// `stdin = "text"`. Exit code 0 means that it has it, 75 that it is busy and 69 that
+    /// nobody is there; any other is a failure, and it is tried again. In place of
+    /// `command` there can be `file` (an absolute path), `url` with `secret_env`, or
+    /// `preset` (an agent).
+    #[command(verbatim_doc_comment)]
+    #[cfg(feature = "setup")]
     #[command(subcommand)]
     Sink(SinkCommand),
     /// Check third-party sink plugins.
+    #[cfg(feature = "plugin-check")]
     #[command(subcommand)]
     Plugin(PluginCommand),
     /// Serve agents over the Model Context Protocol. It is spoken on standard input and output.
@@ -95,19 +129,22 @@ pub(crate) enum Command {
     /// Update the records after a crash. Every other command does this for the jobs it reads.
     Reconcile(DryRunArgs),
     /// Remove old settled jobs.
-    #[command(alias = "rm", alias = "clean")]
+    #[command(alias = "clean")]
     Prune(PruneArgs),
     /// Show each setting and its source: the environment, the file or the default.
+    #[cfg(feature = "setup")]
     Settings,
     /// Check what this machine and the store can do. Tries what a job launched here survives.
+    #[cfg(feature = "doctor")]
     Doctor,
     /// Print the JSON Schema of all --json output.
     #[cfg(feature = "schema")]
     Schema,
     /// Print a completion script for a shell.
+    #[cfg(feature = "completions")]
     Completions(CompletionsArgs),
     /// Explain the exit codes.
-    #[command(hide = true, after_help = help::EXIT_CODES)]
+    #[command(hide = true)]
     ExitCodes,
     /// Internal: write the man pages into a folder.
     #[cfg(feature = "man")]
@@ -154,6 +191,7 @@ pub(crate) struct LaunchArgs {
     pub(crate) quiet: bool,
 }
 
+#[cfg(feature = "agents")]
 #[derive(Debug, Args)]
 #[command(override_usage = "hearback ask [OPTIONS] [--prompt TEXT] [--] AGENT [ARG…]")]
 pub(crate) struct AskArgs {
@@ -187,6 +225,7 @@ pub(crate) struct AskArgs {
     pub(crate) quiet: bool,
 }
 
+#[cfg(feature = "agents")]
 #[derive(Debug, Args)]
 pub(crate) struct ResultsArgs {
     /// Only the answers of these jobs.
@@ -254,7 +293,7 @@ pub(crate) struct LaunchOptions {
     pub(crate) bound: bool,
 
     /// A name for the job. Wherever a job is named, a label means the newest job that has it.
-    #[arg(short, long, value_name = "TEXT")]
+    #[arg(short, long, value_name = "TEXT", value_parser = parse_label)]
     pub(crate) label: Option<String>,
 
     /// Make the launch repeatable: a second launch with the same key returns the same job.
@@ -363,6 +402,22 @@ fn parse_limit(text: &str) -> Result<Limit, String> {
     }
 }
 
+/// A number of things to show, of which none is not worth asking for.
+fn parse_count(text: &str) -> Result<usize, String> {
+    match parse_number(text)? {
+        0 => Err("the smallest number is 1".into()),
+        n => Ok(n),
+    }
+}
+
+/// A number for people who type: the parser says that a digit is invalid.
+fn parse_number<N: FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| match !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) {
+        true => "the number is too large".to_owned(),
+        false => "not a number: use digits, such as `20`".to_owned(),
+    })
+}
+
 fn parse_grace(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "not a time: use one such as `5s` or `1m`".to_owned())
 }
@@ -422,6 +477,37 @@ pub(crate) struct ScopeArgs {
     pub(crate) all_sessions: bool,
 }
 
+#[cfg(feature = "events")]
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+
+    /// Read on behind an event, by the cursor that it has with --json; or from the `beginning`, or from `now` on
+    /// [default: now].
+    #[arg(long, value_name = "CURSOR", value_parser = parse_events_since)]
+    pub(crate) since: Option<EventsSince>,
+
+    /// Print what has happened, and do not wait for more. Without --since, from the beginning.
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
+/// The cursor before everything.
+#[cfg(feature = "events")]
+pub(crate) const BEGINNING: &str = "beginning";
+
+#[cfg(feature = "events")]
+fn parse_events_since(text: &str) -> Result<EventsSince, String> {
+    match text {
+        BEGINNING => Ok(EventsSince::Beginning),
+        "now" => Ok(EventsSince::Now),
+        other => EventCursor::parse(other)
+            .map(EventsSince::Cursor)
+            .ok_or_else(|| "expected the `cursor` of an event, `beginning` or `now`".to_owned()),
+    }
+}
+
 /// Which jobs a command shows.
 #[derive(Debug, Args)]
 pub(crate) struct SelectArgs {
@@ -445,7 +531,7 @@ pub(crate) struct SelectArgs {
     pub(crate) since: Option<Duration>,
 
     /// Only the newest N jobs [default: all open ones, and 20 of history].
-    #[arg(short = 'n', long, value_name = "N", conflicts_with = "all")]
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "all", value_parser = parse_count)]
     pub(crate) limit: Option<usize>,
 
     /// Show the whole history, not only the newest jobs.
@@ -453,6 +539,14 @@ pub(crate) struct SelectArgs {
     pub(crate) all: bool,
 }
 
+#[cfg(feature = "top")]
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+}
+
+#[cfg(feature = "timeline")]
 #[derive(Debug, Args)]
 pub(crate) struct TimelineArgs {
     #[command(flatten)]
@@ -511,21 +605,27 @@ impl From<OutcomeArg> for OutcomeKind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum State {
+    /// Not running yet.
     Starting,
+    /// Running, or paused.
     Running,
+    /// Ended with success.
     Done,
+    /// Ended in any other way, which --outcome tells apart.
     Failed,
+    /// Ended, with success or without.
     Ended,
 }
 
-impl From<State> for StateWord {
-    fn from(state: State) -> Self {
-        match state {
-            State::Starting => Self::Starting,
-            State::Running => Self::Running,
-            State::Done => Self::Done,
-            State::Failed => Self::Failed,
-            State::Ended => Self::Ended,
+impl State {
+    /// The states of jobs that are meant.
+    pub(crate) fn words(self) -> &'static [StateWord] {
+        match self {
+            Self::Starting => &[StateWord::Starting],
+            Self::Running => &[StateWord::Running],
+            Self::Done => &[StateWord::Done],
+            Self::Failed => &[StateWord::Failed],
+            Self::Ended => &[StateWord::Done, StateWord::Failed, StateWord::Ended],
         }
     }
 }
@@ -555,15 +655,15 @@ pub(crate) struct LogsArgs {
     pub(crate) exit_code: bool,
 
     /// Only the first N lines.
-    #[arg(long, value_name = "N", conflicts_with_all = ["tail", "offset"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["tail", "offset"], value_parser = parse_number::<u64>)]
     pub(crate) head: Option<u64>,
 
     /// Only the last N lines.
-    #[arg(short = 'n', long, value_name = "N", conflicts_with = "offset")]
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "offset", value_parser = parse_number::<u64>)]
     pub(crate) tail: Option<u64>,
 
     /// Only the output after this many bytes. Offsets count all output, also what was dropped.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_number::<u64>)]
     pub(crate) offset: Option<u64>,
 
     /// At most this much, such as `16KB`: the beginning and the end, with a line that says how much is left out.
@@ -657,6 +757,7 @@ pub(crate) struct DeliveriesArgs {
     pub(crate) deliveries: Vec<String>,
 }
 
+#[cfg(feature = "agents")]
 #[derive(Debug, Args)]
 pub(crate) struct TurnArgs {
     /// The session [default: the session of the environment].
@@ -701,6 +802,7 @@ impl From<HistoryArg> for HistoryEnd {
     }
 }
 
+#[cfg(feature = "agents")]
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
     /// The message; `-` reads it from standard input.
@@ -720,12 +822,14 @@ pub(crate) struct SendArgs {
     pub(crate) destination: Option<String>,
 }
 
+#[cfg(feature = "control")]
 #[derive(Debug, Args)]
 pub(crate) struct SessionsArgs {
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
 }
 
+#[cfg(feature = "agents")]
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
     #[command(subcommand)]
@@ -735,6 +839,7 @@ pub(crate) struct InboxArgs {
     pub(crate) scope: GlobalScopeArgs,
 }
 
+#[cfg(feature = "agents")]
 #[derive(Debug, Subcommand)]
 pub(crate) enum InboxCommand {
     /// List the messages that wait, and dead letters: those that were given up, or are held for a person. This changes
@@ -746,9 +851,11 @@ pub(crate) enum InboxCommand {
     Discard(InboxMessageArgs),
 }
 
+#[cfg(feature = "agents")]
 #[derive(Debug, Args)]
 pub(crate) struct InboxMessageArgs {
     /// The number of the message.
+    #[arg(value_parser = parse_number::<u32>)]
     pub(crate) n: u32,
 }
 
@@ -758,19 +865,25 @@ pub(crate) enum MonitorCommand {
     /// run at once.
     Run(MonitorRunArgs),
     /// Show whether a monitor is running, whether it is about to stop, and its settings.
+    #[cfg(feature = "control")]
     Status,
     /// Stop the monitor after all its turns have ended; it accepts no new work until then.
+    #[cfg(feature = "control")]
     Drain(StopArgs),
     /// Restart the monitor. Turns may run until the limit, and continue afterwards; jobs go on, except bound ones.
+    #[cfg(feature = "control")]
     Restart(RestartArgs),
     /// Stop the monitor. Turns may run until the limit; jobs go on, except bound ones.
+    #[cfg(feature = "control")]
     Stop(StopArgs),
     /// Install the monitor as a login service of systemd, launchd or the Task Scheduler.
     ///
     /// Shows what will be written and run, and asks for confirmation. A second install changes only what differs.
+    #[cfg(feature = "setup")]
     Install(InstallArgs),
 }
 
+#[cfg(feature = "setup")]
 #[derive(Debug, Args)]
 pub(crate) struct InstallArgs {
     /// Only print what would be written and run.
@@ -805,6 +918,7 @@ pub(crate) struct MonitorRunArgs {
     pub(crate) after: Option<Predecessor>,
 }
 
+#[cfg(feature = "control")]
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
     /// How long turns may still run [default: the setting `drain_timeout`; for `drain`, no limit].
@@ -816,6 +930,7 @@ pub(crate) struct StopArgs {
     pub(crate) no_wait: bool,
 }
 
+#[cfg(feature = "control")]
 #[derive(Debug, Args)]
 pub(crate) struct RestartArgs {
     /// How long turns may still run [default: the setting `drain_timeout`].
@@ -824,7 +939,7 @@ pub(crate) struct RestartArgs {
 
     /// A number that grows with each request. The monitor ignores a request that repeats an old number within five
     /// minutes.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_number::<u64>)]
     pub(crate) sequence: Option<u64>,
 
     /// Return when the new monitor runs, not when the request was accepted.
@@ -832,16 +947,26 @@ pub(crate) struct RestartArgs {
     pub(crate) wait: bool,
 }
 
+#[cfg(feature = "setup")]
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
     /// List the agents: which are installed, and how each is woken.
     List,
     /// Wake a session of an agent with a sample, and show what it answers. This runs a turn of the agent.
     Test(SinkTestArgs),
-    /// Show what teaches an agent about hearback (a skill, a plugin, the MCP server), or write or remove it.
+    /// Show what teaches an agent about hearback (a skill, a plugin, the MCP server, a hook), or write or remove it.
     Setup(AgentSetupArgs),
+    /// What an agent runs as its hook: waits until there is a text for the session that is named on standard input,
+    /// prints it on standard error, and exits with code 2, which tells the agent to wake its model.
+    #[command(hide = true)]
+    Hook {
+        /// The agent.
+        #[arg(value_parser = ["claude"])]
+        name: String,
+    },
 }
 
+#[cfg(feature = "setup")]
 #[derive(Debug, Args)]
 pub(crate) struct AgentSetupArgs {
     /// The agent.
@@ -862,6 +987,7 @@ pub(crate) struct AgentSetupArgs {
     pub(crate) project: bool,
 }
 
+#[cfg(feature = "setup")]
 #[derive(Debug, Subcommand)]
 pub(crate) enum SinkCommand {
     /// Send a sample to a sink, and show its reply.
@@ -870,6 +996,7 @@ pub(crate) enum SinkCommand {
     List,
 }
 
+#[cfg(feature = "setup")]
 #[derive(Debug, Args)]
 pub(crate) struct SinkTestArgs {
     /// Its name.
@@ -881,12 +1008,14 @@ pub(crate) struct SinkTestArgs {
     pub(crate) session: Option<Session>,
 }
 
+#[cfg(feature = "plugin-check")]
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
     /// Check whether a program follows the plugin protocol. The program gets real samples; exits 1 if a check fails.
     Check(PluginCheckArgs),
 }
 
+#[cfg(feature = "plugin-check")]
 #[derive(Debug, Args)]
 pub(crate) struct PluginCheckArgs {
     /// The NAME of a program `hearback-sink-NAME` on the PATH, or the path of a program, such as `./my-sink`.
@@ -899,26 +1028,29 @@ impl Command {
     /// store that can be watched.
     pub(crate) fn needs_no_store(&self) -> bool {
         match self {
+            #[cfg(feature = "agents")]
             Self::Results(args) => return args.wait.is_none(),
+            #[cfg(feature = "agents")]
+            Self::Inbox(_) => return true,
             Self::Followups(FollowupsArgs { command: Some(FollowupsCommand::Next(args)), .. }) => {
                 return args.wait.is_none();
             }
+            #[cfg(feature = "timeline")]
+            Self::Timeline(_) => return true,
+            #[cfg(feature = "setup")]
+            Self::Settings | Self::Sink(SinkCommand::List) => return true,
+            #[cfg(feature = "control")]
+            Self::Sessions(_) | Self::Monitor(MonitorCommand::Status) => return true,
             _ => {}
         }
         matches!(
             self,
             Self::List(_)
-                | Self::Timeline(_)
                 | Self::Show(_)
                 | Self::Logs(_)
                 | Self::Wait(_)
                 | Self::Kill(_)
                 | Self::Followups(_)
-                | Self::Sessions(_)
-                | Self::Inbox(_)
-                | Self::Settings
-                | Self::Sink(SinkCommand::List)
-                | Self::Monitor(MonitorCommand::Status)
         )
     }
 
@@ -961,10 +1093,11 @@ pub(crate) struct PruneArgs {
     pub(crate) older_than: Option<Duration>,
 
     /// Keep at most this many settled jobs [default: the setting `max_jobs`].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_number::<usize>)]
     pub(crate) max_jobs: Option<usize>,
 }
 
+#[cfg(feature = "completions")]
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell.
@@ -982,8 +1115,18 @@ fn parse_session(text: &str) -> Result<Session, hearback::core::NameError> {
     Session::parse(text)
 }
 
+#[cfg(feature = "agents")]
 fn parse_reader(text: &str) -> Result<Reader, hearback::core::NameError> {
     Reader::parse(text)
+}
+
+/// A label that can name a job where one is typed.
+fn parse_label(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("a label cannot be empty".into()),
+        hearback::LAST => Err("`@last` always names the newest job: use another label".into()),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 fn parse_key(text: &str) -> Result<Key, hearback::core::NameError> {

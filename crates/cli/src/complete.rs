@@ -29,8 +29,19 @@ pub(crate) fn script(shell: &str) -> Option<Vec<u8>> {
     let shells = Shells::builtins();
     let shell = shells.completer(shell)?;
     shell.write_registration(VARIABLE, "hearback", "hearback", "hearback", &mut script).ok()?;
+    if shell.name() == "zsh" {
+        script.extend(ZSH_AUTOLOAD.as_bytes());
+    }
     Some(script)
 }
+
+/// A file `_hearback` in zsh's `fpath` is the body of a function that completes. That of the parser only defines
+/// another function, so that the first Tab in each shell would offer nothing.
+const ZSH_AUTOLOAD: &str = "
+if [[ $funcstack[1] == _hearback ]]; then
+    _clap_dynamic_completer_hearback \"$@\"
+fi
+";
 
 /// Jobs by their ids and labels.
 pub(crate) fn jobs() -> ArgValueCandidates {
@@ -66,6 +77,7 @@ pub(crate) fn sinks() -> ArgValueCandidates {
     })
 }
 
+#[cfg(feature = "setup")]
 pub(crate) fn agents() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         hearback::core::agents::AGENTS.iter().map(|agent| CompletionCandidate::new(agent.name)).collect()

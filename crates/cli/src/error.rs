@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::io;
+use std::path::PathBuf;
 
 use hearback::core::message::clean_line;
 use hearback::core::port::disk::ReadError;
@@ -14,8 +15,14 @@ use hearback::{
     LaunchFailure, OpenError, RequestError, SendError, SessionError, SetupError, WaitError,
 };
 
+use crate::commands::typed_for_any;
+
 /// Every error that a command can end with.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(
+    not(all(feature = "agents", feature = "setup")),
+    expect(dead_code, reason = "some errors are those of commands that are left out")
+)]
 pub(crate) enum CliError {
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -74,8 +81,18 @@ pub(crate) enum CliError {
     Log { id: JobId, source: ReadError },
     #[error("standard input cannot be read")]
     Stdin(#[source] io::Error),
+    #[error("the hook cannot wait for its session")]
+    Hook(#[source] io::Error),
+    #[error("standard input has more than 1 MiB")]
+    InputTooLong,
+    #[error("`{time}` is a time, and not a program")]
+    WaitTime { time: String, rest: String },
+    #[error("there is no text to run: `--shell` is empty")]
+    NoShellText,
     #[error("{0}")]
     Usage(String),
+    #[error("`{}` is not a directory, or does not exist", .0.display())]
+    NoSuchDirectory(PathBuf),
     #[error("some jobs could not be processed")]
     Partly,
     /// The reader of our output has closed it.
@@ -136,13 +153,17 @@ impl CliError {
             Self::About { error, .. } => error.kind(),
             Self::Answer { kind, .. } => *kind,
             Self::Find(FindError::Ambiguous { .. }) => ErrorKind::AmbiguousJob,
-            Self::Find(FindError::NotFound(_) | FindError::NotAnId(_))
+            Self::Find(FindError::NotFound(_) | FindError::TooShort(_))
             | Self::Wait(WaitError::Gone(_))
             | Self::Follow(FollowError::Gone(_)) => ErrorKind::UnknownJob,
             Self::Kill(_) => ErrorKind::NotKilled,
             Self::Session(_)
             | Self::Find(FindError::Unnamed { .. })
             | Self::Usage(_)
+            | Self::NoSuchDirectory(_)
+            | Self::InputTooLong
+            | Self::NoShellText
+            | Self::WaitTime { .. }
             | Self::Arguments(_)
             | Self::NoParent
             | Self::Request(RequestError::Empty | RequestError::BlankPrompt | RequestError::NoPrompt)
@@ -202,6 +223,7 @@ impl CliError {
             | Self::Manager(_)
             | Self::Log { .. }
             | Self::Stdin(_)
+            | Self::Hook(_)
             | Self::Closed
             | Self::Output(_)
             | Self::IdNotPrinted { .. } => ErrorKind::Failed,
@@ -268,7 +290,7 @@ impl CliError {
             Self::Find(FindError::Unnamed { .. }) => {
                 "name one by its id, its label or `@last`; `hearback list` shows the jobs".into()
             }
-            Self::Find(FindError::NotAnId(_)) => "`hearback list` shows the jobs and their ids".into(),
+            Self::Find(FindError::TooShort(_)) => "`hearback list` shows the jobs and their ids".into(),
             Self::Sink(SinkError::Missing(name)) | Self::Launch(LaunchError::NoSink(name)) => sink_tip(name),
             Self::Launch(LaunchError::TooDeep { .. }) => {
                 "launch it with `--notify never`, or raise `max_depth` in config.toml if the chain is intended"
@@ -309,9 +331,19 @@ impl CliError {
                 "add `hearback monitor run` to the programs that start at your login".into()
             }
             Self::Manager(failed) => format!("run the failed commands by hand: {}", failed.join("; ")),
+            Self::InputTooLong => {
+                "put the text into a file, and pass the path of the file: `hearback launch -- sh FILE`, say".into()
+            }
+            Self::WaitTime { time, rest } => {
+                let rest = clean_line(rest.strip_prefix("-- ").unwrap_or(rest));
+                format!("the time of a wait follows an equals sign: `hearback launch --wait={time} -- {rest}`")
+            }
+            Self::NoShellText => {
+                "pass the text, or `--shell -` to read it from standard input; a program needs no `--shell`".into()
+            }
             Self::NoParent => "pass `--session PARENT`, or set HEARBACK_SESSION".into(),
             Self::UnknownParent(_) => "check the name; for a new session, add `--new`".into(),
-            Self::NotAsked(id) => format!("hearback show {id}"),
+            Self::NotAsked(id) => typed_for_any("show", id),
             Self::Request(RequestError::Empty) => {
                 "name the agent after `--`: hearback ask --session PARENT --prompt TEXT -- AGENT ARG…"
                     .into()
@@ -327,18 +359,18 @@ impl CliError {
             | Self::Open(OpenError::Permissions(_)) => {
                 "HEARBACK_DENY comes from the program that started this one; change it there to allow more".into()
             }
-            Self::IdNotPrinted { id, .. } => format!("hearback show {id}"),
-            Self::Deadline(id) => format!("hearback wait {id}"),
+            Self::IdNotPrinted { id, .. } => typed_for_any("show", id),
+            Self::Deadline(id) => typed_for_any("wait", id),
             Self::About { error, .. } => return error.tip(),
             Self::Arguments(error) => usage_tip(error),
             Self::Find(FindError::Ambiguous { .. }) => "type more characters of the id".into(),
             Self::Launch(LaunchError::Failed(LaunchFailure::KeyTaken { id, .. })) => {
-                format!("use another key, or see the job that has it: hearback show {id}")
+                format!("use another key, or see the job that has it: {}", typed_for_any("show", id))
             }
             Self::Launch(LaunchError::Failed(
                 LaunchFailure::Unconfirmed { id } | LaunchFailure::SupervisorDied { id },
             )) => {
-                format!("hearback show {id}")
+                typed_for_any("show", id)
             }
             Self::Launch(LaunchError::Failed(LaunchFailure::FailedToStart { error, .. })) => match error.kind {
                 StartErrorKind::NotFound => {
@@ -348,12 +380,16 @@ impl CliError {
                 StartErrorKind::BadDirectory => "choose another directory with `--cwd DIR`".into(),
                 _ => return None,
             },
-            Self::Launch(LaunchError::Failed(LaunchFailure::Store(error))) | Self::Store(error) => {
+            Self::Launch(LaunchError::Failed(LaunchFailure::Store(error)))
+            | Self::Open(OpenError::Store(error))
+            | Self::Store(error) => {
                 storage_tip(error)?.into()
             }
-            Self::Kill(KillError::Unanswered(id)) => format!("hearback kill --force {id}"),
-            Self::Wait(WaitError::Elsewhere(id)) => format!("hearback show {id}"),
-            Self::Request(RequestError::NoDirectory(_)) => "choose another directory with `--cwd DIR`".into(),
+            Self::Kill(KillError::Unanswered(id)) => typed_for_any("kill --force", id),
+            Self::Wait(WaitError::Elsewhere(id)) => typed_for_any("show", id),
+            Self::NoSuchDirectory(_) | Self::Request(RequestError::NoDirectory(_)) => {
+                "choose another directory with `--cwd DIR`".into()
+            }
             _ => return None,
         })
     }
@@ -382,6 +418,7 @@ fn storage_tip(error: &StoreError) -> Option<&'static str> {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             Some("make room: `hearback prune --older-than 1d` removes old settled jobs")
         }
+        io::ErrorKind::NotADirectory => Some("set HEARBACK_HOME to a directory; what it names now is a file"),
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
             Some("set HEARBACK_HOME to a directory that you can write")
         }

@@ -4,41 +4,89 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory};
 
 use crate::args::Arguments;
+use crate::wrap::{beside, wrap};
 
 /// Every command that people use, in the order in which they meet it.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Jobs", &["launch", "list", "show", "logs", "wait", "kill", "timeline"]),
-    ("Agents", &["ask", "results", "send", "turn", "sessions", "inbox", "followups", "mcp"]),
+    ("Jobs", &["launch", "list", "show", "logs", "wait", "kill", "top"]),
+    ("Agents", &["ask", "results", "send", "turn", "sessions", "inbox", "followups", "events", "mcp"]),
     ("Setup", &["doctor", "agent", "sink", "plugin", "monitor", "settings", "completions"]),
-    ("Upkeep", &["prune", "reconcile", "schema"]),
+    ("Upkeep", &["timeline", "prune", "reconcile", "schema"]),
 ];
 
 const MORE: &str = "\
 Name a job by its id, four characters of either end of it, its label, or `@last`. Without a name, the only job that \
 runs is meant. `hearback COMMAND --help` has examples; `hearback help exit-codes` explains exit codes.";
 
+/// What the exit codes of some commands mean.
+pub(crate) struct ExitCodes {
+    /// The commands, in words.
+    pub(crate) of: &'static str,
+    /// Each code, and its meaning.
+    pub(crate) codes: &'static [(&'static str, &'static str)],
+    /// What else is to know about them.
+    pub(crate) note: &'static str,
+}
+
 /// What `hearback help exit-codes` prints.
-pub(crate) const EXIT_CODES: &str = "\
-`wait`, `launch --wait`, `launch --follow`, `ask --wait`, `logs --follow --exit-code`:
-  the job's own code
-  124    the job reached its time limit, or was silent for too long
-  128+n  the job was ended by signal n; killed: the same, else 143
-  126    the job could not be started: not executable
-  127    the job could not be started: not found
-  75     the wait reached its deadline; the job continues
-  125    hearback failed, or how the job ended is unknown
-  130    Ctrl-C ended the wait; the job continues
+pub(crate) const EXIT_CODES: [ExitCodes; 3] = [
+    ExitCodes {
+        of: "`wait`, `launch --wait`, `launch --follow`, `ask --wait`, `logs --follow --exit-code`",
+        codes: &[
+            ("0-255", "the job's own code"),
+            ("124", "the job reached its time limit, or was silent for too long"),
+            ("128+n", "the job was ended by signal n; killed: the same, else 143"),
+            ("126", "the job could not be started: not executable"),
+            ("127", "the job could not be started: not found"),
+            ("75", "the wait reached its deadline; the job continues"),
+            ("125", "hearback failed, or how the job ended is unknown"),
+            ("130", "Ctrl-C ended the wait; the job continues"),
+        ],
+        note: "With several jobs, the first code other than 0 counts, in the order of the arguments. If all of them \
+               succeeded and one was not found, the code is 1.",
+    },
+    ExitCodes {
+        of: "`launch` without `--wait` or `--follow`",
+        codes: &[
+            ("0", "the job was started"),
+            ("2", "wrong usage, such as a `--cwd` that is no directory"),
+            ("126", "the job could not be started: not executable"),
+            ("127", "the job could not be started: not found"),
+            ("125", "the job could not be started for another reason, or hearback failed"),
+        ],
+        note: "",
+    },
+    ExitCodes {
+        of: "Other commands",
+        codes: &[
+            ("0", "success"),
+            ("1", "no such job, nothing to print, a kill that left processes behind, or a failed check"),
+            ("2", "wrong usage"),
+            ("75", "not now: the session is in a turn, or the monitor is about to end"),
+            ("125", "hearback failed"),
+        ],
+        note: "A job can use these numbers itself. With --json, `outcome` says how a job ended, and `error` why a \
+               command failed.",
+    },
+];
 
-Other commands:
-  0      success
-  1      no such job, nothing to print, a kill that left processes behind, or a failed check
-  2      wrong usage
-  125    hearback failed
+/// The exit codes for people.
+pub(crate) fn exit_codes(width: Option<usize>) -> String {
+    let section = |part: &ExitCodes| {
+        let codes =
+            part.codes.iter().map(|(code, what)| beside(&format!("  {code:<6} "), what, width) + "\n");
+        let note =
+            if part.note.is_empty() { String::new() } else { format!("{}\n", wrap(part.note, width, 0)) };
+        format!("{}\n{}{note}", wrap(&format!("{}:", part.of), width, 0), codes.collect::<String>())
+    };
+    EXIT_CODES.iter().map(section).collect::<Vec<_>>().join("\n")
+}
 
-A job can use these numbers itself. With --json, `outcome` says how a job ended, and `error` why a command failed.";
+/// The parser breaks longer lines itself, wherever they begin.
+const HELP_WIDTH: usize = 100;
 
 /// Examples of each command.
-const EXAMPLES: [(&str, &[&str]); 25] = [
+const EXAMPLES: [(&str, &[&str]); 27] = [
     (
         "launch",
         &[
@@ -51,7 +99,9 @@ const EXAMPLES: [(&str, &[&str]); 25] = [
         "list",
         &["hearback list", "hearback list --state running", "hearback list --outcome killed,lost --since 7d"],
     ),
+    ("top", &["hearback top", "hearback top --all-sessions --state running,failed"]),
     ("timeline", &["hearback timeline --since 1d", "hearback timeline --all --html jobs.html"]),
+    ("events", &["hearback events", "hearback events --json --since beginning", "hearback events --once"]),
     ("show", &["hearback show @last", "hearback show build"]),
     ("logs", &["hearback logs -f build", "hearback logs -n 20 @last"]),
     ("wait", &["hearback wait build", "hearback wait --all --timeout 10m"]),
@@ -92,6 +142,9 @@ pub(crate) fn command() -> Command {
             command = command.mut_subcommand(name, |command| command.after_help(examples));
         }
     }
+    let width =
+        terminal_size::terminal_size().map_or(HELP_WIDTH, |(width, _)| usize::from(width.0).min(HELP_WIDTH));
+    command = command.mut_subcommand("exit-codes", |command| command.after_help(exit_codes(Some(width))));
     let (brief, full) = (groups(&command, Detail::Brief), groups(&command, Detail::Full));
     command
         .help_template(
@@ -134,12 +187,27 @@ fn groups(command: &Command, detail: Detail) -> String {
 /// How many characters of a command may be mistyped for it to be suggested.
 const TYPOS: usize = 2;
 
+/// What people type who know other programs, and what they may want here.
+const ELSEWHERE: [(&str, &str); 2] = [
+    ("rm", "'hearback prune' removes old settled jobs, and 'hearback kill JOB' ends one that runs"),
+    ("delete", "'hearback prune' removes old settled jobs, and 'hearback kill JOB' ends one that runs"),
+];
+
 /// Suggests the one command that an unknown one was probably meant to be. The parser is more generous, and misleads.
 pub(crate) fn with_one_suggestion(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    if let Some((_, tip)) = ELSEWHERE.iter().find(|(name, _)| name == typed) {
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*tip).into()]));
+        return error;
+    }
     let typos = |name: &str| strsim::damerau_levenshtein(typed, name);
-    let command = Arguments::command();
-    let names = command.get_subcommands().map(Command::get_name);
+    // The command whose subcommand is unknown: the last known one before it.
+    let mut root = Arguments::command();
+    root.build();
+    let words = std::env::args_os().skip(1).take_while(|word| word.as_os_str() != typed.as_str());
+    let parent = words.fold(&root, |parent, word| parent.find_subcommand(&word).unwrap_or(parent));
+    let names = parent.get_subcommands().map(Command::get_name);
     let best = names.min_by_key(|name| typos(name)).filter(|name| typos(name) <= TYPOS).map(str::to_owned);
     match best {
         Some(name) => error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![name])),

@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+#[cfg_attr(not(feature = "completions"), path = "complete/none.rs")]
 mod complete;
 mod error;
 mod help;
@@ -12,7 +13,12 @@ mod output;
 mod run;
 mod status;
 mod table;
+#[cfg(feature = "timeline")]
 mod timeline;
+#[cfg(feature = "top")]
+mod top;
+mod usage;
+mod wrap;
 
 use std::process::ExitCode;
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::args::Color;
 use crate::error::CliError;
+use crate::wrap::{beside, columns, whole, wrap};
 
 /// Where a command prints.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +77,7 @@ impl Output {
 
     /// How wide the terminal is on which hints and the status are shown.
     pub(crate) fn screen_width(&self) -> Option<usize> {
-        terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0))
+        screen_width()
     }
 
     /// Prints text, with its colours if colour is on.
@@ -120,6 +121,11 @@ impl Output {
         self.text(&format!("{line}\n"))
     }
 
+    /// Prints sentences that are the data of a command. Their lines end between words on a terminal.
+    pub(crate) fn prose(&self, text: &str) -> Result<(), CliError> {
+        self.line(&wrap(text, self.width(), 0))
+    }
+
     /// Whether hints are shown: a person watches, and the output is not JSON.
     pub(crate) fn is_guided(&self) -> bool {
         !self.json && io::stderr().is_terminal()
@@ -132,6 +138,13 @@ impl Output {
         }
     }
 
+    /// Shows a person which commands may come next.
+    pub(crate) fn next(&self, commands: &[String]) {
+        if !commands.is_empty() {
+            self.hint(&next_text(commands, screen_width()));
+        }
+    }
+
     /// Tells people and agents what happens next. Programs that read JSON find it there.
     pub(crate) fn tell(&self, line: &str) {
         if !self.json {
@@ -140,6 +153,7 @@ impl Output {
     }
 
     /// Asks a person to confirm. Anything but a yes is a no; without a terminal there is no answer.
+    #[cfg(feature = "setup")]
     pub(crate) fn confirm(&self, question: &str) -> Option<bool> {
         if !self.is_guided() || !io::stdin().is_terminal() {
             return None;
@@ -157,11 +171,11 @@ impl Output {
 
     /// Prints a line to standard error, and tells whether it was written: what a caller never got, it has not read.
     pub(crate) fn report(&self, line: &str) -> bool {
-        writeln!(anstream::stderr().lock(), "{line}").is_ok()
+        writeln!(anstream::stderr().lock(), "{}", wrap(line, screen_width(), 0)).is_ok()
     }
 
     pub(crate) fn warn(&self, what: &str) {
-        say(&format!("{BUSY}warning:{BUSY:#} {}", clean_line(what)));
+        say(&beside(&format!("{BUSY}warning:{BUSY:#} "), &clean_line(what), screen_width()));
     }
 
     /// Prints what failed, why, and what to try: as JSON to standard output for programs.
@@ -178,9 +192,13 @@ impl Output {
         } else if matches!(error, CliError::Answer { .. }) {
             return;
         }
-        say(&format!("{BAD}error:{BAD:#} {}", error.lines().join("\n  cause: ")));
+        let names =
+            std::iter::once(format!("{BAD}error:{BAD:#} ")).chain(std::iter::repeat("  cause: ".to_owned()));
+        for (name, line) in names.zip(error.lines()) {
+            say(&beside(&name, &line, screen_width()));
+        }
         if let Some(tip) = error.tip() {
-            say(&format!("{GOOD}tip:{GOOD:#} {tip}"));
+            say(&beside(&format!("{GOOD}tip:{GOOD:#} "), &tip, screen_width()));
         }
     }
 
@@ -191,16 +209,71 @@ impl Output {
     }
 }
 
+/// The commands that may come next: in one line, or each in a line of its own where that is too long.
+pub(crate) fn next_text(commands: &[String], width: Option<usize>) -> String {
+    let line = format!("next: {}", commands.join(", "));
+    if width.is_none_or(|width| columns(&line) <= width) {
+        return line;
+    }
+    let names = std::iter::once("next: ").chain(std::iter::repeat("      "));
+    let lines = names.zip(commands).map(|(name, command)| beside(name, &whole(command), width));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn screen_width() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0))
+}
+
 fn say(line: &str) {
     // Standard error may be closed; the command still did its work.
-    let _ = writeln!(anstream::stderr().lock(), "{line}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", wrap(line, screen_width(), 0));
+}
+
+/// Prints what the parser says of wrong arguments.
+pub(crate) fn say_usage(error: &clap::Error) {
+    #[cfg(feature = "parser-hints")]
+    let text = error.render().ansi().to_string();
+    #[cfg(not(feature = "parser-hints"))]
+    let text = error.render().to_string();
+    let _ = write!(anstream::stderr().lock(), "{}", wrap(&text, screen_width(), 2));
 }
 
 fn to_json(value: &impl Serialize, pretty: bool) -> Result<String, CliError> {
-    let json = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
-    let mut json = shield(&json.map_err(|error| CliError::Output(error.into()))?);
+    let json = serde_json::to_string(value).map_err(|error| CliError::Output(error.into()))?;
+    let mut json = shield(&if pretty { indented(&json) } else { json });
     json.push('\n');
     Ok(json)
+}
+
+/// Spreads JSON that has no white space over lines, as serde_json does. With the latter, the code that writes a type
+/// would be compiled a second time.
+fn indented(json: &str) -> String {
+    let mut out = String::with_capacity(2 * json.len());
+    let (mut depth, mut before) = (0, ' ');
+    let (mut in_string, mut is_escaped) = (false, false);
+    for c in json.chars() {
+        if in_string {
+            in_string = is_escaped || c != '"';
+            is_escaped = !is_escaped && c == '\\';
+            out.push(c);
+            continue;
+        }
+        let (opened, closes) = (matches!(before, '{' | '['), matches!(c, '}' | ']'));
+        depth -= usize::from(closes);
+        if opened != closes || before == ',' {
+            out.push('\n');
+            out.push_str(&"  ".repeat(depth));
+        }
+        out.push(c);
+        match c {
+            '{' | '[' => depth += 1,
+            ':' => out.push(' '),
+            '"' => in_string = true,
+            _ => {}
+        }
+        before = c;
+    }
+    out
 }
 
 /// Escapes control characters that JSON allows and a terminal interprets. They occur only inside strings.
@@ -231,5 +304,26 @@ fn finish(written: io::Result<()>) -> Result<(), CliError> {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(CliError::Closed),
         Err(error) => Err(CliError::Output(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn json_for_people_has_the_lines_that_serde_json_gives_it() {
+        let tricky = "a, b: {c} [d] \"e\" \\ \\\" \n ü";
+        for value in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!("text"),
+            json!([1, [], {}, [[-2.5]], {"a": []}]),
+            json!({ tricky: [tricky, { tricky: { "b": true, "c": [tricky, null] } }], "z": "\\" }),
+        ] {
+            assert_eq!(indented(&value.to_string()), serde_json::to_string_pretty(&value).unwrap());
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind as ClapError;
 use clap::{CommandFactory, FromArgMatches};
+use hearback::core::DOCUMENT_FORMAT;
+use hearback::documents::VersionDocument;
 use hearback::{Hearback, Options};
 
 use crate::args::{Arguments, Color, Command, MonitorCommand};
@@ -11,7 +13,7 @@ use crate::commands;
 use crate::error::CliError;
 use crate::help;
 use crate::log::Log;
-use crate::output::Output;
+use crate::output::{Output, say_usage};
 
 /// Parses the command line, runs the command, and returns the exit code.
 pub(crate) fn run() -> ExitCode {
@@ -34,9 +36,20 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// Prints what is wrong with the arguments. Help and versions are for people, with `--json` as well.
+/// Prints what is wrong with the arguments, or help, which is for people with `--json` as well.
 fn not_parsed(error: clap::Error) -> ExitCode {
+    if error.kind() == ClapError::DisplayVersion && wants_json() {
+        let version =
+            VersionDocument { format: DOCUMENT_FORMAT, version: env!("CARGO_PKG_VERSION").to_owned() };
+        return exit_with(
+            Output::new(Color::Never, true).reply(version, None).unwrap_or_else(|error| error.exit_code()),
+        );
+    }
     let asked_for = matches!(error.kind(), ClapError::DisplayHelp | ClapError::DisplayVersion);
+    if !asked_for && !wants_json() && error.kind() != ClapError::DisplayHelpOnMissingArgumentOrSubcommand {
+        say_usage(&error);
+        return exit_with(2);
+    }
     if asked_for || !wants_json() {
         error.exit();
     }
@@ -85,13 +98,15 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         log.show();
     }
     match command {
+        #[cfg(feature = "completions")]
         Command::Completions(args) => return commands::completions::run(&args, output),
         #[cfg(feature = "schema")]
         Command::Schema => return commands::schema::run(output),
         #[cfg(feature = "man")]
         Command::Man { folder } => return crate::man::write(&folder),
-        Command::ExitCodes => return output.line(help::EXIT_CODES).map(|()| 0),
+        Command::ExitCodes => return commands::exit_codes::run(output),
         // `doctor` must work when no store can be opened.
+        #[cfg(feature = "doctor")]
         Command::Doctor => return commands::doctor::run(output),
         _ => {}
     }
@@ -102,23 +117,38 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
     }
     match command {
         Command::Launch(args) => commands::launch::run(&hearback, *args, output),
+        #[cfg(feature = "agents")]
         Command::Ask(args) => commands::ask::run(&hearback, *args, output),
+        #[cfg(feature = "agents")]
         Command::Results(args) => commands::results::run(&hearback, &args, output),
         Command::List(args) => commands::list::run(&hearback, &args, output),
+        #[cfg(feature = "top")]
+        Command::Top(args) => commands::top::run(hearback, &args, output),
+        #[cfg(feature = "timeline")]
         Command::Timeline(args) => commands::timeline::run(&hearback, &args, output),
+        #[cfg(feature = "events")]
+        Command::Events(args) => commands::events::run(&hearback, &args, output),
         Command::Show(args) => commands::show::run(&hearback, &args, output),
         Command::Logs(args) => commands::logs::run(&hearback, &args, output),
         Command::Wait(args) => commands::wait::run(&hearback, &args, output),
         Command::Kill(args) => commands::kill::run(&hearback, &args, output),
         Command::Followups(args) => commands::followups::run(&hearback, args, output),
+        #[cfg(feature = "agents")]
         Command::Turn(args) => commands::turn::run(&hearback, &args, output),
+        #[cfg(feature = "agents")]
         Command::Send(args) => commands::send::run(&hearback, args, output),
+        #[cfg(feature = "control")]
         Command::Sessions(args) => commands::sessions::run(&hearback, &args, output),
+        #[cfg(feature = "agents")]
         Command::Inbox(args) => commands::inbox::run(&hearback, args, output),
         Command::Monitor(command) => commands::monitor::run(hearback, &command, log, output),
+        #[cfg(feature = "setup")]
         Command::Agent(command) => commands::agent::run(&hearback, &command, output),
+        #[cfg(feature = "setup")]
         Command::Sink(command) => commands::sink::run(&hearback, &command, output),
+        #[cfg(feature = "plugin-check")]
         Command::Plugin(command) => commands::plugin::run(&hearback, &command, output),
+        #[cfg(feature = "setup")]
         Command::Settings => commands::settings::run(&hearback, output),
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => commands::mcp::run(hearback, args),
@@ -126,9 +156,11 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
         #[cfg(feature = "man")]
         Command::Man { .. } => unreachable!("handled before a store was opened"),
-        Command::Completions(_) | Command::Doctor | Command::ExitCodes => {
-            unreachable!("handled before a store was opened")
-        }
+        #[cfg(feature = "completions")]
+        Command::Completions(_) => unreachable!("handled before a store was opened"),
+        #[cfg(feature = "doctor")]
+        Command::Doctor => unreachable!("handled before a store was opened"),
+        Command::ExitCodes => unreachable!("handled before a store was opened"),
         #[cfg(feature = "schema")]
         Command::Schema => unreachable!("handled before a store was opened"),
     }

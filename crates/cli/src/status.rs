@@ -10,6 +10,7 @@ use hearback::core::message::{clean_line, limit_text, shown};
 use hearback::{Hearback, Job, Options, StopWatch};
 use unicode_width::UnicodeWidthStr;
 
+use crate::commands;
 use crate::output::Output;
 use crate::table;
 
@@ -105,7 +106,7 @@ fn watch(ids: &[JobId], show: Show, output: &Output, stop: &StopWatch, line: &Mu
         if is_interrupted {
             line.draw("");
             if !line.is_over {
-                say_goodbye(&look(), output);
+                say_goodbye(look(), output);
             }
             std::process::exit(INTERRUPTED);
         }
@@ -120,22 +121,14 @@ fn watch(ids: &[JobId], show: Show, output: &Output, stop: &StopWatch, line: &Mu
 }
 
 /// Says that the jobs continue, and how to come back.
-fn say_goodbye(jobs: &[Job], output: &Output) {
-    let running: Vec<_> = jobs.iter().filter(|job| !job.view.state.has_ended()).collect();
-    let Some(first) = running.first() else { return };
-    let short = first.view.id.short();
-    match running.len() {
-        1 => {
-            output.say(&format!("\nstopped waiting; job {short} is still running"));
-            output.say(&format!(
-                "next: hearback logs -f {short}, hearback wait {short}, hearback kill {short}"
-            ));
-        }
-        n => {
-            output.say(&format!("\nstopped waiting; {n} jobs are still running"));
-            output.say("next: hearback list, hearback wait --all");
-        }
+fn say_goodbye(mut jobs: Vec<Job>, output: &Output) {
+    jobs.retain(|job| !job.view.state.has_ended());
+    match &jobs[..] {
+        [] => return,
+        [job] => output.say(&format!("\nstopped waiting; job {} is still running", job.view.id.short())),
+        jobs => output.say(&format!("\nstopped waiting; {} jobs are still running", jobs.len())),
     }
+    output.next(&commands::to_come_back(&jobs));
 }
 
 /// The line: how long, how far, and the last line of the output.

@@ -10,6 +10,8 @@ use hearback::core::{FollowUpState, GapReason, JobView, OutputView, StateWord, T
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::{BAD, BUSY, FAINT, GOOD};
+#[cfg(any(feature = "control", feature = "doctor", feature = "plugin-check", feature = "setup"))]
+use crate::wrap::{beside, columns, wrap};
 
 /// The longest command that is printed into a pipe or a file: a command may be a script of megabytes.
 const UNWATCHED_MAX: usize = 500;
@@ -17,6 +19,9 @@ const UNWATCHED_MAX: usize = 500;
 /// The least that the command gets before other columns are left out for it.
 const COMMAND_MIN: usize = 20;
 const GAP: usize = 2;
+/// The least that a column of sentences gets beside the others.
+#[cfg(any(feature = "control", feature = "doctor", feature = "plugin-check", feature = "setup"))]
+const SENTENCE_MIN: usize = 24;
 
 /// The columns before the command, in order.
 const COLUMNS: [&str; 5] = ["STATE", "ID", "LAUNCHED", "RAN", "FOLLOW-UP"];
@@ -144,6 +149,53 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
         fits
     });
     fits.chain(['…']).collect()
+}
+
+/// A table with a heading, whose last column has room for sentences. Where the columns do not fit beside each other,
+/// the first `keys` of them stay, and the rest of each row is below them.
+#[cfg(any(feature = "control", feature = "doctor", feature = "plugin-check", feature = "setup"))]
+pub(crate) fn grid(heading: &[&str], rows: &[Vec<String>], keys: usize, width: Option<usize>) -> String {
+    let heading =
+        (!heading.is_empty()).then(|| heading.iter().map(|cell| format!("{FAINT}{cell}{FAINT:#}")).collect());
+    let all: Vec<&Vec<String>> = heading.iter().chain(rows).collect();
+    let Some(last) = all.iter().map(|row| row.len()).max().and_then(|most| most.checked_sub(1)) else {
+        return String::new();
+    };
+    let widest =
+        |n: usize| all.iter().filter_map(|row| row.get(n)).map(|cell| columns(cell)).max().unwrap_or(0);
+    let padded = |row: &[String]| -> String {
+        let cell =
+            |(n, cell): (usize, &String)| format!("{cell}{}", " ".repeat(widest(n) + GAP - columns(cell)));
+        row.iter().enumerate().map(cell).collect()
+    };
+    let before: usize = (0..last).map(|n| widest(n) + GAP).sum();
+    let room = widest(last).min(SENTENCE_MIN);
+    let is_narrow = width.is_some_and(|width| before + room > width);
+    let mut text = String::new();
+    for (n, row) in all.iter().enumerate() {
+        let (keep, rest) = row.split_at(if is_narrow { keys } else { last });
+        match (is_narrow, rest) {
+            // Nothing is below a heading.
+            (true, _) if n == 0 && heading.is_some() => continue,
+            (true, rest) => {
+                text.push_str(&format!("{}\n", padded(keep).trim_end()));
+                let rest: Vec<_> = rest.iter().filter(|cell| !cell.is_empty()).map(String::as_str).collect();
+                let rest = rest.join("  ");
+                for line in rest.lines() {
+                    text.push_str(&format!("{}\n", wrap(&format!("    {line}"), width, 0)));
+                }
+            }
+            (false, rest) => {
+                let mut before_it = padded(keep);
+                for line in rest.concat().split('\n') {
+                    text.push_str(beside(&before_it, line, width).trim_end());
+                    text.push('\n');
+                    before_it = " ".repeat(before);
+                }
+            }
+        }
+    }
+    text
 }
 
 /// The state of a job, for people.

@@ -27,8 +27,6 @@ pub struct Agent {
     pub sessions_have_a_directory: bool,
     /// The ways into a session, in the order in which they are tried.
     pub doors: &'static [Door],
-    /// Whether a plugin of hearback's in the agent fetches the follow-ups of an open session.
-    pub open_by_plugin: bool,
     /// The characters that begin a mention: it adds to a prompt what is in the file `@path`, or the skill `$name`.
     pub mentions: &'static [char],
     /// Its transcript in JSON.
@@ -49,9 +47,14 @@ pub enum SessionForm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Door {
-    /// The socket on which an open session of Claude Code takes messages from other programs. Its transcript shows
-    /// that it has one.
+    /// The socket on which an open session of Claude Code takes messages from other programs; without one, the hook of
+    /// hearback's that waits in the session. Its transcript shows that it has a message.
     ClaudeSocket,
+    /// A plugin of hearback's in the agent: it fetches the follow-ups of an open session.
+    Plugin {
+        /// What tells that an agent has loaded it; none if it has loaded every plugin that has named a session.
+        loaded: Option<PluginSign>,
+    },
     /// A file from which an open session reads prompts, one JSON object a line, if it was started with this option.
     InputFile(&'static str),
     /// A command that resumes the session without a terminal and runs one turn of it.
@@ -65,11 +68,23 @@ impl Door {
     pub fn name(&self) -> &'static str {
         match self {
             Self::ClaudeSocket => "open session",
+            Self::Plugin { .. } => "plugin",
             Self::InputFile(_) => "input file",
             Self::Headless(_) => "closed session",
             Self::Queue(_) => "queue",
         }
     }
+}
+
+/// What tells that an agent has loaded hearback's plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PluginSign {
+    /// The option with which the agent was started.
+    pub option: &'static str,
+    /// The file of the plugin, below the home directory.
+    pub in_home: &'static str,
+    /// The same below the directory of a project.
+    pub in_project: &'static str,
 }
 
 /// A command of an agent, and what its complaints mean.
@@ -159,15 +174,15 @@ impl Agent {
         })
     }
 
-    /// Whether nothing reaches a session of it that is open: it is woken once it is closed. `was_started_with` tells
-    /// whether the session was started with an option.
-    pub fn is_deaf_when_open(&self, was_started_with: impl Fn(&str) -> bool) -> bool {
+    /// Whether nothing reaches a session of it that is open: it is woken once it is closed. `is_there` tells whether
+    /// the session has a door that not every session has.
+    pub fn is_deaf_when_open(&self, is_there: impl Fn(&Door) -> bool) -> bool {
         let needs_closed = |door: &Door| match door {
             Door::Headless(command) => !command.refuses_open_sessions(),
-            Door::InputFile(option) => !was_started_with(option),
-            Door::ClaudeSocket | Door::Queue(_) => false,
+            Door::Queue(_) => false,
+            Door::ClaudeSocket | Door::Plugin { .. } | Door::InputFile(_) => !is_there(door),
         };
-        !self.open_by_plugin && !self.doors.is_empty() && self.doors.iter().all(needs_closed)
+        !self.doors.is_empty() && self.doors.iter().all(needs_closed)
     }
 
     /// The text with every mention broken by a character that has no width: what a job wrote must not make the agent
@@ -229,7 +244,6 @@ const fn row(name: &'static str, title: &'static str, doors: &'static [Door]) ->
         session_form: SessionForm::Any,
         sessions_have_a_directory: true,
         doors,
-        open_by_plugin: false,
         mentions: &[],
         transcript: None,
     }
@@ -327,15 +341,17 @@ pub const AGENTS: &[Agent] = &[
         )
     },
     Agent {
-        open_by_plugin: true,
         transcript: prints("run --format json", &[Shape::Parts]),
         ..row(
             "opencode",
             "opencode",
-            &[headless(
-                &["opencode", "run", "--dir", "{directory}", "--session", "{session}", "{text}"],
-                &[gone("Session not found")],
-            )],
+            &[
+                Door::Plugin { loaded: None },
+                headless(
+                    &["opencode", "run", "--dir", "{directory}", "--session", "{session}", "{text}"],
+                    &[gone("Session not found")],
+                ),
+            ],
         )
     },
     Agent {
@@ -345,10 +361,19 @@ pub const AGENTS: &[Agent] = &[
         ..row(
             "copilot",
             "Copilot",
-            &[headless(
-                &["copilot", "--resume={session}", "--no-ask-user", "-p", "{text}"],
-                &[gone("No session, task, or name matched")],
-            )],
+            &[
+                Door::Plugin {
+                    loaded: Some(PluginSign {
+                        option: "--experimental",
+                        in_home: ".copilot/extensions/hearback/extension.mjs",
+                        in_project: ".github/extensions/hearback/extension.mjs",
+                    }),
+                },
+                headless(
+                    &["copilot", "--resume={session}", "--no-ask-user", "-p", "{text}"],
+                    &[gone("No session, task, or name matched")],
+                ),
+            ],
         )
     },
     // No door: it resumes a session only in a terminal.
@@ -395,14 +420,14 @@ mod tests {
 
     #[test]
     fn an_open_session_hears_only_through_a_door_that_it_has() {
-        let deaf = |started_with_a_file: bool| -> Vec<_> {
-            let agents = AGENTS.iter().filter(|agent| agent.is_deaf_when_open(|_| started_with_a_file));
+        let deaf = |is_there: bool| -> Vec<_> {
+            let agents = AGENTS.iter().filter(|agent| agent.is_deaf_when_open(|_| is_there));
             agents.map(|agent| agent.name).collect()
         };
-        for hears in ["claude", "codex", "opencode"] {
-            assert!(!deaf(false).contains(&hears), "{hears}");
+        for some in ["claude", "opencode", "copilot", "qwen"] {
+            assert!(deaf(false).contains(&some) && !deaf(true).contains(&some), "{some}");
         }
-        assert!(deaf(false).contains(&"qwen") && !deaf(true).contains(&"qwen"));
+        assert!(!deaf(false).contains(&"codex"));
         assert!(deaf(true).contains(&"gemini"));
     }
 
@@ -411,7 +436,7 @@ mod tests {
         for agent in AGENTS {
             let commands = agent.doors.iter().filter_map(|door| match door {
                 Door::Headless(command) | Door::Queue(command) => Some(command),
-                Door::ClaudeSocket | Door::InputFile(_) => None,
+                Door::ClaudeSocket | Door::Plugin { .. } | Door::InputFile(_) => None,
             });
             for word in commands.flat_map(|command| {
                 assert!(command.argv.iter().any(|word| word.contains("{session}")), "{}", agent.name);

@@ -112,7 +112,7 @@ impl fmt::Display for KilledBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Session(session) => write!(f, "session {session}"),
-            Self::Person => f.write_str("a caller without a session"),
+            Self::Person => f.write_str("a person or a script"),
             Self::System => f.write_str("the system"),
             Self::Host => f.write_str("the host"),
             Self::OutputLimit => f.write_str("its output limit"),

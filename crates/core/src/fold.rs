@@ -6,8 +6,8 @@ use crate::fact::KilledBy;
 use crate::session::Interruption;
 use crate::{
     AnswerRecord, Begin, BegunBy, BootId, End, FactKind, JobId, Kill, Lease, LeaseResult, LostReason,
-    MachineId, NotifyPolicy, Outcome, Output, ProcessIdentity, Receipt, ReceiptHow, Settled, Spec, Stamp,
-    Swept, Target,
+    MachineId, NotifyPolicy, Outcome, Output, ProcessIdentity, Receipt, ReceiptHow, Settled, SmallSort, Spec,
+    Stamp, Swept, Target,
 };
 
 /// What one file of a job said.
@@ -118,7 +118,7 @@ impl Facts {
     /// How the attempts before this number ended, the newest first; none for what was no attempt but a retry by hand.
     fn attempts_before(&self, n: u32) -> impl Iterator<Item = Option<AttemptEnd>> {
         let mut leases: Vec<_> = self.leases.iter().filter(|(number, _)| *number < n).collect();
-        leases.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+        leases.small_sort_by_key(|(number, _)| std::cmp::Reverse(*number));
         leases.into_iter().map(|(number, lease)| {
             let lease = lease.present();
             let is_turn = lease.is_some_and(|lease| lease.turn);

@@ -31,6 +31,8 @@ mod outcome;
 mod output;
 mod payload;
 mod publish;
+mod samples;
+mod small_sort;
 mod spec;
 mod time;
 mod transcript;
@@ -39,7 +41,9 @@ mod view;
 
 pub mod agents;
 pub mod credentials;
+pub mod event;
 pub mod finding;
+pub mod json;
 pub mod message;
 pub mod note;
 pub mod port;
@@ -74,6 +78,8 @@ pub use payload::{
     FollowUps, MESSAGE_EVENT_TYPE, MessagePayload, NOTICE_EVENT_TYPE, Notice, SEVERAL_EVENT_TYPE, SinkPayload,
 };
 pub use port::process::{BootId, MachineId, ProcessIdentity};
+pub use samples::{SAMPLES_BYTES, SAMPLES_MAX, Sample, Samples, TreeUsage};
+pub use small_sort::SmallSort;
 pub use spec::{
     Busy, CommandLine, Durability, ExecutorName, FORMAT, Key, Leftovers, Limits, NameError, NotifyPolicy,
     OsText, OverCap, Reader, Session, Spec,

@@ -364,9 +364,9 @@ mod tests {
         outcome: done: exit code 0
         outcome: failed: exit code 3
         outcome: failed: ended by SIGSEGV, core dumped
-        outcome: timed out: exceeded its limit of 90 s (then SIGTERM)
+        outcome: timed out: exceeded its limit of 90 s (ended by SIGTERM)
         outcome: timed out: no output for 1500 ms
-        outcome: killed: by a caller without a session, too slow
+        outcome: killed: by a person or a script, too slow
         outcome: failed to start: `nope` was not found
         outcome: lost: its supervisor died and the job was killed; its exit code is unknown
         outcome: lost: the machine was restarted; how far the job got is unknown

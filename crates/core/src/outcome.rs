@@ -305,7 +305,11 @@ impl fmt::Display for LostReason {
 }
 
 fn write_exit(f: &mut fmt::Formatter<'_>, exit: Option<Exit>) -> fmt::Result {
-    exit.map_or(Ok(()), |exit| write!(f, " (then {exit})"))
+    match exit {
+        None => Ok(()),
+        Some(Exit::Signaled { signal, .. }) => write!(f, " (ended by {})", signal_text(signal)),
+        Some(exit) => write!(f, " ({exit})"),
+    }
 }
 
 /// A signal by its name, or by its number where that has different names on different systems.

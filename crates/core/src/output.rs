@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::SmallSort;
 use crate::variant::reads_newer_variants;
 
 /// Holes begin and end at multiples of this, so that a file system can free their blocks.
@@ -77,7 +78,7 @@ impl Output {
             return;
         }
         self.gaps.push(Gap { start: range.start, end: range.end, reason });
-        self.gaps.sort_by_key(|gap| gap.start);
+        self.gaps.small_sort_by_key(|gap| gap.start);
         let mut merged: Vec<Gap> = Vec::with_capacity(self.gaps.len());
         for gap in self.gaps.drain(..) {
             match merged.last_mut() {

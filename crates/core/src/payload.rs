@@ -1,11 +1,11 @@
 //! What a sink gets: a follow-up or several, a message, or a notice. Each is one document in an envelope.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::message::shortened;
 use crate::note::Note;
 use crate::session::Message;
-use crate::{CloudEvent, DOCUMENT_FORMAT, Delivery, EVENT_TYPE, OsText, Session, StopKind};
+use crate::{CloudEvent, DOCUMENT_FORMAT, Delivery, EVENT_TYPE, OsText, Session, StopKind, json};
 
 /// The event type of several follow-ups.
 pub const SEVERAL_EVENT_TYPE: &str = "dev.hearback.jobs.ended.v1";
@@ -186,7 +186,7 @@ impl Notice {
 }
 
 /// What a sink gets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 #[expect(missing_docs, reason = "each variant is the document that it holds")]
 pub enum SinkPayload {
@@ -194,6 +194,20 @@ pub enum SinkPayload {
     FollowUps(Box<FollowUps>),
     Message(Box<MessagePayload>),
     Notice(Box<Notice>),
+}
+
+impl<'de> Deserialize<'de> for SinkPayload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        json::first_of(
+            deserializer,
+            &[
+                |value| json::from_value(value).map(Self::FollowUp),
+                |value| json::from_value(value).map(Self::FollowUps),
+                |value| json::from_value(value).map(Self::Message),
+                |value| json::from_value(value).map(Self::Notice),
+            ],
+        )
+    }
 }
 
 impl SinkPayload {

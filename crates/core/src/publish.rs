@@ -1,7 +1,7 @@
 //! Adding a fact to those in memory: the first of its name stays, as in every store.
 
 use crate::port::disk::Publish;
-use crate::{Fact, Facts, Read};
+use crate::{Fact, Facts, Read, SmallSort};
 
 impl Facts {
     /// Adds a fact unless there is one of its name, as every store does.
@@ -37,6 +37,6 @@ pub(crate) fn put_numbered<T: Clone>(list: &mut Vec<(u32, Read<T>)>, n: u32, fac
         return Publish::Exists;
     }
     list.push((n, Read::Present(fact.clone())));
-    list.sort_by_key(|(n, _)| *n);
+    list.small_sort_by_key(|(n, _)| *n);
     Publish::New
 }

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::agents::LaunchingAgent;
 use crate::variant::reads_newer_variants;
-use crate::{BootId, Extra, JobId, LogCap, MachineId, Timestamp};
+use crate::{BootId, Extra, JobId, LogCap, MachineId, Timestamp, json};
 
 /// The format that this build writes into every fact. A fact with a higher one is shown and never changed.
 pub const FORMAT: u32 = 1;
@@ -135,7 +135,7 @@ impl Spec {
 }
 
 /// A program with its arguments, or text for a shell.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CommandLine {
@@ -153,6 +153,26 @@ pub enum CommandLine {
     Unknown(Extra),
 }
 
+impl<'de> Deserialize<'de> for CommandLine {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Shell {
+            shell: String,
+            program: Option<String>,
+        }
+        json::first_of(
+            deserializer,
+            &[
+                |value| json::from_value(value).map(Self::Argv),
+                |value| {
+                    json::from_value(value).map(|Shell { shell, program }| Self::Shell { shell, program })
+                },
+                |value| json::from_value(value).map(Self::Unknown),
+            ],
+        )
+    }
+}
+
 impl CommandLine {
     /// The command as one line of JSON, without its end.
     pub fn to_line(&self) -> String {
@@ -161,14 +181,14 @@ impl CommandLine {
 
     /// Parses a line; `None` when it is no command.
     pub fn from_line(line: &[u8]) -> Option<Self> {
-        serde_json::from_slice(line).ok()
+        json::from_slice(line).ok()
     }
 }
 
 /// Text as the operating system has it: mostly UTF-8, but bound to nothing.
 ///
 /// Valid text is stored as a string, anything else as the exact units it is made of.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OsText {
@@ -184,6 +204,27 @@ pub enum OsText {
         /// The units.
         wide: Vec<u16>,
     },
+}
+
+impl<'de> Deserialize<'de> for OsText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Bytes {
+            bytes: Vec<u8>,
+        }
+        #[derive(Deserialize)]
+        struct Wide {
+            wide: Vec<u16>,
+        }
+        json::first_of(
+            deserializer,
+            &[
+                |value| json::from_value(value).map(Self::Text),
+                |value| json::from_value(value).map(|Bytes { bytes }| Self::Bytes { bytes }),
+                |value| json::from_value(value).map(|Wide { wide }| Self::Wide { wide }),
+            ],
+        )
+    }
 }
 
 impl From<&str> for OsText {

@@ -93,7 +93,7 @@ fn values(text: &str) -> impl Iterator<Item = (Value, usize)> + '_ {
                 fenced = !fenced;
             }
             if !fenced && begun.starts_with(['{', '[']) {
-                let mut parsed = serde_json::Deserializer::from_str(begun).into_iter::<Value>();
+                let mut parsed = serde_json::Deserializer::from_slice(begun.as_bytes()).into_iter::<Value>();
                 let looked_through = match parsed.next() {
                     Some(Ok(value)) => {
                         let bytes = parsed.byte_offset();

@@ -167,7 +167,8 @@ pub struct FollowUpView {
 pub struct OutputView {
     /// The size of all output, in bytes.
     pub bytes: u64,
-    /// The path of the log. It changes when the job moves to the history.
+    /// The path of the log, until the job is pruned. Where the file system has no second names for files, it changes
+    /// when the job moves to the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<OsText>,
     /// How many of these bytes were dropped.

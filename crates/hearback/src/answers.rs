@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hearback_core::port::disk::{Lock, Publish};
 use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
-use hearback_core::{FollowUpState, JobId, Read, Reader, ReceiptHow, Session};
+use hearback_core::{FollowUpState, JobId, Read, Reader, ReceiptHow, Session, SmallSort};
 use hearback_monitor::delivery::{self, Closed};
 
 use crate::permissions::{Capability, Guarded};
@@ -252,7 +252,7 @@ impl Hearback {
             }
         }
         // A job without an end is sorted by its launch.
-        results.ended.sort_by_cached_key(|job| {
+        results.ended.small_sort_by_key(|job| {
             let at = job.view.ended_at.as_ref().or(job.view.launched_at.as_ref());
             (at.cloned(), job.view.id.clone())
         });

@@ -1,6 +1,7 @@
 //! The JSON documents of all commands, except the job itself. They are a contract: see `hearback schema`.
 
-use crate::{Attempt, Expectation, Hearback, Listing, SeenAgent, SetupState};
+use crate::{Attempt, Event, Expectation, Hearback, Listing, SeenAgent, SetupState};
+use hearback_core::event::Happened;
 use hearback_core::service::ServiceManager;
 use hearback_core::session::Interruption;
 use hearback_core::{
@@ -44,7 +45,7 @@ pub struct ErrorDetail {
     /// What to try.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tip: Option<String>,
-    /// Which of several jobs or deliveries failed, as the caller named it.
+    /// Which job or delivery it is about, as the caller named it; its id if the caller did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
 }
@@ -168,9 +169,9 @@ pub struct ExpectationDocument {
     pub text: String,
 }
 
-impl From<Expectation> for ExpectationDocument {
-    fn from(expectation: Expectation) -> Self {
-        let text = expectation.to_string();
+impl ExpectationDocument {
+    /// What is expected, and the same in words.
+    pub fn new(expectation: Expectation, text: String) -> Self {
         let (kind, sink, reason) = match expectation {
             Expectation::Woken { sink } => ("woken", Some(sink), None),
             Expectation::WokenWhenClosed { sink, .. } => ("woken_when_closed", Some(sink), None),
@@ -745,6 +746,38 @@ pub struct TurnDocument {
     pub outcome: Outcome,
 }
 
+/// What `exit-codes --json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ExitCodesDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// The codes, those of one group of commands after those of another.
+    pub codes: Vec<ExitCodeDocument>,
+}
+
+/// One exit code of some commands.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ExitCodeDocument {
+    /// The commands, in words.
+    pub of: String,
+    /// The code, or several in words, such as `128+n`.
+    pub code: String,
+    /// What it means.
+    pub meaning: String,
+}
+
+/// What `--version --json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VersionDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// The version of hearback.
+    pub version: String,
+}
+
 /// What `completions --json` prints.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -891,6 +924,64 @@ pub struct CheckDocument {
     pub tip: Option<String>,
 }
 
+/// One line of `events`: something that happened.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EventDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// Its identity. An event that is read again has the same one.
+    pub id: String,
+    /// What to pass to `--since` to read on behind it.
+    pub cursor: String,
+    /// When it happened, by the clock of that moment.
+    pub at: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: Happened,
+    /// Whose job or session it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
+    /// The job, as it is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobView>,
+}
+
+impl From<Event> for EventDocument {
+    fn from(event: Event) -> Self {
+        Self {
+            format: DOCUMENT_FORMAT,
+            id: event.key.to_string(),
+            cursor: event.cursor.to_string(),
+            at: event.at.to_string(),
+            what: event.what,
+            session: event.session,
+            job: event.job.map(|job| job.view),
+        }
+    }
+}
+
+/// The first line of `events`: everything that happens from now on is read.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReadyDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// `ready`.
+    pub r#type: ReadyType,
+    /// What to pass to `--since` to read on from here.
+    pub cursor: String,
+}
+
+/// The type of the first line of `events`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ReadyType {
+    /// The reader is ready.
+    Ready,
+}
+
 /// The JSON Schema of everything that hearback prints as JSON.
 #[cfg(feature = "schema")]
 pub fn schema() -> schemars::Schema {
@@ -921,6 +1012,10 @@ struct Documents {
     logs: Reply<LogDocument>,
     /// What a sink gets, and `followups next` prints.
     event: hearback_core::CloudEvent,
+    /// The first line of `events`.
+    events_ready: ReadyDocument,
+    /// Each other line of `events`.
+    happening: EventDocument,
     /// `results`.
     results: Reply<ResultsDocument>,
     /// `followups`.
@@ -973,4 +1068,8 @@ struct Documents {
     doctor: Reply<DoctorDocument>,
     /// `completions`.
     completions: Reply<CompletionsDocument>,
+    /// `exit-codes`.
+    exit_codes: Reply<ExitCodesDocument>,
+    /// `--version`.
+    version: Reply<VersionDocument>,
 }

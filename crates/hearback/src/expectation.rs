@@ -1,10 +1,8 @@
 //! What an owner can expect when its job ends: said at launch, in one line, so that an agent that will be woken does
 //! not poll, and one that will not be woken waits.
 
-use std::fmt;
-
-use hearback_core::message::clean_line;
-use hearback_core::{FollowUpState, NotifyPolicy, Spec};
+use hearback_core::message::{clean_line, quoted};
+use hearback_core::{FollowUpState, NotifyPolicy, Session, Spec};
 use hearback_platform::Native;
 
 use crate::{Hearback, Job};
@@ -46,37 +44,55 @@ pub enum Expectation {
     },
 }
 
-impl fmt::Display for Expectation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Expectation {
+    /// All of this in words, for the caller that launched the job. It may be the owner, which an agent says with
+    /// `--session` as well; it is not if it is known to be in another session.
+    pub fn text(&self, owner: Option<&Session>, caller: Option<&Session>) -> String {
+        let other = owner.filter(|owner| caller.is_some_and(|caller| caller != *owner));
+        let whose = other.map_or_else(
+            || "this session".to_owned(),
+            |other| format!("session `{}`", clean_line(other.as_str())),
+        );
+        let for_owner = |text: &str| if other.is_none() { text.to_owned() } else { String::new() };
         match self {
-            Self::Woken { sink } => write!(
-                f,
-                "when it ends, this session is woken through `{}`: end your turn, do not poll",
-                clean_line(sink)
-            ),
-            Self::WokenWhenClosed { sink, agent } => write!(
-                f,
-                "when it ends, this session is woken through `{}` once it is closed, because {agent} takes no messages \
-                 in an open session: do not poll, and to hear of it in this turn use `hearback wait`",
-                clean_line(sink)
-            ),
-            Self::Sent { sink } => write!(
-                f,
-                "when it ends, the sink `{}` is notified; this session is not woken: to hear of it here, use \
-                 `hearback wait`",
-                clean_line(sink)
-            ),
-            Self::Fetch => f.write_str(
-                "no sink wakes this session when it ends: use `hearback wait`, or fetch it with `hearback followups \
-                 next`",
-            ),
-            Self::Unreachable { sink, reason } => write!(
-                f,
-                "the sink `{}` cannot be used here ({}), so this session is not woken: use `hearback wait`",
+            Self::Woken { sink } => format!(
+                "when it ends, {whose} is woken through `{}`{}",
                 clean_line(sink),
-                clean_line(reason)
+                for_owner(": end your turn, do not poll")
             ),
-            Self::Nothing { reason } => write!(f, "no notification: {reason}"),
+            Self::WokenWhenClosed { sink, agent } => format!(
+                "when it ends, {whose} is woken through `{}` once it is closed, because {agent} takes no messages in \
+                 an open session{}",
+                clean_line(sink),
+                for_owner(": do not poll, and to hear of it in this turn use `hearback wait`")
+            ),
+            Self::Sent { sink } => {
+                let rest = match owner {
+                    Some(_) => {
+                        let here = for_owner(": to hear of it here, use `hearback wait`");
+                        format!("; {whose} is not woken{here}")
+                    }
+                    None => String::new(),
+                };
+                format!("when it ends, the sink `{}` is notified{rest}", clean_line(sink))
+            }
+            Self::Fetch => match other {
+                None => "no sink wakes this session when it ends: use `hearback wait`, or fetch it with `hearback \
+                         followups next`"
+                    .to_owned(),
+                Some(other) => format!(
+                    "no sink wakes {whose} when it ends: it can be fetched with `hearback followups next --session {}`",
+                    quoted(&clean_line(other.as_str()))
+                ),
+            },
+            Self::Unreachable { sink, reason } => {
+                let rest = match owner {
+                    Some(_) => format!(", so {whose} is not woken{}", for_owner(": use `hearback wait`")),
+                    None => String::new(),
+                };
+                format!("the sink `{}` cannot be used here ({}){rest}", clean_line(sink), clean_line(reason))
+            }
+            Self::Nothing { reason } => format!("no notification: {reason}"),
         }
     }
 }

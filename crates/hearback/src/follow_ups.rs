@@ -13,7 +13,7 @@ use hearback_core::port::sink::{Delivery, DeliveryContext, SinkError, SinkReply,
 use hearback_core::port::watch::StoreWatch;
 use hearback_core::{
     End, Facts, FollowUpState, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read, ReceiptHow,
-    Session,
+    Session, SmallSort,
 };
 use hearback_monitor::delivery::{self, Closed, Deliverer};
 use hearback_monitor::host::{Changed, JobChanges};
@@ -45,7 +45,7 @@ impl Hearback {
         let select = Select { scope: scope.clone(), history_max: Some(0), ..Select::default() };
         let mut open = self.jobs(&select)?;
         open.jobs.retain(|job| is_open(job.view.follow_up.state));
-        open.jobs.sort_by(by_end);
+        open.jobs.small_sort_by(by_end);
         Ok(open)
     }
 
@@ -81,7 +81,7 @@ impl Hearback {
                         scope.sees(job.view.session.as_ref()) && is_open(job.view.follow_up.state)
                     });
                     jobs.iter().for_each(|job| self.start_deliverer_if_needed(&job.seen));
-                    jobs.sort_by(by_end);
+                    jobs.small_sort_by(by_end);
                 }
             }
         }
@@ -142,7 +142,7 @@ impl Hearback {
             end: Read::Present(End::new(Outcome::Exited { code: 0 }, self.now())),
             ..Facts::default()
         };
-        let output = Output { bytes: 16, ..Output::default() };
+        let output = Output { bytes: 17, ..Output::default() };
         let seen = Observed { id, facts, locks: LockView::FREE, place: Place::Open, output };
         let view = JobView::new(&seen, &self.ports.here, "".into()).expect("a job with a spec is one");
         let excerpt = Excerpt { head: b"this is a sample\n".to_vec(), tail: Vec::new(), omitted: 0 };

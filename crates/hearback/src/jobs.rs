@@ -7,8 +7,9 @@ use hearback_core::port::process::Presence;
 use hearback_core::port::record::{FactStore, Housekeeping, JobFiles, StoreError};
 use hearback_core::{
     HandsOff, JobId, JobView, LockState, Observed, Outcome, OutcomeKind, Output, ProcessIdentity, Read,
-    Session, StateWord, Timestamp,
+    Sample, Session, SmallSort, StateWord, Timestamp,
 };
+use hearback_monitor::host::Changed;
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::wait::WaitError;
 use hearback_monitor::{answer, reconcile};
@@ -69,7 +70,7 @@ impl Job {
                 (n, attempt)
             })
             .collect();
-        attempts.sort_by_key(|(n, _)| *n);
+        attempts.small_sort_by_key(|(n, _)| *n);
         attempts.into_iter().map(|(_, attempt)| attempt).collect()
     }
 
@@ -143,7 +144,8 @@ pub struct Select {
 }
 
 impl Select {
-    fn wants(&self, job: &Job) -> bool {
+    /// Whether it selects this job; how many it selects does not count.
+    pub fn wants(&self, job: &Job) -> bool {
         let view = &job.view;
         let outcome = view.outcome.as_ref().map(Outcome::kind);
         self.scope.sees(view.session.as_ref())
@@ -161,6 +163,15 @@ impl Select {
             && self.label.is_none()
             && self.launched_since.is_none()
     }
+}
+
+/// What [`Hearback::watch_jobs`] reports.
+#[derive(Debug)]
+pub enum ChangedJobs {
+    /// Perhaps any job has changed: list them again.
+    Everything,
+    /// These have; none in place of a job that is no longer there, or cannot be read.
+    Jobs(Vec<(JobId, Option<Job>)>),
 }
 
 /// A list of jobs. A job that cannot be read does not hide others.
@@ -319,7 +330,7 @@ impl Hearback {
         if elsewhere {
             seen.locks.alive = LockState::Held;
         }
-        let log = hearback_platform::from_os(self.store.log_path(&seen.id).as_os_str());
+        let log = hearback_platform::from_os(self.store.shared_log_path(&seen.id).as_os_str());
         let mut view = JobView::new(&seen, &self.ports.here, log)?;
         answer::complete(&self.ports, &seen, &mut view);
         view.paused = view.state == StateWord::Running
@@ -354,6 +365,21 @@ impl Hearback {
         }
     }
 
+    /// What a job used over its life, oldest first: its samples, and for a job that runs what it uses now. Samples are
+    /// taken when there is output, so a silent job has none.
+    pub fn samples(&self, job: &Job) -> Vec<Sample> {
+        let mut samples = self.store.samples(&job.view.id);
+        let target = job.seen.facts.target.present().filter(|_| !job.view.state.has_ended());
+        let used = target.and_then(|target| self.ports.processes.usage(&target.handle.process()?));
+        if let Some((used, ran)) = used.zip(job.ran(self.now())) {
+            let at_ms = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
+            // The wall clock, which this is, may have been set back.
+            samples.retain(|sample| sample.at_ms < at_ms);
+            samples.push(Sample { at_ms, used });
+        }
+        samples
+    }
+
     /// The attempts to notify the owner of a job, in order, without secrets.
     pub fn attempts(&self, job: &Job) -> Vec<Attempt> {
         let masked = |error: String| self.secrets().masked(&error);
@@ -366,10 +392,39 @@ impl Hearback {
     pub fn recent(&self, scope: &Scope, most: usize, wanted: impl Fn(&Job) -> bool) -> Vec<Job> {
         let mut ids = self.store.open_jobs().unwrap_or_default();
         ids.extend(self.store.past_jobs(most).unwrap_or_default());
-        ids.sort();
+        ids.small_sort();
         ids.dedup();
         let jobs = ids.iter().rev().filter_map(|id| self.look(id).ok().flatten());
         jobs.filter(|job| scope.sees(job.view.session.as_ref()) && wanted(job)).take(most).collect()
+    }
+
+    /// Tells `each` which jobs of a scope change, until it returns false. Sleeps while none does. The first report
+    /// comes at once, and says that everything may have changed: what happens after it is reported.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be watched.
+    pub fn watch_jobs(
+        &self,
+        scope: &Scope,
+        mut each: impl FnMut(ChangedJobs) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut changes = self.job_changes()?;
+        let mut report = ChangedJobs::Everything;
+        while each(report) {
+            report = match changes.wait(Duration::MAX, |id| self.may_see(scope, id)) {
+                Changed::Everything => ChangedJobs::Everything,
+                Changed::Jobs(changed) => {
+                    let shown = changed.into_iter().map(|(id, seen)| {
+                        let job = seen.ok().flatten().and_then(|seen| self.shown(seen));
+                        job.iter().for_each(|job| self.start_deliverer_if_needed(&job.seen));
+                        (id, job)
+                    });
+                    ChangedJobs::Jobs(shown.collect())
+                }
+            };
+        }
+        Ok(())
     }
 
     /// Lists the open jobs, and the newest of history.
@@ -425,7 +480,7 @@ impl Hearback {
             }
             found += usize::from(add(&id, job));
         }
-        listing.jobs.sort_by(|a, b| b.view.id.cmp(&a.view.id));
+        listing.jobs.small_sort_by(|a, b| b.view.id.cmp(&a.view.id));
         let most = select.most.unwrap_or(usize::MAX);
         listing.truncated = unread > 0 || (!is_counted && searched > 0) || listing.jobs.len() > most;
         listing.total = (select.is_everything() && is_counted && searched > 0).then_some(looked_at.len());

@@ -23,6 +23,7 @@ mod answers;
 pub mod diagnostics;
 mod doctor;
 pub mod documents;
+mod events;
 mod expectation;
 mod follow_ups;
 pub mod home;
@@ -55,6 +56,7 @@ mod wait;
 pub use agent::SeenAgent;
 pub use answers::{Acknowledged, Results, ResultsQuery, ask, with_prompt};
 pub use doctor::{Diagnosis, DoctorError};
+pub use events::{Event, Events, EventsSince};
 pub use expectation::Expectation;
 pub use follow_ups::NextFollowUp;
 pub use hearback_core as core;
@@ -70,9 +72,10 @@ pub use hearback_monitor::wait::{Until, WaitError};
 pub use hearback_monitor::{HostState, prune, reconcile};
 pub use hearback_platform::{
     StopWatch, TERMINALS_TAKE_BYTES, exit_code, from_os, local_offset, split_variable, stdout_is_connected,
+    suspend,
 };
 pub use hearback_store::{Log, Piece};
-pub use jobs::{Attempt, Job, Killed, Listing, Select};
+pub use jobs::{Attempt, ChangedJobs, Job, Killed, Listing, Select};
 pub use launch::{LaunchError, RequestError, argv, shell};
 pub use log_document::LogRange;
 pub use logs::{FollowError, JobWatch, LogPiece};
@@ -90,7 +93,8 @@ pub use setting_values::parse_size;
 pub use settings::{DEFAULT_TIMEOUT, DefaultTimeout, EffectiveSetting, SettingSource, Settings};
 pub use setup::{Setup, SetupError, SetupFile, SetupScope, SetupState};
 pub use sinks::{
-    AgentSink, CommandSink, FileSink, Input, PluginCheck, PluginSink, Route, SinkSettings, WebhookSink,
+    AgentSink, ClaudeHook, CommandSink, FileSink, Input, PluginCheck, PluginSink, Route, SinkSettings,
+    WebhookSink,
 };
 pub use supervisor::{supervise_if_asked, supervise_if_asked_with};
 pub use wait::Reading;

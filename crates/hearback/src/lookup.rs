@@ -1,7 +1,7 @@
 //! Finding a job by what a user typed: an id, a part of it, a label, `@last`, or nothing.
 
 use hearback_core::port::record::{RecordStore, StoreError};
-use hearback_core::{IdPattern, JobId, JobState, Observed, ParseIdError};
+use hearback_core::{IdPattern, JobId, JobState, Observed, ParseIdError, SHORT_ID_MIN, SmallSort};
 
 use crate::Scope;
 
@@ -15,9 +15,9 @@ const LABELS_SEARCHED: usize = 1000;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindError {
-    /// What was typed is too short for an id, and no label.
-    #[error(transparent)]
-    NotAnId(#[from] ParseIdError),
+    /// No job has this label, and what was typed is too short for a part of an id.
+    #[error("no job has the label `{0}`, and a part of an id has at least {SHORT_ID_MIN} characters")]
+    TooShort(String),
     /// The scope has no such job.
     #[error("no job `{0}`")]
     NotFound(String),
@@ -96,7 +96,9 @@ pub(crate) fn find(
     let past = store.past_jobs(LABELS_SEARCHED)?;
     match (self::labelled(store, past, text, scope)?, pattern) {
         (Some(id), _) => Ok(id),
-        (None, Err(error @ ParseIdError::TooShort(_))) => Err(error.into()),
+        (None, Err(ParseIdError::TooShort(_))) if !text.is_empty() => {
+            Err(FindError::TooShort(text.to_owned()))
+        }
         (None, _) => Err(FindError::NotFound(text.to_owned())),
     }
 }
@@ -147,7 +149,7 @@ fn newest_visible(store: &dyn RecordStore, scope: &Scope, ids: Vec<JobId>) -> Op
 
 /// Ids begin with the time of their launch.
 fn newest_first(mut ids: Vec<JobId>) -> Vec<JobId> {
-    ids.sort();
+    ids.small_sort();
     ids.reverse();
     ids
 }
@@ -197,7 +199,7 @@ fn by_id(
     }
     ids.extend(store.past_jobs(usize::MAX)?);
     // A job may have moved to history between the two calls.
-    ids.sort();
+    ids.small_sort();
     ids.dedup();
     matching(ids)
 }

@@ -4,11 +4,10 @@
 use std::fmt;
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use hearback_core::credentials::{self, Found, LONGEST, LOOK_BACK, Rest, find_credential};
 use hearback_core::message::left_out_text;
 use hearback_core::port::sink::Delivery;
-use hearback_core::{CommandLine, OsText};
+use hearback_core::{CommandLine, OsText, SmallSort};
 
 /// A shorter text is too common to be a secret, and a shorter part of a secret reveals little.
 const SHORTEST: usize = 4;
@@ -21,8 +20,9 @@ const SHORTEST_LINE: usize = 8;
 pub struct Secrets {
     /// The longest first: a secret that is the beginning of another must not hide the rest of it.
     secrets: Vec<Secret>,
-    /// Finds them, if there are any. A process without secrets builds nothing.
-    finder: Option<AhoCorasick>,
+    /// For each byte, the secrets that begin with it: their second bytes, and their places in this list. Empty if there
+    /// are no secrets.
+    by_first_byte: Vec<Vec<(u8, usize)>>,
     /// Whether credentials are masked that no variable names.
     credentials: bool,
 }
@@ -51,16 +51,16 @@ impl Secrets {
             let lines = value.lines().filter(|line| line.len() >= shortest);
             secrets.extend(lines.map(|line| Secret { value: line.to_owned(), name: format!("[{name}]") }));
         }
-        secrets.sort_by_key(|secret: &Secret| std::cmp::Reverse(secret.value.len()));
-        let finder = (!secrets.is_empty()).then(|| {
-            AhoCorasick::builder()
-                .match_kind(MatchKind::LeftmostLongest)
-                // Small, and fast enough for text that is shown: the others trade memory for speed.
-                .kind(Some(AhoCorasickKind::ContiguousNFA))
-                .build(secrets.iter().map(|secret| &secret.value))
-                .expect("an environment is smaller than the two billion bytes that would be too many")
-        });
-        Self { secrets, finder, credentials: false }
+        secrets.small_sort_by_key(|secret: &Secret| std::cmp::Reverse(secret.value.len()));
+        let mut by_first_byte = Vec::new();
+        if !secrets.is_empty() {
+            by_first_byte.resize(256, Vec::new());
+        }
+        for (place, secret) in secrets.iter().enumerate() {
+            let value = secret.value.as_bytes();
+            by_first_byte[usize::from(value[0])].push((value[1], place));
+        }
+        Self { secrets, by_first_byte, credentials: false }
     }
 
     /// The same, which masks text that looks like a credential, or does not.
@@ -335,10 +335,17 @@ impl Masker<'_> {
     }
 
     fn next_named(&self, bytes: &[u8], at: usize) -> Option<Match<'_>> {
-        let Secrets { secrets, finder: Some(finder), .. } = self.secrets else { return None };
-        let found = finder.find(Input::new(bytes).range(at..))?;
-        let mask = &secrets[found.pattern()].name;
-        Some(Match { range: found.range(), mask, is_credential: false })
+        let Secrets { secrets, by_first_byte, .. } = self.secrets;
+        if secrets.is_empty() {
+            return None;
+        }
+        bytes.get(at..)?.windows(2).zip(at..).find_map(|(pair, start)| {
+            let begun = by_first_byte[usize::from(pair[0])].iter().filter(|(second, _)| *second == pair[1]);
+            let mut begun = begun.map(|(_, place)| &secrets[*place]);
+            let Secret { value, name } =
+                begun.find(|secret| bytes[start..].starts_with(secret.value.as_bytes()))?;
+            Some(Match { range: start..start + value.len(), mask: name, is_credential: false })
+        })
     }
 
     fn next_credential(&self, bytes: &[u8], at: usize, rest: Rest) -> NextCredential {

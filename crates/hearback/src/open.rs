@@ -205,6 +205,11 @@ impl Hearback {
         self.ports.clock.wall()
     }
 
+    /// How long the machine has been awake: for pauses and deadlines.
+    pub fn awake(&self) -> std::time::Duration {
+        self.ports.clock.awake()
+    }
+
     pub(crate) fn supervisor_program(&self) -> std::io::Result<PathBuf> {
         supervisor::program(self.supervisor.as_deref())
     }

@@ -15,7 +15,7 @@ use hearback_core::session::{
     ChainCount, Message, MessageFact, MessageFacts, MessageHow, SessionFacts, SessionState, TurnCause,
     TurnHow, fold_session,
 };
-use hearback_core::{Exit, Extra, FORMAT, LockState, OsText, Session};
+use hearback_core::{Exit, Extra, FORMAT, LockState, OsText, Session, SmallSort};
 use hearback_monitor::delivery::{Due, Inbox, OVERDUE_AFTER, Turn, message_due, message_overdue};
 use hearback_monitor::session::{Admission, Beginning, OpenTurn, Refusal, Turns, admit};
 use tracing::{debug, warn};
@@ -434,7 +434,7 @@ impl Hearback {
         let mut owners = BTreeMap::new();
         let mut ids = self.store.open_jobs()?;
         ids.extend(self.store.past_jobs(OWNERS_SEARCHED)?);
-        ids.sort();
+        ids.small_sort();
         ids.dedup();
         for id in ids {
             // `list` names a job that cannot be read.
@@ -457,7 +457,7 @@ impl Hearback {
         let mut sessions = self.store.sessions()?;
         sessions.extend(owners.keys().cloned());
         sessions.retain(|session| scope.sees(Some(session)));
-        sessions.sort();
+        sessions.small_sort();
         sessions.dedup();
         let (mut seen, mut problems) = (Vec::new(), Vec::new());
         for session in &sessions {

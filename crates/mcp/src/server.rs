@@ -92,7 +92,7 @@ impl Server {
     ) -> Result<T, ErrorData> {
         let caller = self.caller(&context.meta).map_err(|failure| invalid(&failure))?;
         let found = self.call(context, move |shared, _| {
-            let id = JobId::parse(&task).map_err(hearback::FindError::from)?;
+            let id = JobId::parse(&task).map_err(|_| hearback::FindError::NotFound(task.clone()))?;
             let id = shared.hearback.find(id.as_str(), &caller.scope())?;
             let job = shared.hearback.job(&id)?.ok_or_else(|| Failure::unknown(&task))?;
             look(shared, &caller, job)

@@ -192,7 +192,10 @@ pub fn judge_content(warnings: &[String], found: &Tried<StoreFindings>) -> Vec<C
 
 fn records(name: &'static str, found: &StoreFindings) -> Check {
     match &found.unreadable[..] {
-        [] => Check::ok(name, format!("open jobs: {}; all records can be read", found.open_jobs)),
+        [] => Check::ok(
+            name,
+            format!("all records can be read; jobs that run or are not settled: {}", found.open_jobs),
+        ),
         unreadable => {
             let list = some(unreadable.iter().map(|(name, why)| format!("`{name}`: {why}")));
             let tip = "repair or remove what is named there; the other jobs and sessions are served";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hearback_core::port::disk::Wait;
 use hearback_core::port::record::StoreError;
 use hearback_core::session::{MessageFacts, SessionFacts};
-use hearback_core::{HandsOff, Here, JobId, JobState, Observed, Place, Stamp};
+use hearback_core::{HandsOff, Here, JobId, JobState, Observed, Place, SmallSort, Stamp};
 use tracing::{debug, warn};
 
 use crate::{Ports, reconcile};
@@ -31,7 +31,7 @@ impl Default for Retention {
 /// Decides which settled jobs go, oldest first.
 pub fn plan(settled: &[(JobId, Stamp)], retention: Retention, now: &Stamp) -> Vec<JobId> {
     let mut by_age: Vec<_> = settled.iter().map(|(id, at)| (at.age_ms(now), id)).collect();
-    by_age.sort();
+    by_age.small_sort();
     let max_age_ms = u64::try_from(retention.max_age.as_millis()).unwrap_or(u64::MAX);
     let kept = by_age.iter().take(retention.max_jobs).take_while(|(age, _)| *age <= max_age_ms).count();
     by_age[kept..].iter().rev().map(|(_, id)| (*id).clone()).collect()

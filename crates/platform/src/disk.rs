@@ -177,6 +177,10 @@ impl Disk for Native {
         sys::files::move_dir(from, to)
     }
 
+    fn link(&self, file: &Path, name: &Path) -> io::Result<()> {
+        fs_err::hard_link(file, name)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         let removed = match fs_err::symlink_metadata(path) {
             Ok(found) if found.is_dir() => sys::files::remove_dir(path),

@@ -42,7 +42,7 @@ pub use mark::{Mark, Names};
 pub use native::Native;
 pub use program::{exit_code, next_program, own_program};
 pub use service::ServicePlace;
-pub use stop::StopWatch;
+pub use stop::{StopWatch, suspend};
 pub use sys::files::{open_to_add, state_directory};
 pub use sys::local_time::local_offset;
 pub use sys::service::service_place;

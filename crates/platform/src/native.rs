@@ -12,7 +12,7 @@ use hearback_core::port::process::{
     SupervisorRequest, SweepReport,
 };
 use hearback_core::port::surroundings::{Surround, SurroundRequest, Surroundings};
-use hearback_core::{BootId, Exit, Here, JobId, OsText, StartError, TargetHandle, Timestamp};
+use hearback_core::{BootId, Exit, Here, JobId, OsText, StartError, TargetHandle, Timestamp, TreeUsage};
 use tracing::{debug, info, warn};
 
 use crate::mark::Names;
@@ -182,6 +182,13 @@ impl ProcessControl for Native {
 
     fn is_stopped(&self, who: &ProcessIdentity) -> bool {
         self.presence(who) == Presence::Same && sys::identity::is_stopped(who.pid)
+    }
+
+    fn usage(&self, who: &ProcessIdentity) -> Option<TreeUsage> {
+        if self.presence(who) != Presence::Same {
+            return None;
+        }
+        sys::usage::of_tree(who.pid)
     }
 
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>> {
@@ -374,6 +381,7 @@ mod tests {
                 withhold: &[],
                 answer: None,
                 output: &surroundings.unwrap().log(),
+                samples: &path("samples"),
             })
             .unwrap();
         let detached = detached_on(stage.path());

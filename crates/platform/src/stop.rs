@@ -33,6 +33,16 @@ impl StopWatch {
     }
 }
 
+/// Stops this process and the others of its group until a person continues them, as Ctrl-Z does. Returns when that has
+/// happened.
+///
+/// # Errors
+///
+/// When the system cannot: Windows has no such stop.
+pub fn suspend() -> io::Result<()> {
+    sys::stop::suspend()
+}
+
 impl StopListener for StopWatch {
     fn wait(&self, within: Duration) -> bool {
         Self::wait(self, within)

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use hearback_core::port::disk::{Disk, LockMode, Publish, Wait};
 use hearback_core::port::record::{Housekeeping, JobLock, StoreError};
-use hearback_core::{FactKind, JobId, LockState, Place, Read, Spec, Timestamp};
+use hearback_core::{FactKind, JobId, LockState, Place, Read, SmallSort, Spec, Timestamp};
 
 use crate::store::MOVES;
 use crate::{Store, key, layout};
@@ -22,7 +22,7 @@ impl<D: Disk> Housekeeping for Store<D> {
             return Ok(Vec::new());
         }
         let mut eras = self.disk().list(&self.layout.history())?;
-        eras.sort();
+        eras.small_sort();
         let mut newest = Vec::new();
         for era in eras.iter().rev() {
             if newest.len() >= most {
@@ -63,6 +63,8 @@ impl<D: Disk> Housekeeping for Store<D> {
             };
             key::release(&self.records, &self.layout, session.as_ref(), &key, id)?;
         }
+        // Before the job, so that no name is left of a log that no job has.
+        self.disk().remove(&self.layout.shared_log(id))?;
         match self.to_trash(&folder, id) {
             // Another process pruned it.
             Err(error) if error.is_gone() => {}
@@ -87,7 +89,7 @@ impl<D: Disk> Store<D> {
     fn ids_in(&self, folder: &Path) -> Result<Vec<JobId>, StoreError> {
         let mut ids: Vec<_> =
             self.disk().list(folder)?.iter().filter_map(|name| JobId::parse(name).ok()).collect();
-        ids.sort();
+        ids.small_sort();
         Ok(ids)
     }
 

@@ -7,7 +7,9 @@ use hearback_core::message::Excerpt;
 use hearback_core::port::disk::{Disk, Flush, Lock, LockMode, Publish, ReadError, Wait, Watch};
 use hearback_core::port::executor::Script;
 use hearback_core::port::record::{JobFiles, JobLock, KeyClaim, StoreError};
-use hearback_core::{FactKind, JobId, Key, Observed, Output, Remains, Session, Timestamp};
+use hearback_core::{
+    FactKind, JobId, Key, Observed, Output, Remains, SAMPLES_BYTES, Sample, Samples, Session, Timestamp,
+};
 
 use crate::log::Log;
 use crate::{Store, key, layout};
@@ -34,6 +36,20 @@ impl<D: Disk> Store<D> {
             }
         }
         Ok(None)
+    }
+
+    /// The samples of what a job used, oldest first; none if there are none that can be read.
+    pub fn samples(&self, id: &JobId) -> Vec<Sample> {
+        let folder = self.locate(id).ok().flatten().map(|(folder, _)| folder);
+        let file = folder.and_then(|folder| self.disk().open(&layout::samples(&folder)).ok().flatten());
+        let mut bytes = Vec::new();
+        // The job itself may write there.
+        if let Some(file) = file
+            && file.take(SAMPLES_BYTES as u64).read_to_end(&mut bytes).is_err()
+        {
+            return Vec::new();
+        }
+        Samples::from_bytes(&bytes)
     }
 }
 
@@ -97,8 +113,32 @@ impl<D: Disk> JobFiles for Store<D> {
         layout::log(&place.map_or_else(|| self.layout.job(id), |(folder, _)| folder))
     }
 
+    fn share_log(&self, id: &JobId) -> Result<(), StoreError> {
+        let (log, name) = (layout::log(&self.layout.job(id)), self.layout.shared_log(id));
+        match self.disk().link(&log, &name) {
+            // The first log of this store.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let _ = self.disk().make_dir(&self.layout.logs())?;
+                Ok(self.disk().link(&log, &name)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    fn shared_log_path(&self, id: &JobId) -> PathBuf {
+        let name = self.layout.shared_log(id);
+        match self.disk().open(&name) {
+            Ok(Some(_)) => name,
+            _ => self.log_path(id),
+        }
+    }
+
     fn log_tail_path(&self, id: &JobId) -> PathBuf {
         layout::log_tail(&self.layout.job(id))
+    }
+
+    fn samples_path(&self, id: &JobId) -> PathBuf {
+        layout::samples(&self.layout.job(id))
     }
 
     fn answer_path(&self, id: &JobId) -> PathBuf {

@@ -125,9 +125,9 @@ impl<D: Disk> Store<D> {
 
 #[cfg(test)]
 mod tests {
-    use hearback_core::Outcome;
     use hearback_core::port::record::{Housekeeping, JobFiles};
     use hearback_core::testing::{sample, suite};
+    use hearback_core::{Outcome, ReceiptHow};
 
     use super::*;
     use crate::testing::{launched, store};
@@ -186,13 +186,17 @@ mod tests {
         let (disk, store) = store();
         let kept = launched(&store, Durability::Power);
         let ended = launched(&store, Durability::Power);
+        let closed = launched(&store, Durability::Power);
         let lost = launched(&store, Durability::Process);
         store.reserve(&ended).unwrap();
         let end = Fact::End(Box::new(sample::end(3)));
         let _ = store.publish(&ended, &end, Durability::Power).unwrap();
+        let receipt = Fact::Receipt(sample::receipt(ReceiptHow::Delivered));
+        let _ = store.publish(&closed, &receipt, Durability::Power).unwrap();
         disk.cut_power();
         assert!(store.observe(&kept).unwrap().unwrap().facts.spec.present().is_some());
         assert!(store.observe(&ended).unwrap().unwrap().facts.end.present().is_some());
+        assert!(store.observe(&closed).unwrap().unwrap().facts.receipt.present().is_some());
         let gone = store.observe(&lost).unwrap();
         assert!(gone.is_none_or(|seen| seen.facts.spec.present().is_none()), "nothing was promised");
     }

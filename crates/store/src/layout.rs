@@ -82,6 +82,21 @@ impl Layout {
         self.home.join("monitor")
     }
 
+    /// The index of events.
+    pub(crate) fn events(&self) -> PathBuf {
+        self.home.join("events")
+    }
+
+    /// The second names of logs.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.home.join("logs")
+    }
+
+    /// The name of a job's log that stays when the job moves.
+    pub(crate) fn shared_log(&self, id: &JobId) -> PathBuf {
+        self.logs().join(format!("{id}.log"))
+    }
+
     /// What prune is removing.
     pub(crate) fn trash(&self) -> PathBuf {
         self.home.join("trash")
@@ -160,6 +175,21 @@ const SINGLE: [FactKind; 7] = [
     FactKind::Receipt,
     FactKind::Settled,
 ];
+
+/// The lock of those who add to the index of events.
+pub(crate) fn events_lock(events: &Path) -> PathBuf {
+    events.join("add.lock")
+}
+
+/// A part of the index of events.
+pub(crate) fn events_part(events: &Path, part: &str) -> PathBuf {
+    events.join(format!("{part}.log"))
+}
+
+/// Recognises such a name.
+pub(crate) fn events_part_name(name: &str) -> Option<&str> {
+    name.strip_suffix(".log")
+}
 
 /// The lock of the monitor that serves the store at `home`.
 pub fn monitor_lock_path(home: &Path) -> PathBuf {
@@ -272,6 +302,16 @@ pub(crate) fn log(folder: &Path) -> PathBuf {
 /// The end of the output, if the file system cannot free the middle of a file.
 pub(crate) fn log_tail(folder: &Path) -> PathBuf {
     folder.join("output.tail")
+}
+
+/// Samples of what the target used.
+pub(crate) fn samples(folder: &Path) -> PathBuf {
+    folder.join("samples")
+}
+
+/// The job whose log has this second name.
+pub(crate) fn job_of_shared_log(name: &str) -> Option<JobId> {
+    JobId::parse(name.strip_suffix(".log")?).ok()
 }
 
 /// The log of the supervisor.

@@ -62,6 +62,7 @@
 //! The protocol, what it promises and what it assumes are in `docs/storage.md`.
 
 mod archive;
+mod events;
 mod files;
 mod hash;
 mod host;

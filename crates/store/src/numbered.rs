@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use hearback_core::SmallSort;
 use hearback_core::port::disk::{Disk, Lock, LockMode, Wait};
 use hearback_core::port::record::StoreError;
 
@@ -17,7 +18,7 @@ impl<D: Disk> Store<D> {
             .iter()
             .filter_map(|name| layout::parse_session_fact(name).map(|(n, kind)| (n, kind, folder.join(name))))
             .collect();
-        found.sort_by_key(|(n, ..)| *n);
+        found.small_sort_by_key(|(n, ..)| *n);
         Ok(found)
     }
 
@@ -34,7 +35,7 @@ impl<D: Disk> Store<D> {
         // The fact that begins a turn or a request is removed first: if this process dies here, nothing seems to be in
         // progress. If none is kept, it is removed last, so that its number is not reused before all its facts are
         // gone.
-        gone.sort_by_key(|(_, kind, _)| makes(kind) == (keep == 0));
+        gone.small_sort_by_key(|(_, kind, _)| makes(kind) == (keep == 0));
         gone.iter().try_for_each(|(_, _, path)| Ok(self.disk().remove(path)?))
     }
 

@@ -27,7 +27,7 @@ use std::path::Path;
 use hearback_core::port::disk::{Disk, Flush};
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{
-    FactKind, Facts, JobId, JobState, LockView, Observed, Output, Place, Read, Settled, Spec, fold,
+    FactKind, Facts, JobId, JobState, LockView, Observed, Output, Place, Read, Settled, SmallSort, Spec, fold,
 };
 
 use crate::Store;
@@ -153,9 +153,9 @@ impl<D: Disk> Store<D> {
                 None => {}
             }
         }
-        facts.kills.sort_by_key(|(n, _)| *n);
-        facts.leases.sort_by_key(|(n, _)| *n);
-        facts.results.sort_by_key(|(n, _)| *n);
+        facts.kills.small_sort_by_key(|(n, _)| *n);
+        facts.leases.small_sort_by_key(|(n, _)| *n);
+        facts.results.small_sort_by_key(|(n, _)| *n);
         Ok(is_durable)
     }
 

@@ -10,6 +10,7 @@ use hearback_core::port::record::StoreError;
 use hearback_core::{LockState, Read};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// How often to make a folder that another process removes at the same moment.
 const FOLDER_TRIES: usize = 3;
@@ -176,6 +177,10 @@ impl<D: Disk> Records<D> {
     /// Only when the system failed for a reason that has nothing to do with the file, such as too many open files: that
     /// must not be taken for a damaged record. Damage is [`Read::Unreadable`], and no error.
     pub fn read<T: DeserializeOwned>(&self, path: impl AsRef<Path>) -> Result<Read<T>, StoreError> {
+        self.read_value(path.as_ref()).map(typed)
+    }
+
+    fn read_value(&self, path: &Path) -> Result<Read<Value>, StoreError> {
         let bytes = match self.disk.read(&self.home.join(path), self.rules.max_bytes) {
             Ok(None) => return Ok(Read::Absent),
             Ok(Some(bytes)) => bytes,
@@ -195,7 +200,7 @@ impl<D: Disk> Records<D> {
     /// # Errors
     ///
     /// As for [`Records::read`].
-    pub fn read_json(&self, path: impl AsRef<Path>) -> Result<Option<serde_json::Value>, StoreError> {
+    pub fn read_json(&self, path: impl AsRef<Path>) -> Result<Option<Value>, StoreError> {
         match self.disk.read(&self.home.join(path), self.rules.max_bytes) {
             Ok(bytes) => Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok())),
             Err(ReadError::Io(error)) => Err(error.into()),
@@ -228,16 +233,17 @@ impl<D: Disk> Records<D> {
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8], format: Option<Format>) -> Read<T> {
+/// Checks everything that does not depend on the type.
+fn parse(bytes: &[u8], format: Option<Format>) -> Read<Value> {
     if bytes.is_empty() {
         return Read::Unreadable("empty".into());
     }
-    let value: serde_json::Value = match serde_json::from_slice(bytes) {
+    let value: Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
         Err(error) => return Read::Unreadable(format!("not valid JSON: {error}")),
     };
     if let Some(Format { field, newest }) = format {
-        match value.get(field).and_then(serde_json::Value::as_u64) {
+        match value.get(field).and_then(Value::as_u64) {
             None => return Read::Unreadable("it states no format".into()),
             Some(found) if found > u64::from(newest) => {
                 return Read::Newer(u32::try_from(found).unwrap_or(u32::MAX));
@@ -245,9 +251,18 @@ fn parse<T: DeserializeOwned>(bytes: &[u8], format: Option<Format>) -> Read<T> {
             Some(_) => {}
         }
     }
-    match serde_json::from_value(value) {
-        Ok(record) => Read::Present(record),
-        Err(error) => Read::Unreadable(error.to_string()),
+    Read::Present(value)
+}
+
+fn typed<T: DeserializeOwned>(read: Read<Value>) -> Read<T> {
+    match read {
+        Read::Absent => Read::Absent,
+        Read::Newer(format) => Read::Newer(format),
+        Read::Unreadable(why) => Read::Unreadable(why),
+        Read::Present(value) => match serde_json::from_value(value) {
+            Ok(record) => Read::Present(record),
+            Err(error) => Read::Unreadable(error.to_string()),
+        },
     }
 }
 
@@ -258,7 +273,7 @@ mod tests {
     use hearback_core::{Begin, End, Spec};
 
     fn fact<T: DeserializeOwned>(bytes: &[u8]) -> Read<T> {
-        parse(bytes, Some(Format { field: "format", newest: 1 }))
+        typed(parse(bytes, Some(Format { field: "format", newest: 1 })))
     }
 
     fn records(rules: Rules) -> (FakeDisk, Records<FakeDisk>) {

@@ -9,7 +9,7 @@ use hearback_core::port::session::{SessionLock, SessionStore};
 use hearback_core::session::{
     Message, MessageFact, MessageFacts, SessionFacts, TurnBegin, TurnFact, TurnFacts,
 };
-use hearback_core::{Durability, HostFact, HostFacts, JobId, Session, Timestamp};
+use hearback_core::{Durability, HostFact, HostFacts, JobId, Session, SmallSort, Timestamp};
 
 use crate::layout::{self, SessionFactKind as Kind};
 use crate::numbered::newest;
@@ -95,7 +95,7 @@ impl<D: Disk> Store<D> {
         }
         messages.retain(|(_, message)| !message.message.is_absent());
         for (_, message) in &mut messages {
-            message.results.sort_by_key(|(attempt, _)| *attempt);
+            message.results.small_sort_by_key(|(attempt, _)| *attempt);
         }
         Ok(messages)
     }
@@ -189,7 +189,7 @@ impl<D: Disk> SessionStore for Store<D> {
         for (n, _) in messages.iter().filter(|(n, it)| Some(*n) != newest && !it.receipt.is_absent()) {
             // The receipt last: without it, the rest would look like a message that waits.
             let mut of_it: Vec<_> = found.iter().filter(|(other, ..)| other == n).collect();
-            of_it.sort_by_key(|(_, kind, _)| *kind != Kind::Message);
+            of_it.small_sort_by_key(|(_, kind, _)| *kind != Kind::Message);
             of_it.iter().try_for_each(|(_, _, path)| self.disk().remove(path))?;
         }
         Ok(())

@@ -19,7 +19,9 @@ impl<D: Disk> Store<D> {
         Ok(self.empty_trash()?
             + self.remove_unfinished(unfinished_before)?
             + self.remove_empty_sessions()?
+            + self.remove_old_events()?
             + self.discard_blanks()?
+            + self.remove_logs()?
             + self.release_keys()?)
     }
 
@@ -52,6 +54,19 @@ impl<D: Disk> Store<D> {
             removed += usize::from(
                 self.disk().is_dir(&folder)? && self.remove_empty_session(&folder).unwrap_or(false),
             );
+        }
+        Ok(removed)
+    }
+
+    /// Removes second names of logs whose job a person has removed.
+    fn remove_logs(&self) -> Result<usize, StoreError> {
+        let mut removed = 0;
+        for name in self.disk().list(&self.layout.logs())? {
+            if let Some(id) = layout::job_of_shared_log(&name)
+                && self.locate(&id)?.is_none()
+            {
+                removed += usize::from(self.disk().remove(&self.layout.shared_log(&id)).is_ok());
+            }
         }
         Ok(removed)
     }

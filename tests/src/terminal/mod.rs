@@ -5,10 +5,14 @@ mod linux;
 // Wherever there are tests, since it is tested by itself.
 #[cfg(any(windows, test))]
 mod screen;
+#[cfg(target_os = "linux")]
+mod tmux;
 #[cfg(windows)]
 mod windows;
 
 #[cfg(target_os = "linux")]
 pub use linux::Terminal;
+#[cfg(target_os = "linux")]
+pub use tmux::Tmux;
 #[cfg(windows)]
 pub use windows::Terminal;

@@ -291,7 +291,7 @@ fn scenario_142_each_agent_is_set_up_and_what_the_user_has_stays() {
         }
         let shown = files(&[]);
         let path = |file: &Value| PathBuf::from(file["path"].as_str().unwrap());
-        let server = shown.last().filter(|file| file["text"].as_str().unwrap().contains("mcp")).cloned();
+        let server = shown.iter().rfind(|file| file["text"].as_str().unwrap().contains("mcp")).cloned();
         let edited = server.as_ref().filter(|file| file["state"] == "absent").map(path);
         assert!(server.is_some() || (name, scope) == ("copilot", Some("--project")), "{name} {shown:?}");
         assert!(shown.iter().all(|file| !path(file).exists()), "nothing is written without --write");
@@ -332,6 +332,68 @@ fn scenario_142_each_agent_is_set_up_and_what_the_user_has_stays() {
             }
         }
     }
+}
+
+/// An open session of Claude Code that has no messaging socket is woken through hearback's hook, once, and counts as
+/// told when its transcript has the text.
+// Not on Windows: the processes above this one are not looked at there.
+#[cfg(target_os = "linux")]
+#[test]
+fn scenario_141_an_open_session_without_a_socket_is_woken_by_the_hook() {
+    let world = World::new();
+    let config = world.scratch("claude");
+    let (sessions, project) = (config.join("sessions"), config.join("projects").join("p"));
+    fs::create_dir_all(&sessions).unwrap();
+    fs::create_dir_all(&project).unwrap();
+    // This process stands in for the agent.
+    let me = std::process::id();
+    let open = json!({"pid": me, "sessionId": SESSION, "kind": "interactive", "status": "idle"});
+    fs::write(sessions.join("1.json"), open.to_string()).unwrap();
+    let command = |words: &[&str]| {
+        let mut command = world.command(words);
+        command.env("CLAUDE_CONFIG_DIR", &config);
+        command
+    };
+    let start = || {
+        let mut hook = command(&["agent", "hook", "claude"]);
+        hook.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let mut hook = hook.spawn().unwrap();
+        let input = json!({"session_id": SESSION, "hook_event_name": "Stop"});
+        std::io::Write::write_all(&mut hook.stdin.take().unwrap(), input.to_string().as_bytes()).unwrap();
+        hook
+    };
+    let first = start();
+    let waits = config.join("hearback").join(format!("{SESSION}.json"));
+    eventually("the hook waits", || waits.exists().then_some(()));
+    assert!(start().wait().unwrap().success(), "one hook waits in a session");
+
+    let test = command(&["agent", "test", "claude", "--session", SESSION]).spawn().unwrap();
+    let said = first.wait_with_output().unwrap();
+    assert_eq!(said.status.code(), Some(2), "the code that wakes a session");
+    let text = String::from_utf8(said.stderr).unwrap();
+    assert!(text.contains("this is a sample"), "{text}");
+    assert!(!waits.exists(), "the next turn has a hook of its own");
+    // As Claude Code notes what it was told.
+    let note = json!({"type": "queue-operation", "content": text}).to_string();
+    fs::write(project.join(format!("{SESSION}.jsonl")), note).unwrap();
+    assert!(test.wait_with_output().unwrap().status.success(), "the transcript has it");
+
+    // Without a hook there is no way in; with a socket there is no need for one.
+    let refused = hearback_tests::run(command(&["agent", "test", "claude", "--session", SESSION]));
+    assert!(refused.to_string().contains("takes no messages there"), "{refused}");
+    let open = json!({"pid": me, "sessionId": SESSION, "kind": "interactive", "messagingSocketPath": "/x"});
+    fs::write(sessions.join("1.json"), open.to_string()).unwrap();
+    assert!(start().wait().unwrap().success() && !waits.exists());
+
+    // A hook ends with its agent.
+    let agent = std::process::Command::new(bin("hold")).arg(world.scratch("go")).spawn().unwrap();
+    let agent = hearback_tests::KillOnDrop(agent);
+    let open = json!({"pid": agent.0.id(), "sessionId": SESSION, "kind": "interactive"});
+    fs::write(sessions.join("1.json"), open.to_string()).unwrap();
+    let mut left = start();
+    eventually("the hook waits", || waits.exists().then_some(()));
+    drop(agent);
+    assert!(left.wait().unwrap().success() && !waits.exists());
 }
 
 #[test]

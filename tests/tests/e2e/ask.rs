@@ -204,7 +204,7 @@ fn scenario_49_a_worker_that_fails_is_a_typed_failure_with_a_reason() {
     for (id, reason) in [
         (&failing, "failed: exit code 3"),
         (&slow, "timed out: exceeded its limit of 300 ms"),
-        (&killed, "killed: by a caller without a session, enough"),
+        (&killed, "killed: by a person or a script, enough"),
     ] {
         let told = told(&outbox, &["--wait", "20s", id]);
         let (_, answer) = told.first().unwrap_or_else(|| panic!("{id} has ended"));

@@ -21,9 +21,11 @@ fn commands(world: &World, above: &[&str]) -> BTreeSet<String> {
     found
 }
 
-/// The commands that a help text lists, in whichever groups.
+/// The commands that a help text lists, in whichever groups. They stand behind the usage: what is indented above it is
+/// an example.
 pub(crate) fn listed_commands(help: &str) -> Vec<&str> {
-    let lines = help.lines().take_while(|line| *line != "Options:");
+    let lines = help.lines().skip_while(|line| !line.starts_with("Usage:"));
+    let lines = lines.take_while(|line| *line != "Options:");
     let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     names.filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()) && *name != "help").collect()
 }
@@ -102,6 +104,7 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
         ("results", vec!["results", "-s", "p"], "results"),
         ("list", vec!["list"], "list"),
         ("timeline", vec!["timeline"], "timeline"),
+        ("events", vec!["events", "--once"], "happening"),
         ("show", vec!["show", &ended], "job"),
         ("logs", vec!["logs", &ended], "logs"),
         ("wait", vec!["wait", &ended], "job"),
@@ -145,8 +148,8 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
 }
 
 /// Commands whose success is tried elsewhere: they need a monitor, a service manager or a pending follow-up.
-/// `agent test` is `sink test` of an agent, and `mcp` speaks a protocol of its own.
-const ELSEWHERE: [&str; 7] = [
+/// `agent test` is `sink test` of an agent, `mcp` speaks a protocol of its own, and `top` is for people alone.
+const ELSEWHERE: [&str; 8] = [
     "agent test",
     "followups next",
     "mcp",
@@ -154,6 +157,7 @@ const ELSEWHERE: [&str; 7] = [
     "monitor install",
     "monitor restart",
     "monitor stop",
+    "top",
 ];
 
 #[test]
@@ -171,16 +175,44 @@ fn scenario_132_every_command_prints_json_and_so_does_every_failure() {
             outbox.tell("0");
         }
         let ran = world.run(args);
-        // What the agent of a turn prints comes first.
-        let printed =
-            if *command == "turn" { ran.stdout.lines().last().unwrap() } else { ran.stdout.as_str() };
-        let printed: Value =
-            serde_json::from_str(printed).unwrap_or_else(|error| panic!("{command}: {error}: {ran:?}"));
+        let printed: Vec<_> = match *command {
+            // What the agent of a turn prints comes first.
+            "turn" => ran.stdout.lines().last().into_iter().collect(),
+            "events" => ran.stdout.lines().collect(),
+            _ => vec![ran.stdout.as_str()],
+        };
         ran.exits(0);
-        assert!(printed.get("error").is_none(), "{command}: {ran:?}");
-        if !document.is_empty() {
-            conforms(&schema, document, &printed);
+        assert!(!printed.is_empty(), "{command}: {ran:?}");
+        for printed in printed {
+            let printed: Value =
+                serde_json::from_str(printed).unwrap_or_else(|error| panic!("{command}: {error}: {ran:?}"));
+            assert!(printed.get("error").is_none(), "{command}: {ran:?}");
+            if !document.is_empty() {
+                conforms(&schema, document, &printed);
+            }
         }
+    }
+    // Those that no help lists, and those that find nothing to do.
+    for (words, document) in [
+        (&["exit-codes", "--json"][..], "exit_codes"),
+        (&["--version", "--json"], "version"),
+        (&["--json", "-V"], "version"),
+        (&["kill", "--all", "--json"], "list"),
+        (&["wait", "--all", "--json"], "list"),
+        (&["kill", "--label", "nope", "--json"], "list"),
+        (&["list", "--label", "nope", "--json"], "list"),
+        (&["timeline", "--label", "nope", "--json"], "timeline"),
+        (&["sessions", "-s", "nope", "--json"], "sessions"),
+        (&["inbox", "-s", "nope", "--json"], "inbox"),
+        (&["followups", "-s", "nope", "--json"], "followups"),
+    ] {
+        eventually("every job has ended", || {
+            world.run(["wait", "--all"]).stderr.starts_with("no job").then_some(())
+        });
+        let ran = world.run(words);
+        let printed = object(ran.exits(0));
+        assert!(printed["format"] == 1 && ran.stderr.is_empty(), "{words:?}: {ran}");
+        conforms(&schema, document, &printed);
     }
     let broken = world.scratch("broken");
     fs_err::write(&broken, "a file is no store").unwrap();
@@ -275,8 +307,29 @@ fn scenario_132_what_a_job_needs_is_named_by_its_kind() {
         ("usage", &["launch", "--label", "--json"]),
         ("usage", &["no-such-command", "--json"]),
         ("usage", &["--json"]),
+        ("usage", &["list", "-n", "0", "--json"]),
+        ("usage", &["list", "--state", "asleep", "--json"]),
+        ("usage", &["followups", "retyr", "--json"]),
+        ("usage", &["rm", "--json"]),
+        ("usage", &["inbox", "retry", "first", "--json"]),
+        ("usage", &["launch", "--cwd", "no/such/place", "--json", "--", &exit_with, "0"]),
+        ("usage", &["launch", "--label", "@last", "--json", "--", &exit_with, "0"]),
+        ("usage", &["launch", "--shell", "", "--json"]),
+        ("usage", &["launch", "--json", "--wait", "5s", &exit_with]),
+        ("usage", &["logs", "--follow", "--json", "zzzz", "yyyy"]),
+        ("usage", &["monitor", "run", "--once", "--service", "--json"]),
+        ("unknown_job", &["show", "zz", "--json"]),
+        ("unknown_job", &["results", "--session", "s", "zzzz", "--json"]),
+        ("unknown_job", &["followups", "retry", "zzzz.end", "--json"]),
+        ("unknown_job", &["followups", "discard", "zzzz", "--json"]),
+        ("no_sink", &["agent", "test", "nope", "--json"]),
+        ("no_sink", &["agent", "setup", "nope", "--json"]),
     ] {
-        fails(&schema, &world.run(args), kind);
+        let failed = fails(&schema, &world.run(args), kind);
+        // What the caller typed for a job, whether it named one or several, and nothing where it named none.
+        let job = args.iter().find(|word| word.starts_with("zz") || **word == held && kind != "key_taken");
+        let subject = if kind == "usage" { None } else { job };
+        assert_eq!(failed["error"]["subject"].as_str(), subject.copied(), "{args:?}: {failed}");
     }
     // These are not for hearback: the program of a job has options of its own, and an option may have this value.
     for args in [
@@ -320,6 +373,12 @@ fn scenario_132_a_wait_that_gives_up_prints_the_job_as_it_is() {
             (&json!(held), &json!("deadline"), &json!(held)),
         ]
     );
+    // A label is what the caller typed, so it is the subject.
+    let labelled = outbox.launch(&["--label", "the build"], "hold", &[&outbox.gate("go")]);
+    let late = fails(&schema, &world.run(["wait", "--json", "--timeout", "0s", "the build"]), "deadline");
+    assert_eq!((&late["id"], &late["error"]["subject"]), (&json!(labelled), &json!("the build")));
+    let open = fails(&schema, &world.run(["followups", "ack", "--json", "the build"]), "not_ended");
+    assert_eq!(open["error"]["subject"], "the build", "{open}");
     outbox.release("go");
     eventually("it has ended", || world.show(&held)["ended_at"].as_str().map(drop));
 }

@@ -27,7 +27,7 @@ fn signal(pid: u32, signal: nix::sys::signal::Signal) {
 /// How an exit is shown to people.
 fn shown(exit: &Value) -> String {
     match exit["signal"].as_i64() {
-        Some(signal) => hearback::core::signal_text(signal.try_into().unwrap()),
+        Some(signal) => format!("ended by {}", hearback::core::signal_text(signal.try_into().unwrap())),
         None => format!("exit code {}", exit["code"]),
     }
 }
@@ -129,7 +129,7 @@ fn scenario_21_a_killed_job_names_the_killer_and_the_exit() {
     let told = world.run(["kill", &id, "--reason", "too slow"]).ok();
     assert_eq!(
         told,
-        format!("{id} killed: by a caller without a session, too slow (then {})", shown(&exit_terminated()))
+        format!("{id} killed: by a person or a script, too slow ({})", shown(&exit_terminated()))
     );
     let killed = json!({"kind": "killed", "by": "person", "reason": "too slow", "exit": exit_terminated()});
     world.show(&id).state_is("failed").outcome_is(killed);
@@ -205,7 +205,7 @@ fn scenario_24_killing_a_finished_job_changes_nothing() {
         (&pending, "done: exit code 0", json!({"kind": "exited", "code": 0})),
         (
             &killed,
-            &*format!("killed: by a caller without a session (then {})", shown(&exit_terminated())),
+            &*format!("killed: by a person or a script ({})", shown(&exit_terminated())),
             world.show(&killed)["outcome"].clone(),
         ),
     ] {

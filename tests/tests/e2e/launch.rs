@@ -58,7 +58,7 @@ fn scenario_62_when_launch_returns_the_job_runs_and_is_recorded() {
     assert_eq!(job["pid"], started(&witness));
     let log = Path::new(job["output"]["path"].as_str().unwrap()).to_owned();
     assert_eq!((job["output"]["bytes"].as_u64(), job["output"]["dropped"].as_u64()), (Some(0), Some(0)));
-    assert!(log.is_file() && log.starts_with(world.job_dir(&id)), "{}", log.display());
+    assert!(log.is_file() && log == world.home().join("logs").join(format!("{id}.log")), "{}", log.display());
 
     let spec = fact(&world, &id, "spec.json");
     assert_eq!((&spec["id"], &spec["format"]), (&job["id"], &job["format"]));
@@ -115,13 +115,19 @@ fn a_command_that_cannot_be_started_is_recorded_as_ended() {
         (args!["--", missing].to_vec(), 127, "not_found", "was not found", tip_shell),
         (args!["--", ""].to_vec(), 127, "not_found", "the name of the program is empty", tip_shell),
         (
-            args!["-C", missing, "--", bin("exit-with"), "0"].to_vec(),
+            args!["--key", "a", "-C", missing, "--", bin("exit-with"), "0"].to_vec(),
             125,
             "bad_directory",
             "missing",
             "--cwd",
         ),
-        (args!["-C", text, "--", bin("exit-with"), "0"].to_vec(), 125, "bad_directory", "text", "--cwd"),
+        (
+            args!["--key", "b", "-C", text, "--", bin("exit-with"), "0"].to_vec(),
+            125,
+            "bad_directory",
+            "text",
+            "--cwd",
+        ),
     ];
     if cfg!(unix) {
         let tip = "make it executable";
@@ -152,6 +158,28 @@ fn a_command_that_cannot_be_started_is_recorded_as_ended() {
     }
     let listed = world.json(["list", "--session", "owner", "--json"]);
     assert_eq!(listed["jobs"].as_array().unwrap().len(), if cfg!(unix) { 7 } else { 5 });
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_wrong_usage_and_nothing_is_launched() {
+    let world = World::new();
+    let (text, missing) = (world.scratch("text"), world.scratch("missing"));
+    fs_err::write(&text, "").unwrap();
+    for wrong in [&missing, &text, &text.join("below")] {
+        let ran = world.run(args!["launch", "--cwd", wrong, "--", bin("exit-with"), "0"]);
+        let name = wrong.to_str().unwrap();
+        ran.refuses(2)
+            .says(&format!("error: `{name}` is not a directory"))
+            .says("\ntip: choose another directory");
+    }
+    assert_eq!(world.json(["list", "--json"])["jobs"], serde_json::json!([]));
+    // A launch that is repeated returns its job, wherever its directory is by now.
+    fs_err::create_dir(&missing).unwrap();
+    let launch = args!["--key", "k", "--cwd", missing, "--", bin("exit-with"), "0"];
+    let id = world.launch(&launch);
+    world.run(["wait", &id]).ok();
+    fs_err::remove_dir(&missing).unwrap();
+    assert_eq!(world.launch(&launch), id);
 }
 
 #[test]

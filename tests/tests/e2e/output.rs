@@ -3,10 +3,11 @@
 //! By default a flood has 1 GiB; with `HEARBACK_TEST_FULL=1` it has ten.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use fs_err as fs;
-use hearback_tests::{KillOnDrop, World, bin, eventually};
+use hearback_tests::{KillOnDrop, World, args, bin, eventually};
 #[cfg(any(target_os = "linux", windows))]
 use hearback_tests::{is_full, is_real_windows, is_wine, scaled};
 use serde_json::Value;
@@ -364,4 +365,30 @@ fn a_terminal_is_spared_what_it_would_obey_and_a_pipe_gets_every_byte() {
         // Wine's console puts the sequences among the text instead.
         () => assert!(raw.contains("red 10%\n\u{fffd}\n"), "{raw:?}"),
     }
+}
+
+#[test]
+fn the_path_of_a_log_is_the_same_before_and_after_the_job_is_settled_and_goes_with_the_job() {
+    let world = World::new();
+    let go = world.scratch("go");
+    let id = world.launch(args!["--", bin("hold"), go, "--print", "held"]);
+    let path = |document: &Value| PathBuf::from(document["output"]["path"].as_str().unwrap());
+    let while_running = path(&world.show(&id));
+    eventually("it has printed", || fs_err::read(&while_running).unwrap().starts_with(b"held").then_some(()));
+    fs_err::write(&go, "").unwrap();
+    world.run(["wait", &id]).ok();
+    eventually("it is in history", || {
+        world.run(["reconcile"]).ok();
+        world.job_dir(&id).starts_with(world.home().join("history")).then_some(())
+    });
+    assert!(fs_err::read(&while_running).unwrap().starts_with(b"held"));
+    assert_eq!(path(&world.show(&id)), while_running);
+    assert_eq!(path(&world.json(["list", "--json"])["jobs"][0]), while_running);
+    // A log whose job a person has removed goes with the next prune.
+    let orphan = world.home().join("logs").join("1k9xft7g10000001.log");
+    let foreign = world.home().join("logs").join("mine.log");
+    fs_err::write(&orphan, "").unwrap();
+    fs_err::write(&foreign, "").unwrap();
+    world.run(["prune", "--older-than", "0s"]).ok();
+    assert!(!while_running.exists() && !orphan.exists() && foreign.exists());
 }

@@ -791,7 +791,7 @@ mod full_and_read_only {
                 let killed = world.run(["kill", &id, "--reason", &reason].iter().chain(how));
                 assert_eq!(killed.code, Some(0), "{how:?}: {killed:?}");
                 assert!(
-                    killed.stdout.contains("killed: by a caller without a session, it fills the disk"),
+                    killed.stdout.contains("killed: by a person or a script, it fills the disk"),
                     "{how:?}: {killed:?}"
                 );
                 assert!(!alive(target), "{how:?}");
@@ -896,6 +896,7 @@ mod full_and_read_only {
             let go = world.scratch("go");
             let shell = shell(&[&[&program("hold"), &text(&go)]]);
             fs::remove_dir_all(world.job_dir(&id)).unwrap();
+            fs::remove_file(world.home().join("logs").join(format!("{id}.log"))).unwrap();
             let id = world.launch(["--session", "s", "--shell", &shell]);
             fill(world);
             empty(world);

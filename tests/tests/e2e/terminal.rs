@@ -221,11 +221,84 @@ fn options_may_stand_before_a_subcommand_and_other_names_of_commands_work() {
     same(&["logs", &id], &["log", &id]);
     same(&["logs", &id], &["tail", &id]);
     same(&["kill", &id], &["stop", &id]);
-    same(&["prune", "--dry-run"], &["rm", "--dry-run"]);
+    same(&["prune", "--dry-run"], &["clean", "--dry-run"]);
     world.run(args!["run", "--wait", "--", bin("exit-with"), "0"]).ok();
     // A typo is helped with, and nothing is suggested that is far from it.
     assert!(world.run(["lanch"]).stderr.contains("a similar subcommand exists: 'launch'"));
     assert!(!world.run(["version"]).stderr.contains("similar"));
+}
+
+#[test]
+fn wrong_input_is_told_what_is_expected() {
+    let world = World::new();
+    let done = ended(&world, &["--label", "tests"], &args![bin("exit-with"), "0"]);
+    let failed = ended(&world, &[], &args![bin("exit-with"), "3"]);
+    for (words, code, expected) in [
+        (&["show", "th"][..], 1, "no job has the label `th`, and a part of an id has at least 4 characters"),
+        (&["show", ""], 1, "no job ``"),
+        (&["list", "-n", "0"], 2, "the smallest number is 1"),
+        (&["list", "-n", "many"], 2, "not a number: use digits, such as `20`"),
+        (&["logs", "--tail", "-3"], 2, "tip: "),
+        (&["logs", "--head", "99999999999999999999"], 2, "the number is too large"),
+        (&["prune", "--max-jobs", "1k"], 2, "not a number: use digits"),
+        (&["inbox", "retry", "first"], 2, "not a number: use digits"),
+        (&["list", "--state", "asleep"], 2, "[possible values: starting, running, done, failed, ended]"),
+        (&["launch", "--shell", " "], 2, "there is no text to run: `--shell` is empty\ntip: "),
+        (&["launch", "--label", "@last", "--", "x"], 2, "`@last` always names the newest job"),
+        (&["launch", "--label", " ", "--", "x"], 2, "a label cannot be empty"),
+        (
+            &["launch", "--wait", "5s", "make", "the docs"],
+            2,
+            "`hearback launch --wait=5s -- make 'the docs'`",
+        ),
+        (&["followups", "retyr", "x"], 2, "a similar subcommand exists: 'retry'"),
+        (&["monitor", "sttus"], 2, "a similar subcommand exists: 'status'"),
+        (
+            &["rm", "x"],
+            2,
+            "'hearback prune' removes old settled jobs, and 'hearback kill JOB' ends one that runs",
+        ),
+    ] {
+        world.run(words).refuses(code).says(expected);
+    }
+    // A state of those that have ended: in whichever way.
+    let mut all = ids(&world.run(["list", "-q", "--state", "ended"]).ok());
+    all.sort();
+    assert_eq!(all, [done, failed]);
+    assert!(world.run(["list", "--help"]).ok().contains("ended:"), "the states are explained");
+}
+
+// Not on Windows: another error says that a file is no directory.
+#[cfg(unix)]
+#[test]
+fn a_home_that_is_a_file_has_a_tip() {
+    let world = World::new();
+    let file = world.scratch("file");
+    fs_err::write(&file, "").unwrap();
+    for words in [&["list"][..], &["launch", "--", "true"]] {
+        let mut command = world.command(words);
+        command.env("HEARBACK_HOME", &file);
+        run(command)
+            .refuses(125)
+            .says("\ntip: set HEARBACK_HOME to a directory; what it names now is a file");
+    }
+}
+
+#[test]
+fn text_from_standard_input_is_bounded() {
+    let world = World::new();
+    let large = world.scratch("large");
+    fs_err::write(&large, vec![b'x'; 1024 * 1024 + 1]).unwrap();
+    for words in [
+        &["launch", "--shell", "-"][..],
+        &["ask", "--session", "s", "--new", "--prompt", "-", "--", "x"],
+        &["send", "--session", "s", "-"],
+    ] {
+        let mut command = world.command(words);
+        command.stdin(fs_err::File::open(&large).unwrap().into_file());
+        run(command).refuses(2).says("standard input has more than 1 MiB\ntip: put the text into a file");
+    }
+    assert_eq!(world.json(["list", "--json"])["jobs"], serde_json::json!([]));
 }
 
 #[test]
@@ -407,6 +480,96 @@ mod on_screen {
         }
     }
 
+    /// The commands about jobs that a text tells a person to type: after `next:`, and within backticks.
+    fn told_to_type(text: &str) -> Vec<String> {
+        let listed =
+            text.lines().filter_map(|line| line.strip_prefix("next: ")).flat_map(|line| line.split(", "));
+        let quoted = text.split('`').skip(1).step_by(2);
+        let commands = listed
+            .chain(quoted)
+            .filter(|command| command.starts_with("hearback ") && !command.contains("monitor install"));
+        commands.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_a_caller_in_another_session_is_told_to_type_works() {
+        let outbox = Outbox::with("attempts = 1\n", "", &["error"]);
+        let world = &outbox.world;
+        let seen = |args: &[OsString]| {
+            let mut command = world.command(args!["--color", "never"]);
+            command.args(args).env("HEARBACK_SESSION", "mine");
+            Terminal::run(&command).finish().stdout
+        };
+        let id_of = |text: &str| text.lines().next().unwrap().to_owned();
+        let hold = args![bin("hold"), world.scratch("go"), "--print", "x"];
+        let launched =
+            seen(&args!["launch", "--session", "theirs"].into_iter().chain(hold).collect::<Vec<_>>());
+        let held = id_of(&launched);
+        let exit = args!["launch", "--session", "theirs", "--", bin("exit-with"), "4", "--print", "x"];
+        let dead = id_of(&seen(&exit));
+        eventually("it is a dead letter", || {
+            (world.show(&dead)["follow_up"]["state"] == "dead_letter").then_some(())
+        });
+        outbox.write_settings("");
+        let pending = id_of(&seen(&exit));
+        eventually("it is pending", || {
+            (world.show(&pending)["follow_up"]["state"] == "pending").then_some(())
+        });
+        let everywhere = |args: &[&str]| {
+            let args = args.iter().chain(&["--all-sessions"]).map(OsString::from).collect::<Vec<_>>();
+            seen(&args)
+        };
+        let mut told = told_to_type(&launched);
+        for args in [
+            &["show", &held][..],
+            &["show", &dead],
+            &["followups"],
+            &["followups", "next"],
+            &["list"],
+            &["wait", "--timeout", "1ms", &held],
+        ] {
+            let text = everywhere(args);
+            let commands = told_to_type(&text);
+            assert!(!commands.is_empty(), "{args:?}: {text}");
+            told.extend(commands);
+        }
+        told.extend(told_to_type(&seen(&args![
+            "launch",
+            "--wait",
+            "--session",
+            "theirs",
+            "--",
+            bin("exit-with"),
+            "0",
+            "--print",
+            "x"
+        ])));
+        // To retry twice is nothing to do, and one that waits would wait for ever.
+        told.sort();
+        told.dedup();
+        let (mut last, mut tried): (Vec<_>, Vec<_>) =
+            told.into_iter().partition(|command| command.contains(" kill "));
+        tried.retain(|command| !command.contains(" -f ") && !command.contains(" wait "));
+        last.push(format!("hearback wait {} --all-sessions", &held[9..]));
+        for command in tried.iter().chain(&last) {
+            let words = command.split(' ').skip(1);
+            let mut typed = world.command(words);
+            typed.env("HEARBACK_SESSION", "mine");
+            let ran = run(typed);
+            assert!(!ran.stderr.contains("error:") && !ran.stderr.contains("nothing is"), "{command}: {ran}");
+            assert!(!ran.stdout.contains("nothing to do"), "{command}: {ran}");
+        }
+        for part in ["wait", "logs", "show", "followups ack", "followups retry", "followups"] {
+            assert!(
+                tried.iter().chain(&last).any(|command| command.starts_with(&format!("hearback {part} "))),
+                "{part}: {tried:?}"
+            );
+        }
+        // To the owner, and to a person without a session, they are short.
+        assert!(!world.run(["show", &held]).ok().contains("--all-sessions"));
+        assert!(!outbox.run_as("theirs", &["show", &held]).ok().contains("--all-sessions"));
+    }
+
     #[test]
     fn scenario_151_on_a_terminal_a_bar_is_one_line_and_colours_are_shown() {
         let world = World::new();
@@ -490,7 +653,7 @@ mod live {
         let go = world.scratch("go");
         let id = world.launch(args!["--", bin("hold"), go]);
         let mut list = Terminal::with_columns(60, &world.command(["list", "--watch"]));
-        list.until_seen("1 running; Ctrl-C ends this");
+        list.until_seen("Ctrl-C leaves; 1 running");
         fs_err::write(&go, "").unwrap();
         list.until_seen("0 running");
         list.interrupt();
@@ -519,4 +682,37 @@ mod live {
         assert_eq!(logs.finish().code, Some(9));
         assert_eq!(world.run(["logs", "--follow", "@last"]).code, Some(0), "only if it was asked for");
     }
+}
+
+// Not on Windows: no samples are taken there, nor on macOS and FreeBSD.
+#[cfg(target_os = "linux")]
+#[test]
+fn show_draws_what_a_job_used_over_its_life_from_a_file_that_is_bounded() {
+    let world = World::new();
+    let row = |card: &str, name: &str| -> Option<String> {
+        card.lines().find_map(|line| line.trim_start().strip_prefix(name).map(|rest| rest.trim().to_owned()))
+    };
+    // One that prints a line every tenth of a second, and is long enough for a few samples.
+    let prints = args![bin("print"), "--bytes", "3600", "--line-length", "80", "--pause-ms", "100"];
+    let id = world.launch(args!["--"].into_iter().chain(prints));
+    let silent = world.launch(args!["--", bin("hold"), world.scratch("never")]);
+    let samples = |id: &str| world.job_dir(id).join("samples");
+    eventually("a running job has a picture", || {
+        let card = world.run(["show", &id]).ok();
+        row(&card, "used").filter(|used| used.starts_with("CPU ▁") || used.starts_with("CPU █")).map(drop)
+    });
+    world.run(["wait", &id]).ok();
+    let card = world.run(["show", &id]).ok();
+    let used = row(&card, "used").unwrap_or_else(|| panic!("{card}"));
+    assert!(used.contains(" %, memory ") && used.ends_with("iB"), "{card}");
+    assert!(row(&card, "ran").unwrap().contains(" of CPU, "), "{card}");
+    assert_eq!(fs_err::metadata(samples(&id)).unwrap().len(), 64 * 24);
+    // A silent job is looked at and not sampled: its supervisor sleeps.
+    let card = world.run(["show", &silent]).ok();
+    assert!(row(&card, "ran").unwrap().ends_with(" now"), "what it uses now: {card}");
+    assert_eq!(row(&card, "used"), None, "{card}");
+    assert!(!samples(&silent).exists());
+    // Whatever the job puts there is read within bounds.
+    fs_err::write(samples(&id), "nonsense ".repeat(100_000)).unwrap();
+    world.run(["show", &id]).ok();
 }

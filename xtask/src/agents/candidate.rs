@@ -13,6 +13,8 @@ pub(super) struct Candidate {
     pub(super) program: &'static str,
     /// The variables with which it is started: the model on loopback, no account.
     pub(super) variables: fn(&Stage) -> Variables,
+    /// The variables with which only hearback's hook reaches an open session; none if it has no hook.
+    pub(super) only_hook: Option<fn(&Stage) -> Variables>,
     /// Writes its settings: no questions, and the MCP server if one is wanted.
     pub(super) configure: Configure,
     /// One turn without a terminal, in a new session. `{prompt}` is replaced.
@@ -60,6 +62,7 @@ const DEFAULT: Candidate = Candidate {
     package: Package::Npm(""),
     program: "",
     variables: |_| Vec::new(),
+    only_hook: None,
     configure: |_, _| Ok(()),
     headless: &[],
     open: &[],
@@ -79,6 +82,7 @@ pub(super) const CANDIDATES: &[Candidate] = &[
         package: Package::Npm("@anthropic-ai/claude-code@2.1.326"),
         program: "claude",
         variables: settings::claude_variables,
+        only_hook: Some(settings::claude_without_socket),
         configure: settings::claude,
         headless: &["claude", "-p", "--allowedTools", "Bash,mcp__trial", "--", "{prompt}"],
         open: &["claude", "--permission-mode", "default", "--allowedTools", "Bash"],

@@ -46,12 +46,14 @@ mod tests {
 
     #[test]
     fn only_what_has_this_store_is_ended() {
-        let [ours, other] = ["/no/such/store/1", "/no/such/store/12"].map(|store| {
+        // Names of this test process alone: the same test may run in another checkout at this moment.
+        let [store, longer] = ["", "-2"].map(|end| format!("/no/such/store/{}{end}", std::process::id()));
+        let [ours, other] = [&store, &longer].map(|store| {
             Command::new("sleep").arg("60").env("HEARBACK_HOME", store).spawn().expect("sleep is there")
         });
-        end(Path::new("/no/such/store/1")).unwrap();
-        assert!(of(Path::new("/no/such/store/1")).is_empty());
-        assert_eq!(of(Path::new("/no/such/store/12")), [other.id().to_string()]);
+        end(Path::new(&store)).unwrap();
+        assert!(of(Path::new(&store)).is_empty());
+        assert_eq!(of(Path::new(&longer)), [other.id().to_string()]);
         for mut child in [ours, other] {
             let _ = child.kill();
             child.wait().unwrap();

@@ -59,6 +59,12 @@ pub(super) fn claude_variables(stage: &Stage) -> Variables {
     ]
 }
 
+/// It puts its socket below one of these, and no folder can be made in a file.
+pub(super) fn claude_without_socket(stage: &Stage) -> Variables {
+    let file = stage.home().join(".claude.json").display().to_string();
+    vec![("XDG_RUNTIME_DIR", file.clone()), ("TERMUX_VERSION", "1".into()), ("PREFIX", file)]
+}
+
 pub(super) fn claude(stage: &Stage, server: Option<&McpServer>) -> Result<()> {
     let settings = json!({
         "hasCompletedOnboarding": true,

@@ -69,7 +69,11 @@ impl Stage {
             // Some agents install packages of their own into each home.
             ("npm_config_cache", place.join("npm").display().to_string()),
         ];
-        let variables = own.into_iter().chain((candidate.variables)(&stage));
+        let only_hook = candidate.only_hook.filter(|_| trial == Trial::Hook);
+        let variables = own
+            .into_iter()
+            .chain((candidate.variables)(&stage))
+            .chain(only_hook.map(|variables| variables(&stage)).unwrap_or_default());
         stage.environment = variables.map(|(name, value)| (name.to_owned(), value)).collect();
         let server = McpServer {
             command: stage.hearback.display().to_string(),

@@ -34,12 +34,14 @@ pub(super) enum Trial {
     Hostile,
     /// The same in a session that is open.
     HostileWhenOpen,
+    /// The same in an open session that only hearback's hook reaches.
+    Hook,
     /// The job is launched through hearback's MCP server.
     Mcp,
 }
 
 impl Trial {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Closed,
         Self::Idle,
         Self::Busy,
@@ -48,6 +50,7 @@ impl Trial {
         Self::NoSession,
         Self::Hostile,
         Self::HostileWhenOpen,
+        Self::Hook,
         Self::Mcp,
     ];
 
@@ -61,6 +64,7 @@ impl Trial {
             Self::NoSession => "no such session",
             Self::Hostile => "only data, closed",
             Self::HostileWhenOpen => "only data, open",
+            Self::Hook => "by hook",
             Self::Mcp => "through MCP",
         }
     }
@@ -82,7 +86,9 @@ impl Trial {
             Self::Idle => open(stage, candidate, "", 2.0),
             Self::Busy => open(stage, candidate, "[[pause 4]]", 1.0),
             Self::Hostile => what_a_job_wrote_stays_data(stage, candidate),
-            Self::HostileWhenOpen => what_a_job_wrote_stays_data_in_an_open_session(stage, candidate),
+            Self::HostileWhenOpen | Self::Hook => {
+                what_a_job_wrote_stays_data_in_an_open_session(stage, candidate)
+            }
             Self::Mcp => a_job_of_the_mcp_server_wakes_its_session(stage, candidate),
         }
     }
@@ -91,7 +97,8 @@ impl Trial {
     fn excuse(self, candidate: &Candidate) -> Option<&'static str> {
         let own = candidate.not_tried.iter().find(|(other, _)| *other == self).map(|(_, reason)| *reason);
         let no_way_in = self == Self::HostileWhenOpen && candidate.when_open == WhenOpen::Waits;
-        own.or(no_way_in.then_some("no way in"))
+        let no_hook = self == Self::Hook && candidate.only_hook.is_none();
+        own.or(no_way_in.then_some("no way in")).or(no_hook.then_some("has no hook"))
     }
 }
 
@@ -124,6 +131,9 @@ fn scenario_141_an_open_session_shows_the_wake_up(
 ) -> Result<&'static str> {
     let terminal = launched_in_terminal(stage, candidate, &stage.launch_prompt(candidate, "", after), then)?;
     terminal.shows(&format!("seen {RESULT}"))?;
+    let promised =
+        stage.model.heard().iter().any(|heard| heard.request.contains("end your turn, do not poll"));
+    ensure!(promised, "the launch did not say that the session is woken");
     woken_once(stage)
 }
 

@@ -1,20 +1,34 @@
 //! `hearback agent`
 
+use std::io::Write as _;
+
 use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::message::clean_line;
 use hearback::documents::{AgentDocument, AgentsDocument, SetupDocument, SetupFileDocument};
-use hearback::{Hearback, Setup, SetupError, SetupScope, SetupState};
+use hearback::{ClaudeHook, Hearback, Setup, SetupError, SetupScope, SetupState};
 
 use crate::args::{AgentCommand, AgentSetupArgs, SinkTestArgs};
 use crate::error::CliError;
 use crate::output::Output;
+use crate::table;
 
 pub(crate) fn run(hearback: &Hearback, command: &AgentCommand, output: &Output) -> Result<u32, CliError> {
     match command {
         AgentCommand::List => list(hearback, output),
         AgentCommand::Test(args) => test(hearback, args, output),
         AgentCommand::Setup(args) => setup(hearback, args, output),
+        AgentCommand::Hook { .. } => hook(),
     }
+}
+
+/// The exit code by which Claude Code knows that its model has to be woken.
+const WAKE: u32 = 2;
+
+fn hook() -> Result<u32, CliError> {
+    let hook = ClaudeHook::read(std::io::stdin()).map_err(CliError::Stdin)?;
+    let Some(text) = hook.wait().map_err(CliError::Hook)? else { return Ok(0) };
+    std::io::stderr().write_all(text.as_bytes()).map_err(CliError::Output)?;
+    Ok(WAKE)
 }
 
 fn list(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
@@ -22,17 +36,18 @@ fn list(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
     if output.is_json() {
         return output.reply(AgentsDocument { format: DOCUMENT_FORMAT, agents }, None);
     }
-    for agent in &agents {
-        let state = match (&agent.program, &agent.version) {
+    let row = |agent: &AgentDocument| {
+        let version = match (&agent.program, &agent.version) {
             (None, _) => "not installed".to_owned(),
             (Some(_), None) => "installed, does not say its version".to_owned(),
-            (Some(_), Some(version)) => version.clone(),
+            (Some(_), Some(version)) => clean_line(version),
         };
-        let doors =
-            if agent.doors.is_empty() { "cannot be woken".to_owned() } else { agent.doors.join(", ") };
+        let doors = if agent.doors.is_empty() { "nothing".to_owned() } else { agent.doors.join(", ") };
         let here = if agent.here { "  (runs this command)" } else { "" };
-        output.line(&format!("{:9} {:40} {doors}{here}", agent.name, clean_line(&state)))?;
-    }
+        vec![agent.name.to_owned(), version, format!("{doors}{here}")]
+    };
+    let rows: Vec<_> = agents.iter().map(row).collect();
+    output.text(&table::grid(&["AGENT", "VERSION", "WOKEN BY"], &rows, 1, output.width()))?;
     Ok(0)
 }
 
@@ -75,7 +90,7 @@ fn setup(hearback: &Hearback, args: &AgentSetupArgs, output: &Output) -> Result<
                 },
                 (false, false) => "not there, or not written by hearback",
             };
-            output.line(&format!("{path}: {word}"))?;
+            output.prose(&format!("{path}: {word}"))?;
             if args.write && file.state == SetupState::ByHand {
                 output.line(&file.text)?;
             }
@@ -90,7 +105,7 @@ fn setup(hearback: &Hearback, args: &AgentSetupArgs, output: &Output) -> Result<
             SetupState::Foreign => "is there, and hearback did not write it: --write would refuse",
             SetupState::ByHand => "hearback does not edit this file; add what follows yourself",
         };
-        output.line(&format!("# {path}: {word}"))?;
+        output.prose(&format!("# {path}: {word}"))?;
         output.line(&file.text)?;
     }
     if !args.write && !args.remove {

@@ -1,7 +1,5 @@
 //! `hearback ask`
 
-use std::io::Read;
-
 use hearback::core::{Answer, CommandLine};
 use hearback::documents::ErrorKind;
 use hearback::{Hearback, Job};
@@ -13,14 +11,7 @@ use crate::status::{Show, Status};
 
 pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result<u32, CliError> {
     let (wait, quiet) = (args.wait, args.quiet);
-    let prompt = match args.prompt.as_deref() {
-        Some("-") => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(CliError::Stdin)?;
-            Some(text)
-        }
-        prompt => prompt.map(str::to_owned),
-    };
+    let prompt = args.prompt.map(super::text_or_input).transpose()?;
     // A faulty prompt is reported before anything is launched.
     let argv = hearback::with_prompt(&args.argv, prompt.as_deref())?;
     let parent = super::parent(args.session.as_ref())?;
@@ -35,7 +26,7 @@ pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result
         Err(error) => return super::launch::not_launched(hearback, error, output),
     };
     if !wait {
-        super::launch::report(hearback, &launched, true, quiet, output)?;
+        super::launch::report(hearback, &launched, request.session.as_ref(), quiet, output)?;
         return Ok(0);
     }
     let id = launched.id();
@@ -74,7 +65,7 @@ fn print(job: &Job, quiet: bool, output: &Output) -> Result<(), CliError> {
     }
     if !quiet && !matches!(answer, Answer::Text(words) if !words.truncated) {
         output.say(&hearback::core::message::clean_line(&answer.to_string()));
-        output.hint(&format!("next: hearback show {}", job.view.id.short()));
+        output.next(&[super::typed("show", &job.view)]);
     }
     Ok(())
 }

@@ -1,7 +1,5 @@
 //! `hearback doctor`
 
-use std::fmt::Write as _;
-
 use anstyle::Style;
 use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::message::clean_line;
@@ -10,6 +8,8 @@ use hearback::{Check, Diagnosis, Hearback, Level, Options};
 
 use crate::error::CliError;
 use crate::output::{BAD, BUSY, FAINT, GOOD, Output};
+use crate::table;
+use crate::wrap::wrap;
 
 pub(crate) fn run(output: &Output) -> Result<u32, CliError> {
     let diagnosis = Hearback::doctor(&Options::default())?;
@@ -23,7 +23,7 @@ pub(crate) fn run(output: &Output) -> Result<u32, CliError> {
     if output.is_json() {
         return output.reply(document(diagnosis), failed.as_ref());
     }
-    output.text(&report(&diagnosis.checks))?;
+    output.text(&report(&diagnosis.checks, output.width()))?;
     failed.map_or(Ok(0), Err)
 }
 
@@ -46,21 +46,17 @@ fn document(diagnosis: Diagnosis) -> DoctorDocument {
     }
 }
 
-/// One line for each check, with its tip below it, and the totals at the end.
-fn report(checks: &[Check]) -> String {
-    let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for check in checks {
+/// One row for each check, with its tip below it, and the totals at the end.
+fn report(checks: &[Check], width: Option<usize>) -> String {
+    let row = |check: &Check| {
         let (style, level) = (style(check.level), word(check.level));
-        let message = clean_line(&check.message);
-        let _ = writeln!(text, "{style}{level:<4}{style:#}  {:<width$}  {message}", check.name);
-        if let Some(tip) = &check.tip {
-            let _ = writeln!(text, "{:<4}  {:<width$}  {GOOD}tip:{GOOD:#} {}", "", "", clean_line(tip));
-        }
-    }
+        let tip = check.tip.as_deref().map(|tip| format!("\n{GOOD}tip:{GOOD:#} {}", clean_line(tip)));
+        let message = format!("{}{}", clean_line(&check.message), tip.unwrap_or_default());
+        vec![format!("{style}{level:<4}{style:#}"), check.name.to_owned(), message]
+    };
+    let rows: Vec<_> = checks.iter().map(row).collect();
     let of = |level| count(checks, level);
-    let _ = writeln!(
-        text,
+    let totals = format!(
         "{} checks: {} ok, {} with a warning, {} failed, {} skipped",
         checks.len(),
         of(Level::Ok),
@@ -68,7 +64,7 @@ fn report(checks: &[Check]) -> String {
         of(Level::Fail),
         of(Level::Skip)
     );
-    text
+    format!("{}{}\n", table::grid(&[], &rows, 2, width), wrap(&totals, width, 0))
 }
 
 fn count(checks: &[Check], level: Level) -> usize {

@@ -52,7 +52,7 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
             output.say(&format!("{short} {}: {}", table::delivery(view), clean_line(error)));
         }
         if view.follow_up.state == FollowUpState::DeadLetter {
-            output.hint(&format!("next: hearback followups retry {short}"));
+            output.next(&[super::typed("followups retry", view)]);
         }
     }
     failed.map_or(Ok(0), Err)
@@ -81,7 +81,7 @@ fn next(hearback: &Hearback, scope: &Scope, args: &NextArgs, output: &Output) ->
         output.document(&hearback::core::CloudEvent::from(delivery))?;
     } else {
         output.text(&delivery.text)?;
-        output.hint(&format!("next: hearback followups ack {}", delivery.id));
+        output.next(&[super::typed_with("followups ack", &delivery.id, delivery.job.session.as_ref())]);
     }
     Ok(0)
 }
@@ -97,13 +97,13 @@ fn close(
     hearback.permissions().check(Capability::Ack)?;
     let mut code = 0;
     let find = |text: &str| hearback.find(job_of_delivery(text), scope);
-    let (ids, mut failed) = super::find_each(&args.deliveries, output, find);
-    for id in ids {
-        let closed = match act(&id) {
+    let (found, mut failed) = super::find_each(&args.deliveries, output, find);
+    for id in &found.ids {
+        let closed = match act(id) {
             Ok(closed) => closed,
             // The others are handled even if one cannot be.
             Err(error) => {
-                super::keep_error(&mut failed, CliError::from(error).of(delivery_id(&id)), output);
+                super::keep_error(&mut failed, CliError::from(error).of(found.subject(id)), output);
                 continue;
             }
         };
@@ -113,26 +113,26 @@ fn close(
             Closed::Already(state) => (false, format!("nothing to do: {}", word(state))),
             Closed::NotEnded => (false, "the job has not ended".to_owned()),
             Closed::NoJob => {
-                let error = CliError::from(FindError::NotFound(id.to_string())).of(delivery_id(&id));
+                let error = CliError::from(FindError::NotFound(id.to_string())).of(found.subject(id));
                 super::keep_error(&mut failed, error, output);
                 continue;
             }
         };
         let unfit = (closed == Closed::NotEnded)
-            .then(|| CliError::no(ErrorKind::NotEnded, "the job has not ended").of(delivery_id(&id)));
+            .then(|| CliError::no(ErrorKind::NotEnded, "the job has not ended").of(found.subject(id)));
         code = unfit.as_ref().map_or(code, CliError::exit_code);
         if output.is_json() {
-            let (delivery, reason) = (delivery_id(&id), (!changed).then_some(said));
+            let (delivery, reason) = (delivery_id(id), (!changed).then_some(said));
             let document = ClosedDocument { format: DOCUMENT_FORMAT, delivery, changed, reason };
             output.object(&Reply { document, error: unfit.as_ref().map(CliError::detail) })?;
         } else {
-            output.line(&format!("{} {said}", delivery_id(&id)))?;
+            output.prose(&format!("{} {said}", delivery_id(id)))?;
         }
     }
     failed.map_or(Ok(code), Err)
 }
 
-fn word(state: FollowUpState) -> String {
+pub(super) fn word(state: FollowUpState) -> String {
     let word = table::follow_up(state);
     if word == "-" { "no notification is wanted".into() } else { format!("it is {word}") }
 }

@@ -1,8 +1,6 @@
 //! `hearback inbox`
 
-use std::fmt::Write as _;
-
-use hearback::core::message::clean_line;
+use hearback::core::message::{clean_line, quoted};
 use hearback::core::{DOCUMENT_FORMAT, Read, Session};
 use hearback::documents::{ChangedMessageDocument, ErrorKind, InboxDocument, MessageDocument};
 use hearback::{Hearback, Scope};
@@ -10,6 +8,7 @@ use hearback::{Hearback, Scope};
 use crate::args::{InboxArgs, InboxCommand, ScopeArgs};
 use crate::error::CliError;
 use crate::output::Output;
+use crate::table;
 
 pub(crate) fn run(hearback: &Hearback, args: InboxArgs, output: &Output) -> Result<u32, CliError> {
     let scope = ScopeArgs::from(args.scope);
@@ -60,16 +59,26 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
         output.say("no messages");
         return Ok(0);
     }
-    let mut text = String::new();
-    for message in &messages {
+    let row = |message: &MessageDocument| {
         let first = message.text.as_deref().unwrap_or_default().lines().next().unwrap_or_default();
         let state = if message.dead_letter { "dead letter" } else { "waiting" };
         let error =
             message.error.as_ref().map(|error| format!(" ({})", clean_line(error))).unwrap_or_default();
         let session = clean_line(message.session.as_str());
-        let _ = writeln!(text, "{state:<11} {session} {}: {}{error}", message.message, clean_line(first));
+        vec![state.to_owned(), session, message.message.to_string(), format!("{}{error}", clean_line(first))]
+    };
+    let rows: Vec<_> = messages.iter().map(row).collect();
+    output.text(&table::grid(&["STATE", "SESSION", "N", "MESSAGE"], &rows, 3, output.width()))?;
+    let caller = hearback::current_session()?;
+    for message in messages.iter().filter(|message| message.dead_letter) {
+        let session = match caller.as_ref() == Some(&message.session) {
+            true => String::new(),
+            false => format!(" -s {}", quoted(&clean_line(message.session.as_str()))),
+        };
+        let commands = ["retry", "discard"];
+        output
+            .next(&commands.map(|command| format!("hearback inbox {command} {}{session}", message.message)));
     }
-    output.text(&text)?;
     failed.map_or(Ok(0), Err)
 }
 

@@ -1,14 +1,15 @@
 //! `hearback launch`
 
 use std::ffi::OsString;
-use std::io::Read;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use hearback::core::message::{clean_line, limits_text};
+use hearback::core::message::{clean_line, limits_text, quoted};
 use hearback::core::{CommandLine, JobId, Session};
-use hearback::documents::LaunchDocument;
+use hearback::documents::{ExpectationDocument, LaunchDocument};
 use hearback::{
-    Expectation, FindError, Hearback, LaunchError, LaunchFailure, Launched, Reading, Request, RequestError,
+    Expectation, FindError, Hearback, Job, LaunchError, LaunchFailure, Launched, Reading, Request,
+    RequestError,
 };
 
 use crate::args::{LaunchArgs, LaunchOptions};
@@ -18,6 +19,13 @@ use crate::table;
 
 pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Result<u32, CliError> {
     let (wait, follow, quiet) = (args.wait, args.follow, args.quiet);
+    // The time of `--wait` has to follow an equals sign, because a program may follow a space.
+    if let (Some(None), [time, rest @ ..]) = (wait, &args.argv[..])
+        && let Some(time) = time.to_str().filter(|time| humantime::parse_duration(time).is_ok())
+    {
+        let rest: Vec<_> = rest.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+        return Err(CliError::WaitTime { time: time.to_owned(), rest: rest.join(" ") });
+    }
     let request = request(args)?;
     let is_awaited = wait.is_some() || follow;
     let (launched, _reading) = match start(hearback, &request, is_awaited, quiet, output) {
@@ -35,7 +43,7 @@ pub(crate) fn run(hearback: &Hearback, args: LaunchArgs, output: &Output) -> Res
         }
         return super::wait::one(hearback, id, within, quiet, output);
     }
-    report(hearback, &launched, request.session.is_some(), quiet, output)?;
+    report(hearback, &launched, request.session.as_ref(), quiet, output)?;
     Ok(0)
 }
 
@@ -90,7 +98,7 @@ pub(super) fn not_launched(
 pub(super) fn report(
     hearback: &Hearback,
     launched: &Launched,
-    has_session: bool,
+    owner: Option<&Session>,
     quiet: bool,
     output: &Output,
 ) -> Result<(), CliError> {
@@ -100,16 +108,17 @@ pub(super) fn report(
         return Ok(());
     }
     // An agent reads this as well: it decides whether to end its turn, and is told even without a terminal.
-    if (output.is_guided() || (has_session && !output.is_json()))
+    if (output.is_guided() || (owner.is_some() && !output.is_json()))
         && let Some(job) = hearback.look(id).ok().flatten()
     {
         let was_launched_before = matches!(launched, Launched::Known { .. });
         if !(was_launched_before && job.view.state.has_ended()) {
-            output.tell(&format!("{}; {}", hearback.expectation(&job), limits_text(&job.view)));
+            let expected = in_words(&hearback.expectation(&job), &job);
+            output.tell(&format!("{expected}; {}", limits_text(&job.view)));
         }
     }
     if output.is_guided() {
-        show_hints(hearback, launched, output);
+        show_hints(hearback, launched, owner, output);
     }
     Ok(())
 }
@@ -117,12 +126,13 @@ pub(super) fn report(
 fn request(args: LaunchArgs) -> Result<Request, CliError> {
     let command = match args.shell {
         None => CommandLine::Argv(args.argv.iter().map(|word| hearback::from_os(word)).collect()),
-        Some(dash) if dash == "-" => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(CliError::Stdin)?;
-            CommandLine::Shell { shell: text, program: args.shell_program }
+        Some(text) => {
+            let shell = super::text_or_input(text)?;
+            if shell.trim().is_empty() {
+                return Err(CliError::NoShellText);
+            }
+            CommandLine::Shell { shell, program: args.shell_program }
         }
-        Some(text) => CommandLine::Shell { shell: text, program: args.shell_program },
     };
     let session = match args.session {
         Some(session) => Some(session),
@@ -137,14 +147,19 @@ pub(super) fn with_options(
     session: Option<Session>,
     options: LaunchOptions,
 ) -> Result<Request, CliError> {
+    let is_named = options.cwd.is_some();
     let directory = directory(options.cwd)?;
+    // Under a key, the job may have been launched before, and its directory may be gone since.
+    if is_named && options.key.is_none() && !could_be_directory(&directory) {
+        return Err(CliError::NoSuchDirectory(directory));
+    }
     let mut request = Request::new(command, hearback::from_os(directory.as_os_str()));
     for setting in options.env {
         request.env.extend(variable(&setting)?);
     }
     request.env.extend(options.unset.into_iter().map(|name| (name, None)));
     request.session = session;
-    request.label = options.label.filter(|label| !label.trim().is_empty());
+    request.label = options.label;
     request.key = options.key;
     request.notify = options.notify.into();
     request.sinks = options.sinks;
@@ -166,6 +181,14 @@ fn directory(wanted: Option<PathBuf>) -> Result<PathBuf, RequestError> {
         Some(wanted) if wanted.is_absolute() => Ok(wanted),
         Some(wanted) => Ok(here()?.join(wanted)),
         None => here(),
+    }
+}
+
+/// Whether a job could have this working directory, as far as this process may look.
+fn could_be_directory(path: &Path) -> bool {
+    match fs_err::metadata(path) {
+        Ok(found) => found.is_dir(),
+        Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
     }
 }
 
@@ -201,12 +224,20 @@ fn print_id(hearback: &Hearback, launched: &Launched, output: &Output) -> Result
     // A read without reconciling: a supervisor that has not answered yet must not be recorded as lost.
     match hearback.look(id)? {
         Some(job) => {
-            let expect = hearback.expectation(&job).into();
+            let expected = hearback.expectation(&job);
+            let text = in_words(&expected, &job);
+            let expect = ExpectationDocument::new(expected, text);
             let created = !matches!(launched, Launched::Known { .. });
             output.document(&LaunchDocument { job: job.view, created, expect })
         }
         None => Err(FindError::NotFound(id.to_string()).into()),
     }
+}
+
+/// What to expect when the job ends, as its launcher reads it.
+fn in_words(expected: &Expectation, job: &Job) -> String {
+    let caller = hearback::current_session().ok().flatten();
+    expected.text(job.view.session.as_ref(), caller.as_ref())
 }
 
 /// Warns that the job is part of a unit or Job Object, and ends with it.
@@ -221,9 +252,8 @@ fn warn_about_place(place: &str, output: &Output) {
     }
 }
 
-fn show_hints(hearback: &Hearback, launched: &Launched, output: &Output) {
+fn show_hints(hearback: &Hearback, launched: &Launched, owner: Option<&Session>, output: &Output) {
     let id = launched.id();
-    let short = id.short();
     match launched {
         Launched::Started { pid: Some(pid), .. } => {
             output.hint(&format!("started in the background (pid {pid})"))
@@ -250,7 +280,7 @@ fn show_hints(hearback: &Hearback, launched: &Launched, output: &Output) {
         Some(job) => {
             if job.is_asked() {
                 let session = job.view.session.as_ref().map_or("", Session::as_str);
-                let session = hearback::core::message::quoted(session);
+                let session = quoted(session);
                 output.hint(&format!(
                     "hearback keeps the answer for its session: hearback results --session {session} --wait 1h"
                 ));
@@ -268,5 +298,5 @@ fn show_hints(hearback: &Hearback, launched: &Launched, output: &Output) {
             }
         }
     }
-    output.hint(&format!("next: hearback wait {short}, hearback logs {short}, hearback show {short}"));
+    output.next(&["wait", "logs", "show"].map(|command| super::typed_with(command, id.short(), owner)));
 }

@@ -46,9 +46,13 @@ pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Resu
     if listing.truncated {
         output.say(&cut_short(&listing));
     }
-    let is_dead_letter = |job: &Job| job.view.follow_up.state == FollowUpState::DeadLetter;
-    if !args.quiet && listing.jobs.iter().any(is_dead_letter) {
-        output.hint("`hearback followups` says why a follow-up is a dead letter, and how to retry it");
+    let is_dead_letter = |job: &&Job| job.view.follow_up.state == FollowUpState::DeadLetter;
+    let mut dead = listing.jobs.iter().filter(is_dead_letter).map(|job| job.view.session.as_ref()).peekable();
+    if !args.quiet && dead.peek().is_some() {
+        let them = super::to_reach(dead);
+        output.hint(&format!(
+            "`hearback followups{them}` says why a follow-up is a dead letter, and how to retry it"
+        ));
     }
     if let Some(session) =
         select.scope.session().filter(|_| args.select.scope.session.is_none() && !args.quiet)
@@ -78,8 +82,12 @@ fn watch(hearback: &Hearback, args: &ListArgs, output: &Output) -> Result<u32, C
         let room = height.saturating_sub(2).max(2);
         let hidden = lines.len().saturating_sub(room);
         lines.truncate(room);
+        if listing.jobs.is_empty() {
+            lines = vec!["no jobs".to_owned()];
+        }
         let left_out = if hidden > 0 { format!(", {hidden} more below") } else { String::new() };
-        let status = format!("{running} running{left_out}; Ctrl-C ends this");
+        // How to leave comes first, so that it is never cut.
+        let status = format!("Ctrl-C leaves; {running} running{left_out}");
         lines.push(format!("{FAINT}{}{FAINT:#}", table::cut(&status, width)));
         output.redraw(&lines, drawn)?;
         drawn = lines.len();
@@ -93,7 +101,7 @@ fn watch(hearback: &Hearback, args: &ListArgs, output: &Output) -> Result<u32, C
 pub(super) fn select(hearback: &Hearback, args: &SelectArgs) -> Result<Select, CliError> {
     Ok(Select {
         scope: super::scope(&args.scope)?,
-        states: args.state.iter().map(|state| (*state).into()).collect(),
+        states: args.state.iter().flat_map(|state| state.words()).copied().collect(),
         outcomes: args.outcome.iter().map(|kind| (*kind).into()).collect(),
         label: args.label.clone(),
         launched_since: args.since.map(|within| hearback.now().before(within)),

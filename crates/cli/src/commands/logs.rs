@@ -21,7 +21,7 @@ pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Resu
         }
         return print_each(hearback, &scope, args, output);
     };
-    print(hearback, &hearback.find(name, &scope)?, args, output)
+    print(hearback, &super::find_one(hearback, name, &scope)?, args, output).map_err(|error| error.of(name))
 }
 
 /// Prints the output of several jobs, one after the other, each under a heading.
@@ -29,13 +29,13 @@ fn print_each(hearback: &Hearback, scope: &Scope, args: &LogsArgs, output: &Outp
     if args.follow {
         return Err(CliError::Usage("--follow takes one job at a time".into()));
     }
-    let (ids, mut failed) = super::find_each(&args.jobs, output, |text| hearback.find(text, scope));
-    for id in &ids {
+    let (found, mut failed) = super::find_each(&args.jobs, output, |text| hearback.find(text, scope));
+    for id in &found.ids {
         if !output.is_json() {
             output.text(&format!("{FAINT}==> {id} <=={FAINT:#}\n"))?;
         }
         if let Err(error) = print(hearback, id, args, output) {
-            super::keep_error(&mut failed, error.of(id), output);
+            super::keep_error(&mut failed, error.of(found.subject(id)), output);
         }
     }
     failed.map_or(Ok(0), Err)

@@ -1,7 +1,5 @@
 //! `hearback plugin`
 
-use std::fmt::Write as _;
-
 use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::message::clean_line;
 use hearback::core::port::sink::SinkError;
@@ -11,6 +9,7 @@ use hearback::{Guarded, Hearback, PluginCheck};
 use crate::args::PluginCommand;
 use crate::error::CliError;
 use crate::output::{BAD, GOOD, Output};
+use crate::table;
 
 pub(crate) fn run(hearback: &Hearback, command: &PluginCommand, output: &Output) -> Result<u32, CliError> {
     let PluginCommand::Check(args) = command;
@@ -29,7 +28,7 @@ pub(crate) fn run(hearback: &Hearback, command: &PluginCommand, output: &Output)
         let document = PluginCheckDocument { format: DOCUMENT_FORMAT, program, passed, checks };
         return output.reply(document, failed.as_ref());
     }
-    output.text(&report(&checks))?;
+    output.text(&report(&checks, output.width()))?;
     failed.map_or(Ok(0), Err)
 }
 
@@ -37,15 +36,14 @@ fn document(check: PluginCheck) -> ConformanceDocument {
     ConformanceDocument { name: check.name.to_owned(), passed: check.passed, message: check.seen }
 }
 
-/// One line for each check, and the totals at the end.
-fn report(checks: &[PluginCheck]) -> String {
-    let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for PluginCheck { name, passed, seen } in checks {
+/// One row for each check, and the totals at the end.
+fn report(checks: &[PluginCheck], width: Option<usize>) -> String {
+    let row = |PluginCheck { name, passed, seen }: &PluginCheck| {
         let (style, word) = if *passed { (GOOD, "ok") } else { (BAD, "fail") };
-        let _ = writeln!(text, "{style}{word:<4}{style:#}  {name:<width$}  {}", clean_line(seen));
-    }
+        vec![format!("{style}{word:<4}{style:#}"), (*name).to_owned(), clean_line(seen)]
+    };
+    let rows: Vec<_> = checks.iter().map(row).collect();
     let passed = checks.iter().filter(|check| check.passed).count();
-    let _ = writeln!(text, "{} checks: {passed} ok, {} failed", checks.len(), checks.len() - passed);
-    text
+    let totals = format!("{} checks: {passed} ok, {} failed\n", checks.len(), checks.len() - passed);
+    table::grid(&[], &rows, 2, width) + &totals
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(hearback: &Hearback, args: &DryRunArgs, output: &Output) -> Re
         return output.reply(document, failed.as_ref());
     }
     for (id, step) in &report.steps {
-        output.line(&format!("{id} {step}"))?;
+        output.prose(&format!("{id} {step}"))?;
     }
     for (id, error) in &report.failed {
         output.warn(&format!("job `{id}` could not be brought up to date: {error}"));

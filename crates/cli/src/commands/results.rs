@@ -16,9 +16,9 @@ pub(crate) fn run(hearback: &Hearback, args: &ResultsArgs, output: &Output) -> R
     let parent = super::parent(args.session.as_ref())?;
     let mut by = ResultsQuery { parent, reader: args.reader.clone(), jobs: Vec::new() };
     for text in &args.jobs {
-        let id = hearback.find(text, &by.parent.clone().into())?;
+        let id = super::find_one(hearback, text, &by.parent.clone().into())?;
         if !hearback.is_asked(&id)? {
-            return Err(CliError::NotAsked(id));
+            return Err(CliError::NotAsked(id).of(text));
         }
         by.jobs.push(id);
     }

@@ -1,7 +1,6 @@
 //! `hearback sessions`
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use hearback::core::message::clean_line;
 use hearback::core::port::record::StoreError;
@@ -12,6 +11,7 @@ use hearback::{Hearback, SeenSession};
 use crate::args::SessionsArgs;
 use crate::error::CliError;
 use crate::output::Output;
+use crate::table;
 
 pub(crate) fn run(hearback: &Hearback, args: &SessionsArgs, output: &Output) -> Result<u32, CliError> {
     let scope = super::scope(&args.scope)?;
@@ -34,17 +34,11 @@ pub(crate) fn run(hearback: &Hearback, args: &SessionsArgs, output: &Output) -> 
         });
         return Ok(0);
     }
-    let mut text = String::new();
-    for session in &sessions {
-        let _ = writeln!(
-            text,
-            "{:<11} {}{}",
-            word(session),
-            clean_line(session.session.as_str()),
-            details(session)
-        );
-    }
-    output.text(&text)?;
+    let row = |session: &SessionDocument| {
+        vec![word(session).to_owned(), clean_line(session.session.as_str()), details(session)]
+    };
+    let rows: Vec<_> = sessions.iter().map(row).collect();
+    output.text(&table::grid(&["STATE", "SESSION", "HAS"], &rows, 2, output.width()))?;
     failed.map_or(Ok(0), Err)
 }
 
@@ -105,5 +99,5 @@ fn details(session: &SessionDocument) -> String {
     count(session.waiting, "waiting");
     count(session.dead_letters, if session.dead_letters == 1 { "dead letter" } else { "dead letters" });
     details.extend(session.dead_letter_error.as_deref().map(clean_line));
-    if details.is_empty() { String::new() } else { format!(" ({})", details.join("; ")) }
+    if details.is_empty() { "-".to_owned() } else { details.join("; ") }
 }

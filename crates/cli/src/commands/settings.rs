@@ -1,7 +1,5 @@
 //! `hearback settings`
 
-use std::fmt::Write as _;
-
 use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::message::clean_line;
 use hearback::documents::SettingsDocument;
@@ -9,6 +7,7 @@ use hearback::{EffectiveSetting, Hearback, SettingSource};
 
 use crate::error::CliError;
 use crate::output::{FAINT, Output};
+use crate::table;
 
 pub(crate) fn run(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
     let (settings, file) = (hearback.settings(), hearback.settings_file());
@@ -22,24 +21,18 @@ pub(crate) fn run(hearback: &Hearback, output: &Output) -> Result<u32, CliError>
         })?;
         return Ok(0);
     }
-    output.text(&table(&effective))?;
+    output.text(&table::grid(&[], &rows(&effective), 1, output.width()))?;
     output.hint(&format!("settings file: {}", clean_line(&file.display().to_string())));
     Ok(0)
 }
 
-/// One line for each setting; defaults are dimmed.
-fn table(settings: &[EffectiveSetting]) -> String {
-    let rows: Vec<_> = settings
-        .iter()
-        .map(|setting| (setting, clean_line(setting.value.as_deref().unwrap_or("none"))))
-        .collect();
-    let names = rows.iter().map(|(setting, _)| setting.name.len()).max().unwrap_or(0);
-    let values = rows.iter().map(|(_, value)| value.chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    for (setting, value) in rows {
+/// One row for each setting; defaults are dimmed.
+fn rows(settings: &[EffectiveSetting]) -> Vec<Vec<String>> {
+    let row = |setting: &EffectiveSetting| {
         let faint = if setting.source == SettingSource::Default { FAINT } else { anstyle::Style::new() };
-        let line = format!("{:<names$}  {value:<values$}  {}", setting.name, setting.origin());
-        let _ = writeln!(text, "{faint}{line}{faint:#}");
-    }
-    text
+        let value = clean_line(setting.value.as_deref().unwrap_or("none"));
+        let cells = [setting.name.to_owned(), value, setting.origin().to_string()];
+        cells.map(|cell| format!("{faint}{cell}{faint:#}")).into()
+    };
+    settings.iter().map(row).collect()
 }

@@ -7,10 +7,12 @@ use hearback::core::message::{self, clean_line};
 use hearback::core::{FollowUpState, JobId, JobView, Timestamp};
 use hearback::{FindError, Hearback, Job};
 
+use super::Found;
 use crate::args::ShowArgs;
 use crate::error::CliError;
-use crate::output::{FAINT, Output};
-use crate::table;
+use crate::output::{FAINT, Output, next_text};
+use crate::wrap::{beside, wrap};
+use crate::{table, usage};
 
 /// How much of the log `show` prints.
 const TAIL_BYTES: u64 = 2000;
@@ -18,19 +20,18 @@ const TAIL_LINES: usize = 20;
 
 pub(crate) fn run(hearback: &Hearback, args: &ShowArgs, output: &Output) -> Result<u32, CliError> {
     let scope = super::scope(&args.scope)?;
-    let (ids, mut failed) = match &args.jobs[..] {
-        [] => (vec![hearback.find_only(&scope)?], None),
-        [name] => (vec![hearback.find(name, &scope)?], None),
+    let (found, mut failed) = match &args.jobs[..] {
+        [] => (Found { ids: vec![hearback.find_only(&scope)?], ..Found::default() }, None),
         names => super::find_each(names, output, |text| hearback.find(text, &scope)),
     };
-    for (n, id) in ids.iter().enumerate() {
+    for (n, id) in found.ids.iter().enumerate() {
         if n > 0 && !output.is_json() {
             output.line("")?;
         }
         match show(hearback, id, args.jobs.len() > 1, output) {
             Err(error @ (CliError::Closed | CliError::Output(_))) => return Err(error),
-            Err(error) if args.jobs.len() > 1 => super::keep_error(&mut failed, error.of(id), output),
-            shown => shown?,
+            Err(error) => super::keep_error(&mut failed, error.of(found.subject(id)), output),
+            Ok(()) => {}
         }
     }
     failed.map_or(Ok(0), Err)
@@ -52,17 +53,20 @@ fn show(hearback: &Hearback, id: &JobId, is_one_of_several: bool, output: &Outpu
         0 => hearback.secrets().masked(&shown),
         _ => hearback.secrets().masked_after_cut(&shown),
     };
-    output.text(&hearback.secrets().masked(&card(hearback, &job, &shown, tail.omitted)))
+    output.text(&card(hearback, &job, &shown, tail.omitted, output.width()))
 }
 
-fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
+fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64, width: Option<usize>) -> String {
+    // Before its lines are broken, which could break a secret.
+    let masked = |text: &str| hearback.secrets().masked(text);
     let (view, now) = (&job.view, hearback.now());
     let style = table::state_style(view.state);
     let ending =
         view.outcome.as_ref().map_or_else(|| table::state_word(view).to_owned(), ToString::to_string);
-    let mut text = format!("{style}{}{style:#}\n", clean_line(&ending));
+    let mut text = wrap(&format!("{style}{}{style:#}\n", masked(&clean_line(&ending))), width, 0);
     let mut row = |name: &str, value: String| {
-        let _ = writeln!(text, "{FAINT}{name:>10}{FAINT:#}  {value}");
+        let _ =
+            writeln!(text, "{}", beside(&format!("{FAINT}{name:>10}{FAINT:#}  "), &masked(&value), width));
     };
     row("job", view.id.to_string());
     row("command", table::title(job));
@@ -76,11 +80,11 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
         row("launched", format!("{} ({})", table::local_time(at), table::ago(at, now)));
     }
     if let Some(ran) = job.ran(now) {
-        let used = view.usage.map_or_else(String::new, |usage| {
-            let cpu = Duration::from_millis(usage.user_ms + usage.system_ms);
-            format!(", {} of CPU, {} at most", table::duration(cpu), table::bytes(usage.peak_memory_bytes))
-        });
+        let used = usage::total(hearback, job).map_or_else(String::new, |used| format!(", {used}"));
         row("ran", format!("{}{used}", table::duration(ran)));
+    }
+    if let Some(pictures) = usage::pictures(hearback, job) {
+        row("used", pictures);
     }
     if !view.state.has_ended() {
         row("limit", limits(job, now));
@@ -109,15 +113,16 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64) -> String {
     }
     if let Some(answer) = &view.answer {
         row("answer", clean_line(&answer.to_string()));
-        for line in answer.words().into_iter().flat_map(|words| words.text.lines()) {
-            let _ = writeln!(text, "{FAINT}│{FAINT:#} {line}");
+        if let Some(words) = answer.words() {
+            push_quoted(&mut text, masked(&words.text).lines(), width);
         }
     }
-    let _ = writeln!(text, "{FAINT}{:>10}{FAINT:#}  {}", "output", table::output(&view.output, ""));
-    push_log(&mut text, log, omitted);
+    let size = table::output(&view.output, "");
+    let _ = writeln!(text, "{}", beside(&format!("{FAINT}{:>10}{FAINT:#}  ", "output"), &size, width));
+    push_log(&mut text, log, omitted, width);
     let next = next(view);
     if !next.is_empty() {
-        let _ = writeln!(text, "{FAINT}next: {}{FAINT:#}", next.join(", "));
+        let _ = writeln!(text, "{FAINT}{}{FAINT:#}", next_text(&next, width));
     }
     text
 }
@@ -134,9 +139,8 @@ fn limits(job: &Job, now: Timestamp) -> String {
 
 /// What a person may want to type next.
 fn next(view: &JobView) -> Vec<String> {
-    let short = view.id.short();
     let mut next = Vec::new();
-    let mut add = |command: &str| next.push(format!("hearback {command} {short}"));
+    let mut add = |command: &str| next.push(super::typed(command, view));
     if view.follow_up.state == FollowUpState::DeadLetter {
         add("followups retry");
     }
@@ -148,7 +152,7 @@ fn next(view: &JobView) -> Vec<String> {
     next
 }
 
-fn push_log(text: &mut String, shown: &str, omitted: u64) {
+fn push_log(text: &mut String, shown: &str, omitted: u64, width: Option<usize>) {
     let lines: Vec<_> = shown.lines().collect();
     let hidden = lines.len().saturating_sub(TAIL_LINES);
     if omitted > 0 || hidden > 0 {
@@ -156,7 +160,14 @@ fn push_log(text: &mut String, shown: &str, omitted: u64) {
         let before = omitted.saturating_add(u64::try_from(hidden).unwrap_or(u64::MAX));
         let _ = writeln!(text, "{FAINT}[{} before this]{FAINT:#}", table::bytes(before));
     }
-    for line in &lines[hidden..] {
-        let _ = writeln!(text, "{FAINT}│{FAINT:#} {line}");
+    push_quoted(text, lines[hidden..].iter().copied(), width);
+}
+
+/// Lines that are not hearback's, each with a bar before it.
+fn push_quoted<'a>(text: &mut String, lines: impl Iterator<Item = &'a str>, width: Option<usize>) {
+    for line in lines {
+        for line in wrap(line, width.map(|width| width.saturating_sub(2)), 0).split('\n') {
+            let _ = writeln!(text, "{FAINT}│{FAINT:#} {line}");
+        }
     }
 }

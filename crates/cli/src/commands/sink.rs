@@ -9,6 +9,7 @@ use hearback::{Capability, Guarded, Hearback, argv};
 use crate::args::{SinkCommand, SinkTestArgs};
 use crate::error::CliError;
 use crate::output::Output;
+use crate::table;
 
 pub(crate) fn run(hearback: &Hearback, command: &SinkCommand, output: &Output) -> Result<u32, CliError> {
     match command {
@@ -17,9 +18,10 @@ pub(crate) fn run(hearback: &Hearback, command: &SinkCommand, output: &Output) -
             if output.is_json() {
                 return output.reply(SinksDocument { format: DOCUMENT_FORMAT, sinks }, None);
             }
-            for name in sinks {
-                output.line(&name)?;
-            }
+            // A script reads the names alone.
+            let heading: &[&str] = if output.is_watched() { &["SINK"] } else { &[] };
+            let rows: Vec<_> = sinks.into_iter().map(|name| vec![name]).collect();
+            output.text(&table::grid(heading, &rows, 1, None))?;
             Ok(0)
         }
         SinkCommand::Test(args) => test(hearback, args, output),
@@ -48,8 +50,8 @@ pub(super) fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) ->
         Ok(SinkReply::Unreachable { reason, .. }) => {
             (false, format!("{reason}; hearback would tell the next sink of the chain, and retry"))
         }
-        Ok(SinkReply::Gone { reason }) if reason.is_empty() => (false, "the session is gone".into()),
-        Ok(SinkReply::Gone { reason }) => (false, format!("the session is gone: {reason}")),
+        Ok(SinkReply::Gone { reason }) if reason.is_empty() => (false, "nobody is there".into()),
+        Ok(SinkReply::Gone { reason }) => (false, format!("nobody can be told there: {reason}")),
         Ok(SinkReply::RetryAfter { millis }) => {
             (false, format!("not now: hearback would retry after {millis} ms"))
         }
@@ -68,6 +70,6 @@ pub(super) fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) ->
         let document = SinkTestDocument { format: DOCUMENT_FORMAT, sink, delivered, reply };
         return output.reply(document, failed.as_ref());
     }
-    output.line(&format!("{}: {}", args.name, clean_line(&text)))?;
+    output.prose(&format!("{}: {}", args.name, clean_line(&text)))?;
     failed.map_or(Ok(0), Err)
 }

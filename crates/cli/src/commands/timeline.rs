@@ -33,7 +33,11 @@ pub(crate) fn run(hearback: &Hearback, args: &TimelineArgs, output: &Output) -> 
             fs_err::write(path, timeline::page(&groups, span, now)).map_err(CliError::Output)?;
             output.hint(&format!("wrote {}", path.display()));
         }
-        None => output.text(&timeline::bars(&groups, span, now, output.width()))?,
+        None => {
+            let bars = timeline::bars(&groups, span, now, output.width());
+            output.text(&bars)?;
+            output.hint(&timeline::legend(&bars));
+        }
     }
     cut_short.iter().for_each(|line| output.say(line));
     failed.map_or(Ok(0), Err)

@@ -8,6 +8,7 @@ use hearback::core::{JobId, Outcome};
 use hearback::documents::{ErrorKind, Reply};
 use hearback::{Hearback, Job, Scope, Until};
 
+use super::Found;
 use crate::args::WaitArgs;
 use crate::error::CliError;
 use crate::output::{Output, unless_closed};
@@ -17,30 +18,30 @@ use crate::table;
 pub(crate) fn run(hearback: &Hearback, args: &WaitArgs, output: &Output) -> Result<u32, CliError> {
     let scope = super::scope(&args.jobs.scope)?;
     let find = |text: &str| hearback.find(text, &scope);
-    let (ids, unknown) = super::selected(hearback, &args.jobs, &scope, output, find)?;
-    if ids.is_empty() && unknown.is_none() {
-        super::none_running(&args.jobs, &scope, output);
-        return Ok(0);
+    let (found, unknown) = super::selected(hearback, &args.jobs, &scope, output, find)?;
+    if found.ids.is_empty() && unknown.is_none() {
+        return super::none_running(&args.jobs, &scope, output);
     }
     if let Some(error) = unknown {
-        if ids.is_empty() {
+        if found.ids.is_empty() {
             return Err(error);
         }
         // Said before the wait, which may be long; the exit code says it again.
         output.error(&error);
-        let waited = wait_for(hearback, &ids, args, scope, output)?;
+        let waited = wait_for(hearback, &found, args, scope, output)?;
         return Ok(if waited == 0 { error.exit_code() } else { waited });
     }
-    wait_for(hearback, &ids, args, scope, output)
+    wait_for(hearback, &found, args, scope, output)
 }
 
 fn wait_for(
     hearback: &Hearback,
-    ids: &[JobId],
+    found: &Found,
     args: &WaitArgs,
     scope: Scope,
     output: &Output,
 ) -> Result<u32, CliError> {
+    let ids = &found.ids[..];
     let reader = if args.peek { None } else { scope.session().cloned().or(hearback::current_session()?) };
     // An owner that waits must not be woken as well: nothing is delivered while these are held.
     let _reading: Vec<_> = match &reader {
@@ -61,7 +62,7 @@ fn wait_for(
             Ok(hearback.mark_read(&job, reader.as_ref())?)
         });
         if let Err(error) = printed {
-            super::keep_error(&mut failure, error.of(id), output);
+            super::keep_error(&mut failure, error.of(found.subject(id)), output);
         }
     });
     drop(status);
@@ -69,7 +70,7 @@ fn wait_for(
     unless_closed(failure.map_or(Ok(()), Err))?;
     if !in_time {
         let left: Vec<_> = ids.iter().filter(|id| !codes.contains_key(*id)).cloned().collect();
-        return give_up(hearback, &left, args.timeout, output);
+        return give_up(hearback, &left, args.timeout, |id| found.subject(id), output);
     }
     Ok(ids.iter().filter_map(|id| codes.get(id)).copied().find(|code| *code != 0).unwrap_or(0))
 }
@@ -79,6 +80,7 @@ fn give_up(
     hearback: &Hearback,
     left: &[JobId],
     within: Option<Duration>,
+    subject: impl Fn(&JobId) -> String,
     output: &Output,
 ) -> Result<u32, CliError> {
     if !output.is_json() {
@@ -88,10 +90,12 @@ fn give_up(
             _ => format!("{} jobs are still running", left.len()),
         };
         output.say(&format!("stopped waiting{within}; {running}"));
+        let jobs: Vec<_> = left.iter().filter_map(|id| hearback.look(id).ok().flatten()).collect();
+        output.next(&super::to_come_back(&jobs));
         return Ok(ErrorKind::Deadline.exit_code());
     }
     for id in left {
-        let late = CliError::Deadline(id.clone()).of(id);
+        let late = CliError::Deadline(id.clone()).of(subject(id));
         match hearback.look(id)? {
             Some(Job { view: document, .. }) => {
                 output.object(&Reply { document, error: Some(late.detail()) })?;
@@ -117,7 +121,7 @@ pub(crate) fn one(
         None => Some(hearback.wait(id)?),
     };
     drop(status);
-    let Some(job) = ended else { return give_up(hearback, ids, within, output) };
+    let Some(job) = ended else { return give_up(hearback, ids, within, ToString::to_string, output) };
     let is_read = if output.is_json() {
         let printed = output.document(&job.view);
         let is_read = printed.is_ok();
@@ -129,7 +133,7 @@ pub(crate) fn one(
     } else {
         let is_read = output.report(&summary(&job));
         if job.view.output.bytes > 0 {
-            output.hint(&format!("next: hearback logs {}", id.short()));
+            output.next(&[super::typed("logs", &job.view)]);
         }
         is_read
     };
@@ -145,7 +149,7 @@ fn tell(job: &Job, several: bool, output: &Output) -> Result<(), CliError> {
         return output.object(&job.view);
     }
     let summary = summary(job);
-    output.line(&if several { format!("{} {summary}", job.view.id) } else { summary })
+    output.prose(&if several { format!("{} {summary}", job.view.id) } else { summary })
 }
 
 /// How a job ended, in one line.

@@ -15,6 +15,11 @@ const UNWATCHED: usize = 100;
 const BAR_MIN: usize = 10;
 const ENDING: usize = 11;
 
+const WAITS: char = '·';
+const RUNS: char = '█';
+const TOLD: char = '▸';
+const NOT_TOLD: char = '×';
+
 /// One line for each job, under the name of its session. No line is wider than `width`.
 pub(crate) fn bars(groups: &[Group], span: Span, now: Timestamp, width: Option<usize>) -> String {
     let width = width.unwrap_or(UNWATCHED);
@@ -34,6 +39,18 @@ pub(crate) fn bars(groups: &[Group], span: Span, now: Timestamp, width: Option<u
         }
     }
     text
+}
+
+/// What the signs mean that are in the bars.
+pub(crate) fn legend(bars: &str) -> String {
+    let signs = [
+        (WAITS, "waits to start"),
+        (RUNS, "runs"),
+        (TOLD, "its owner is told"),
+        (NOT_TOLD, "telling its owner failed"),
+    ];
+    let signs = signs.into_iter().filter(|(sign, _)| bars.contains(*sign));
+    signs.map(|(sign, meaning)| format!("{sign} {meaning}")).collect::<Vec<_>>().join(", ")
 }
 
 /// When the picture begins and ends.
@@ -66,13 +83,13 @@ fn draw(lane: &Lane, span: Span, width: usize) -> String {
     let (from, until) = (column(lane.launched), column(lane.until));
     let started = column(lane.started.unwrap_or(lane.until));
     for (at, cell) in cells.iter_mut().enumerate().take(until + 1).skip(from) {
-        *cell = if at < started { '·' } else { '█' };
+        *cell = if at < started { WAITS } else { RUNS };
     }
     for attempt in &lane.attempts {
         let at = column(attempt.at);
         // Beside the bar, never on it.
         let at = if cells[at] == ' ' { at } else { (at + 1).min(width - 1) };
-        cells[at] = if attempt.error.is_some() { '×' } else { '▸' };
+        cells[at] = if attempt.error.is_some() { NOT_TOLD } else { TOLD };
     }
     cells.into_iter().collect()
 }

@@ -3,10 +3,10 @@
 mod bars;
 mod page;
 
-pub(crate) use bars::bars;
+pub(crate) use bars::{bars, legend};
 pub(crate) use page::page;
 
-use hearback::core::Timestamp;
+use hearback::core::{SmallSort, Timestamp};
 use hearback::{Attempt, Hearback, Job};
 
 use crate::table;
@@ -47,7 +47,7 @@ impl Span {
 /// Puts jobs in order: by session, those without one first, and by the time of their launch.
 pub(crate) fn arranged(hearback: &Hearback, jobs: Vec<Job>, now: Timestamp) -> (Vec<Group>, Span) {
     let mut lanes: Vec<_> = jobs.into_iter().filter_map(|job| lane(hearback, job, now)).collect();
-    lanes.sort_by_key(|lane| lane.launched);
+    lanes.small_sort_by_key(|lane| lane.launched);
     let from = lanes.iter().map(|lane| lane.launched).min().unwrap_or(now);
     let ends = lanes.iter().flat_map(|lane| {
         let told = lane.attempts.iter().filter_map(|attempt| attempt.ended_at.or(Some(attempt.at)));
@@ -62,7 +62,7 @@ pub(crate) fn arranged(hearback: &Hearback, jobs: Vec<Job>, now: Timestamp) -> (
             None => groups.push(Group { session, lanes: vec![lane] }),
         }
     }
-    groups.sort_by(|a, b| a.session.cmp(&b.session));
+    groups.small_sort_by(|a, b| a.session.cmp(&b.session));
     (groups, Span { from, to })
 }
 

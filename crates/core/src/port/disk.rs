@@ -210,6 +210,15 @@ pub trait Disk: Send + Sync {
     /// Moves a directory, or a file, to a name that does not exist.
     fn move_dir(&self, from: &Path, to: &Path) -> io::Result<Publish>;
 
+    /// Gives a file a second name, which stays where it is when the first one is moved. By default there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::Unsupported`] or another error where the file system has no such names.
+    fn link(&self, _file: &Path, _name: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Removes a file or a whole directory. A missing one is no error.
     fn remove(&self, path: &Path) -> io::Result<()>;
 

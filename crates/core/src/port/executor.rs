@@ -33,6 +33,8 @@ pub struct StartRequest<'a> {
     pub script: Option<&'a Path>,
     /// Where its output goes.
     pub output: &'a Arc<dyn OutputLog>,
+    /// Where samples of what it uses go, if the executor takes any. It never wakes up for that.
+    pub samples: &'a Path,
 }
 
 impl std::fmt::Debug for StartRequest<'_> {

@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod disk;
+pub mod events;
 pub mod executor;
 pub mod no_sessions;
 pub mod process;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::fold::Here;
-use crate::{CommandLine, Exit, JobId, OsText, StartError};
+use crate::{CommandLine, Exit, JobId, OsText, StartError, TreeUsage, json};
 
 /// Names one run of an operating system. Opaque; compared for equality only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -110,7 +110,7 @@ impl LaunchAnswer {
 
     /// Parses a line; `None` when it is not an answer.
     pub fn from_line(line: &str) -> Option<Self> {
-        serde_json::from_str(line).ok()
+        json::from_slice(line.as_bytes()).ok()
     }
 }
 
@@ -250,6 +250,11 @@ pub trait ProcessControl: Send + Sync {
     /// Whether that process exists and is paused, by a signal or by suspending all its threads. False where a system
     /// cannot tell.
     fn is_stopped(&self, who: &ProcessIdentity) -> bool;
+
+    /// What that process and those below it have used; none if it is not there, or where a system cannot tell cheaply.
+    fn usage(&self, _who: &ProcessIdentity) -> Option<TreeUsage> {
+        None
+    }
 
     /// Starts a supervisor that outlives this process, and inherits no descriptor except the wire.
     fn spawn_supervisor(&self, request: &SupervisorRequest) -> io::Result<Box<dyn SupervisorLink>>;

@@ -159,6 +159,20 @@ pub trait JobFiles: Send + Sync {
     /// Where the output of a job goes.
     fn log_path(&self, id: &JobId) -> PathBuf;
 
+    /// Gives the log of a job a name that stays when the job moves to the history. By default no log moves.
+    ///
+    /// # Errors
+    ///
+    /// Where the file system has no such names: then the path of the log changes once.
+    fn share_log(&self, _id: &JobId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// The path of the log for other programs: the name that stays, if there is one.
+    fn shared_log_path(&self, id: &JobId) -> PathBuf {
+        self.log_path(id)
+    }
+
     /// The file that exists once the follow-up of a job is closed; none if receipts are no files.
     fn receipt_path(&self, _id: &JobId) -> Option<PathBuf> {
         None
@@ -170,6 +184,11 @@ pub trait JobFiles: Send + Sync {
     /// Where the end of the output goes if the file system cannot free the middle of a file. By default beside the log.
     fn log_tail_path(&self, id: &JobId) -> PathBuf {
         self.log_path(id).with_added_extension("tail")
+    }
+
+    /// Where samples of what a job uses go. By default beside the log.
+    fn samples_path(&self, id: &JobId) -> PathBuf {
+        self.log_path(id).with_added_extension("samples")
     }
 
     /// The file into which a prompt job may write its answer. By default beside the log.

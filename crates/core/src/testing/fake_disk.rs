@@ -297,6 +297,16 @@ impl Disk for FakeDisk {
         Ok(Publish::New)
     }
 
+    fn link(&self, file: &Path, name: &Path) -> io::Result<()> {
+        let mut tree = self.tree();
+        tree.parent_must_exist(name)?;
+        tree.change()?;
+        let content = tree.nodes.get(file).and_then(|node| node.content.clone());
+        let bytes = content.ok_or(io::ErrorKind::NotFound)?;
+        tree.nodes.insert(name.to_owned(), Node::file(&bytes, Flush::No));
+        Ok(())
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut tree = self.tree();
         tree.change()?;

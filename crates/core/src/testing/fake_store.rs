@@ -42,6 +42,12 @@ struct Records {
     writes: u64,
 }
 
+impl Records {
+    fn is_held(&self, id: &JobId, lock: JobLock) -> bool {
+        self.held.get(&LockName::Job(id.clone(), lock)).is_some_and(|held| *held < 0)
+    }
+}
+
 #[derive(Debug, Default)]
 struct Job {
     facts: Facts,
@@ -72,6 +78,11 @@ impl FakeStore {
     /// Lets every lock of one job fail, as a damaged file does.
     pub fn refuse_locks(&self, id: &JobId) {
         self.records().unlockable.insert(id.clone());
+    }
+
+    /// Whether a process holds a lock of a job alone. Nothing is taken for that.
+    pub fn is_held(&self, id: &JobId, lock: JobLock) -> bool {
+        self.records().is_held(id, lock)
     }
 
     /// Before when an unfinished file had to be begun to go, the last time that the store was tidied.
@@ -148,10 +159,7 @@ impl FactStore for FakeStore {
 
     fn observe(&self, id: &JobId) -> Result<Option<Observed>, StoreError> {
         let records = self.records();
-        let state = |lock| {
-            let held = records.held.get(&LockName::Job(id.clone(), lock)).is_some_and(|held| *held < 0);
-            if held { LockState::Held } else { LockState::Free }
-        };
+        let state = |lock| if records.is_held(id, lock) { LockState::Held } else { LockState::Free };
         let locks = LockView { launch: state(JobLock::Launch), alive: state(JobLock::Alive) };
         Ok(records.jobs.get(id).map(|job| Observed {
             id: id.clone(),

@@ -1,5 +1,6 @@
 //! Which events are written: a level, and other levels for the crates and modules that are named.
 
+use hearback_core::SmallSort;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
@@ -48,7 +49,7 @@ impl Filter {
                 Some(_) => return Err(invalid()),
             }
         }
-        filter.targets.sort_by_key(|(target, _)| std::cmp::Reverse(target.len()));
+        filter.targets.small_sort_by_key(|(target, _)| std::cmp::Reverse(target.len()));
         Ok(filter)
     }
 

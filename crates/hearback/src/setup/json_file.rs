@@ -1,15 +1,47 @@
-//! One entry in a JSON file of a user: put in as the first member of its object, and taken out again. Everything else
+//! One entry in a JSON file of a user: put in as the first of its object or list, and taken out again. Everything else
 //! stays as it is, byte for byte: order, comments and trailing commas, which many agents allow in their settings.
 
 use serde_json::Value;
 
-/// Where an entry stands: in an object that is a member of the whole document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where an entry stands.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    /// The name of that object.
-    pub(super) object: &'static str,
-    /// The name of the entry.
-    pub(super) name: &'static str,
+    /// The names that lead to the object or list that holds it.
+    pub(super) path: &'static [&'static str],
+    pub(super) slot: Slot,
+}
+
+/// How an entry is known among others.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Slot {
+    /// By its name in an object.
+    Named(&'static str),
+    /// By what it is, in a list.
+    Listed(fn(&Value) -> bool),
+}
+
+impl Place {
+    /// The entry in a document.
+    pub(super) fn find<'v>(&self, document: &'v Value) -> Option<&'v Value> {
+        let holder = self.path.iter().try_fold(document, |value, name| value.get(name))?;
+        match self.slot {
+            Slot::Named(name) => holder.get(name),
+            Slot::Listed(is_it) => holder.as_array()?.iter().find(|value| is_it(value)),
+        }
+    }
+
+    /// An entry with what holds it, from this name of the path on.
+    fn held(&self, from: usize, entry: &Value) -> Value {
+        let innermost = match self.slot {
+            Slot::Named(name) => object(name, entry.clone()),
+            Slot::Listed(_) => Value::Array(vec![entry.clone()]),
+        };
+        self.path[from..].iter().rev().fold(innermost, |value, name| object(name, value))
+    }
+}
+
+fn object(name: &str, value: Value) -> Value {
+    Value::Object([(name.to_owned(), value)].into_iter().collect())
 }
 
 /// The document without comments and trailing commas; none if it is no JSON even so.
@@ -49,85 +81,146 @@ pub(super) fn insert(text: Option<&str>, place: Place, entry: &Value) -> Option<
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
         return Some(format!("{}\n", insert(Some("{}"), place, entry)?));
     };
-    let root = Object::root(text)?;
+    let way = Way::along(text, place)?;
     let line = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let indent = root.indent(text).unwrap_or("  ");
-    let new = match root.member(place.object) {
-        Some(member) => {
-            let object = Object::at(text, member.value.start)?;
-            let inner = object.indent(text).map_or_else(|| indent.repeat(2), str::to_owned);
-            object.with_first(text, &written(place.name, entry, &inner, indent, line), &inner, indent, line)
-        }
-        None => {
-            let holder = Value::Object([(place.name.to_owned(), entry.clone())].into_iter().collect());
-            root.with_first(text, &written(place.object, &holder, indent, indent, line), indent, "", line)
-        }
+    let step = way.holders[0].indent(text).unwrap_or("  ");
+    let depth = way.members.len();
+    let holder = &way.holders[depth];
+    let indent = holder.indent(text).map_or_else(|| step.repeat(depth + 1), str::to_owned);
+    // What is missing on the way is put in with it.
+    let (name, value) = match (place.path.get(depth), place.slot) {
+        (Some(name), _) => (Some(*name), place.held(depth + 1, entry)),
+        (None, Slot::Named(name)) => (Some(name), entry.clone()),
+        (None, Slot::Listed(_)) => (None, entry.clone()),
     };
+    let new = holder.with_first(
+        text,
+        &written(name, &value, &indent, step, line),
+        &indent,
+        &step.repeat(depth),
+        line,
+    );
     // Nothing else has changed.
-    let mut document = read(&new)?;
-    let object = document.get_mut(place.object)?.as_object_mut()?;
-    let is_added = object.remove(place.name).as_ref() == Some(entry);
-    if root.member(place.object).is_none() {
-        document.as_object_mut()?.remove(place.object);
-    }
-    (is_added && Some(document) == read(text)).then_some(new)
+    (read(&new)? == with(read(text)?, place, &way, name, value)?).then_some(new)
 }
 
-/// The text without the entry; none if that cannot be done safely. An object that is empty then, and may have been made
-/// for it, goes with it.
+/// A document with another first member where a way ends.
+fn with(mut document: Value, place: Place, way: &Way, name: Option<&str>, value: Value) -> Option<Value> {
+    match (way.holder_in(&mut document, place)?, name) {
+        (Value::Object(members), Some(name)) => {
+            members.insert(name.to_owned(), value).is_none().then_some(())?
+        }
+        (Value::Array(list), None) => list.insert(0, value),
+        _ => return None,
+    }
+    Some(document)
+}
+
+/// The text without the entry; none if that cannot be done safely. What is empty then, and may have been made for it,
+/// goes with it.
 pub(super) fn remove(text: &str, place: Place) -> Option<String> {
     let document = read(text)?;
-    let entry = document.get(place.object)?.get(place.name)?.clone();
-    let root = Object::root(text)?;
-    let member = root.member(place.object)?;
-    let object = Object::at(text, member.value.start)?;
-    let ours = object.member(place.name)?;
-    let is_alone = object.members.len() == 1;
+    let entry = place.find(&document)?.clone();
+    let way = Way::along(text, place).filter(|way| way.members.len() == place.path.len())?;
+    let last = way.holders.last()?;
+    let ours = match place.slot {
+        Slot::Named(name) => last.named(name)?,
+        Slot::Listed(is_it) => last
+            .members
+            .iter()
+            .position(|member| read(&text[member.value.clone()]).is_some_and(|value| is_it(&value)))?,
+    };
+    let steps: Vec<_> = way.members.iter().copied().chain([ours]).collect();
     let mut candidates = Vec::new();
-    if is_alone {
-        candidates.extend(root.without(text, member));
+    for (depth, (holder, member)) in way.holders.iter().zip(&steps).enumerate() {
+        if way.holders[depth + 1..].iter().all(|inner| inner.members.len() == 1) {
+            let mut expected = document.clone();
+            remove_at(&mut expected, place, depth, *member)?;
+            let ways = holder.without(text, &holder.members[*member]);
+            candidates.extend(ways.into_iter().filter(|new| read(new).as_ref() == Some(&expected)));
+        }
     }
-    candidates.extend(object.without(text, ours));
     // As it was before it was put in, if it is still as it was put in.
-    let exact = candidates.iter().find(|before| insert(Some(before), place, &entry).as_deref() == Some(text));
-    let last = exact.or(candidates.last())?.clone();
-    let mut expected = document;
-    expected.get_mut(place.object)?.as_object_mut()?.remove(place.name);
-    let mut found = read(&last)?;
-    if found.get(place.object).is_none() {
-        found.as_object_mut()?.insert(place.object.to_owned(), Value::Object(serde_json::Map::new()));
+    let exact =
+        candidates.iter().position(|before| insert(Some(before), place, &entry).as_deref() == Some(text));
+    let chosen = exact.or(candidates.len().checked_sub(1))?;
+    Some(candidates.swap_remove(chosen))
+}
+
+/// Takes out of a document what stands at this depth of a way.
+fn remove_at(document: &mut Value, place: Place, depth: usize, member: usize) -> Option<()> {
+    let holder = place.path[..depth].iter().try_fold(document, |value, name| value.get_mut(name))?;
+    match (holder, place.path.get(depth), place.slot) {
+        (Value::Object(members), Some(name), _) => members.remove(*name).map(drop),
+        (Value::Object(members), None, Slot::Named(name)) => members.remove(name).map(drop),
+        (Value::Array(list), None, Slot::Listed(_)) if member < list.len() => {
+            list.remove(member);
+            Some(())
+        }
+        _ => None,
     }
-    (found == expected).then_some(last)
+}
+
+/// The objects and lists from the whole document to an entry, as far as they are there.
+struct Way {
+    /// The first is the document.
+    holders: Vec<Holder>,
+    /// In each holder but the last, the member that is the next.
+    members: Vec<usize>,
+}
+
+impl Way {
+    fn along(text: &str, place: Place) -> Option<Self> {
+        let mut way = Self { holders: vec![Holder::root(text)?], members: Vec::new() };
+        for name in place.path {
+            let holder = way.holders.last()?;
+            let Some(n) = holder.named(name) else { break };
+            let start = holder.members[n].value.start;
+            way.holders.push(Holder::at(text, start)?);
+            way.members.push(n);
+        }
+        let is_list = |holder: &Holder| text.as_bytes()[holder.span.start] == b'[';
+        let (last, before) = way.holders.split_last()?;
+        let wants_list = way.members.len() == place.path.len() && matches!(place.slot, Slot::Listed(_));
+        (is_list(last) == wants_list && !before.iter().any(is_list)).then_some(way)
+    }
+
+    /// The last of them in a document that was read.
+    fn holder_in<'v>(&self, document: &'v mut Value, place: Place) -> Option<&'v mut Value> {
+        place.path[..self.members.len()].iter().try_fold(document, |value, name| value.get_mut(name))
+    }
 }
 
 /// A member as it is written, at this indent.
-fn written(name: &str, value: &Value, at: &str, step: &str, line: &str) -> String {
+fn written(name: Option<&str>, value: &Value, at: &str, step: &str, line: &str) -> String {
     let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
     let lines = pretty.lines().enumerate().map(|(n, text)| {
         let inner = text.trim_start_matches(' ');
         let depth = (text.len() - inner.len()) / 2;
         if n == 0 { inner.to_owned() } else { format!("{line}{at}{}{inner}", step.repeat(depth)) }
     });
-    format!("{}: {}", Value::from(name), lines.collect::<String>())
+    let value: String = lines.collect();
+    name.map(|name| format!("{}: {value}", Value::from(name))).unwrap_or(value)
 }
 
 /// A part of the text.
 type Span = std::ops::Range<usize>;
 
 struct Member {
-    name: String,
+    /// None in a list.
+    name: Option<String>,
     start: usize,
     value: Span,
 }
 
-/// An object in the text.
-struct Object {
-    /// From brace to brace.
+/// An object or a list in the text.
+struct Holder {
+    /// From bracket to bracket.
     span: Span,
     members: Vec<Member>,
 }
 
-impl Object {
+impl Holder {
     /// The whole document.
     fn root(text: &str) -> Option<Self> {
         let start = skip(text, text.len() - text.trim_start_matches('\u{feff}').len());
@@ -135,36 +228,43 @@ impl Object {
         (skip(text, root.span.end) == text.len()).then_some(root)
     }
 
-    /// The object that begins here; none if there is another value, or a name stands there twice.
+    /// The object or list that begins here; none if there is another value, or a name stands there twice.
     fn at(text: &str, start: usize) -> Option<Self> {
         let byte = |at: usize| text.as_bytes().get(at).copied();
-        if byte(start) != Some(b'{') {
-            return None;
-        }
+        let close = match byte(start)? {
+            b'{' => b'}',
+            b'[' => b']',
+            _ => return None,
+        };
         let mut members: Vec<Member> = Vec::new();
         let mut at = skip(text, start + 1);
-        while byte(at)? != b'}' {
-            let name_end = string_end(text, at)?;
-            let name: String = serde_json::from_str(&text[at..name_end]).ok()?;
-            let colon = skip(text, name_end);
-            if byte(colon)? != b':' || members.iter().any(|member| member.name == name) {
-                return None;
+        while byte(at)? != close {
+            let begin_of_member = at;
+            let mut name = None;
+            if close == b'}' {
+                let name_end = string_end(text, at)?;
+                name = Some(serde_json::from_str(&text[at..name_end]).ok()?);
+                let colon = skip(text, name_end);
+                if byte(colon)? != b':' || members.iter().any(|member| member.name == name) {
+                    return None;
+                }
+                at = skip(text, colon + 1);
             }
-            let begin = skip(text, colon + 1);
-            let end = value_end(text, begin)?;
-            members.push(Member { name, start: at, value: begin..end });
+            let end = value_end(text, at)?;
+            members.push(Member { name, start: begin_of_member, value: at..end });
             at = skip(text, end);
             match byte(at)? {
                 b',' => at = skip(text, at + 1),
-                b'}' => {}
+                other if other == close => {}
                 _ => return None,
             }
         }
         Some(Self { span: start..at + 1, members })
     }
 
-    fn member(&self, name: &str) -> Option<&Member> {
-        self.members.iter().find(|member| member.name == name)
+    /// Which of its members has this name.
+    fn named(&self, name: &str) -> Option<usize> {
+        self.members.iter().position(|member| member.name.as_deref() == Some(name))
     }
 
     /// The white space before the first member, if that begins a line.
@@ -287,7 +387,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const PLACE: Place = Place { object: "mcpServers", name: "hearback" };
+    const PLACE: Place = Place { path: &["mcpServers"], slot: Slot::Named("hearback") };
+    const IN_LIST: Place = Place { path: &["hooks", "Stop"], slot: Slot::Listed(|value| *value == hook()) };
+
+    fn hook() -> Value {
+        json!({"hooks": [{"command": "/bin/hearback agent hook claude", "type": "command"}]})
+    }
 
     fn entry() -> Value {
         json!({"args": ["mcp"], "command": "/bin/hearback"})
@@ -319,6 +424,33 @@ mod tests {
                 assert_eq!(with.contains(comment), file.contains(comment), "{with}");
             }
             assert_eq!(remove(&with, PLACE).as_deref(), Some(file), "{with}");
+        }
+    }
+
+    #[test]
+    fn an_entry_of_a_list_goes_in_and_out_and_nothing_else_changes() {
+        for file in [
+            "{}",
+            "{ \"model\": \"x\" }\n",
+            "{\n  \"hooks\": {\n    \"PreToolUse\": [{\"hooks\": []}]\n  }\n}\n",
+            "{\n\t\"hooks\": {\n\t\t\"Stop\": [\n\t\t\t// mine\n\t\t\t{\"hooks\": [1,]},\n\t\t]\n\t}\n}\n",
+            "{\r\n  \"hooks\": {\"Stop\": [{\"hooks\": []}]}\r\n}",
+        ] {
+            let with = insert(Some(file), IN_LIST, &hook()).unwrap_or_else(|| panic!("{file}"));
+            assert_eq!(IN_LIST.find(&read(&with).unwrap()), Some(&hook()), "{with}");
+            assert_eq!(with.contains("// mine"), file.contains("// mine"), "{with}");
+            assert_eq!(remove(&with, IN_LIST).as_deref(), Some(file), "{with}");
+        }
+        // What may have been made for it goes with it.
+        for empty in ["{\n  \"hooks\": {}\n}\n", "{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n"] {
+            let with = insert(Some(empty), IN_LIST, &hook()).unwrap();
+            assert_eq!(remove(&with, IN_LIST).as_deref(), Some("{}\n"), "{with}");
+        }
+        let moved = "{\"hooks\": {\"Stop\": [{\"hooks\": []}, HOOK]}}".replace("HOOK", &hook().to_string());
+        assert_eq!(remove(&moved, IN_LIST).as_deref(), Some("{\"hooks\": {\"Stop\": [{\"hooks\": []}]}}"));
+        for other in ["{\"hooks\": []}", "{\"hooks\": {\"Stop\": {}}}", "{\"hooks\": 1}"] {
+            assert_eq!(insert(Some(other), IN_LIST, &hook()), None, "{other}");
+            assert_eq!(remove(other, IN_LIST), None, "{other}");
         }
     }
 

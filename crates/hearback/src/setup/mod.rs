@@ -1,6 +1,6 @@
 //! What is written for an agent so that it knows hearback: a text that teaches its model, a plugin where the agent
-//! needs one to be woken, and the MCP server. The first two are files of hearback's own. The server is one entry in a
-//! file of the user, where that can be edited without a change to anything else; otherwise the entry is shown.
+//! needs one to be woken, the MCP server, and a hook. The first two are files of hearback's own. The others are an
+//! entry each in a file of the user, where that can be edited without a change to anything else; otherwise it is shown.
 
 mod json_file;
 mod registration;
@@ -33,6 +33,9 @@ struct Part {
     in_project: &'static str,
     text: &'static str,
 }
+
+/// What the hook of Claude Code runs, after the program.
+pub(crate) const CLAUDE_HOOK_ARGS: &str = " agent hook claude";
 
 const SKILL: &str = include_str!("skill.md");
 
@@ -320,12 +323,20 @@ fn filled(text: &str, program: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::agents::{AGENTS, Door};
 
     #[test]
     fn every_file_is_for_an_agent_and_says_that_hearback_wrote_it() {
         for part in PARTS {
             assert!(agent(part.agent).is_some(), "{}", part.agent);
             assert!(part.text.contains(MARK), "{}", part.in_home);
+        }
+        // Where a plugin is written, it is looked for.
+        for (agent, door) in AGENTS.iter().flat_map(|agent| agent.doors.iter().map(move |door| (agent, door)))
+        {
+            let Door::Plugin { loaded: Some(sign) } = door else { continue };
+            let is_it = |part: &&Part| part.in_home == sign.in_home && part.in_project == sign.in_project;
+            assert!(PARTS.iter().any(|part| part.agent == agent.name && is_it(&part)), "{}", agent.name);
         }
     }
 

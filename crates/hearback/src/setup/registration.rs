@@ -1,4 +1,4 @@
-//! The MCP server of hearback in the configuration of an agent: one entry in a file that belongs to the user.
+//! The MCP server and the hook of hearback in the configuration of an agent: entries in files that belong to the user.
 
 use std::path::{Path, PathBuf};
 
@@ -6,11 +6,11 @@ use hearback_core::agents::Agent;
 use hearback_core::message;
 use serde_json::{Value, json};
 
-use super::json_file::{self, Place};
+use super::json_file::{self, Place, Slot};
 use super::toml_file::Table;
-use super::{Edit, SetupError, SetupFile, SetupScope, SetupState};
+use super::{CLAUDE_HOOK_ARGS, Edit, SetupError, SetupFile, SetupScope, SetupState};
 
-/// How an agent is told of an MCP server.
+/// How an agent is told of the MCP server, or of the hook.
 struct Registration {
     agent: &'static str,
     /// Its file below the home directory, and others that it may be instead.
@@ -33,6 +33,8 @@ enum Form {
     Opencode,
     /// A table in TOML.
     Codex,
+    /// The hook of Claude Code, in the list of those that run when a turn ends.
+    ClaudeHook,
     /// A file that hearback does not edit, and the text for it.
     ByHand(fn(&Path, &[String]) -> String),
 }
@@ -63,6 +65,10 @@ const REGISTRATIONS: &[Registration] = &[
         names_session: true,
     },
     servers("claude", &[], &[".mcp.json"], true),
+    Registration {
+        form: Form::ClaudeHook,
+        ..servers("claude", &[".claude/settings.json"], &[".claude/settings.json"], true)
+    },
     Registration {
         form: Form::Codex,
         ..servers("codex", &[".codex/config.toml"], &[".codex/config.toml"], true)
@@ -138,7 +144,7 @@ impl Registration {
         let by_hand =
             |path, text| SetupFile { path, text, state: SetupState::ByHand, now: None, edit: Edit::None };
         let found = super::read(&path)?.map(String::from_utf8);
-        let object = |object| Place { object, name: "hearback" };
+        let named = |path| Place { path, slot: Slot::Named("hearback") };
         let (place, entry) = match self.form {
             Form::ByHand(text) => return Ok(by_hand(path, text(program, &args))),
             Form::Codex => {
@@ -146,15 +152,16 @@ impl Registration {
                 let Ok(found) = found.transpose() else { return Ok(by_hand(path, table.text())) };
                 return Ok(in_toml(path, found.as_deref(), &table));
             }
-            Form::Servers => (object("mcpServers"), json!({"command": command, "args": args})),
+            Form::Servers => (named(&["mcpServers"]), json!({"command": command, "args": args})),
             Form::Copilot => (
-                object("mcpServers"),
+                named(&["mcpServers"]),
                 json!({"type": "local", "command": command, "args": args, "tools": ["*"]}),
             ),
             Form::Opencode => {
                 let words: Vec<_> = std::iter::once(command).chain(args).collect();
-                (object("mcp"), json!({"type": "local", "command": words, "enabled": true}))
+                (named(&["mcp"]), json!({"type": "local", "command": words, "enabled": true}))
             }
+            Form::ClaudeHook => (CLAUDE_HOOKS, claude_hook(&command)),
         };
         let shown = json_file::insert(None, place, &entry).unwrap_or_default();
         let Ok(found) = found.transpose() else { return Ok(by_hand(path, shown)) };
@@ -167,15 +174,14 @@ fn in_json(path: PathBuf, found: Option<&str>, place: Place, entry: &Value, show
     let file =
         |state, edit| SetupFile { path: path.clone(), text: shown.clone(), state, now: now.clone(), edit };
     let document = found.filter(|text| !text.trim().is_empty()).map(json_file::read);
-    let there =
-        document.as_ref().and_then(|it| it.as_ref()).and_then(|it| it.get(place.object)?.get(place.name));
+    let there = document.as_ref().and_then(|it| it.as_ref()).and_then(|it| place.find(it));
     let Some(there) = there else {
         return match json_file::insert(found, place, entry) {
             Some(with) => file(SetupState::Absent, Edit::Entry { with: Some(with), without: None }),
             None => file(SetupState::ByHand, Edit::None),
         };
     };
-    if !is_ours(there, entry) {
+    if matches!(place.slot, Slot::Named(_)) && !is_ours(there, entry) {
         return file(SetupState::Foreign, Edit::None);
     }
     let Some(text) = found else { return file(SetupState::ByHand, Edit::None) };
@@ -203,11 +209,36 @@ fn is_ours(there: &Value, entry: &Value) -> bool {
         (Some(there), Some(ours)) => std::mem::replace(there, ours.clone()),
         _ => return false,
     };
-    let is_hearback = program.as_str().is_some_and(|program| {
-        let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
-        name.strip_suffix(".exe").unwrap_or(name) == "hearback"
-    });
-    same == *entry && (is_hearback || there == entry)
+    same == *entry && (program.as_str().is_some_and(is_hearback) || there == entry)
+}
+
+/// Whether this is the path of a hearback.
+fn is_hearback(program: &str) -> bool {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
+    name.strip_suffix(".exe").unwrap_or(name) == "hearback"
+}
+
+/// The hooks of Claude Code that run when a turn ends.
+const CLAUDE_HOOKS: Place = Place { path: &["hooks", "Stop"], slot: Slot::Listed(is_claude_hook) };
+/// How long the hook may wait, in seconds: longer than a session is left alone.
+const CLAUDE_HOOK_WAIT: u64 = 7 * 24 * 60 * 60;
+
+/// What wakes an open session that has no messaging socket: Claude Code runs it beside the session and tells the model
+/// what it prints.
+fn claude_hook(program: &str) -> Value {
+    let command = format!("{}{CLAUDE_HOOK_ARGS}", message::quoted(program));
+    json!({"hooks": [
+        {"type": "command", "command": command, "asyncRewake": true, "timeout": CLAUDE_HOOK_WAIT},
+    ]})
+}
+
+/// Whether a set-up wrote this hook, perhaps with another path of the program. One that the user has changed is the
+/// user's.
+fn is_claude_hook(value: &Value) -> bool {
+    let command = value["hooks"][0]["command"].as_str();
+    let word = command.and_then(|command| command.strip_suffix(CLAUDE_HOOK_ARGS)).unwrap_or_default();
+    let program = word.trim_matches('\'').replace(r"'\''", "'");
+    is_hearback(&program) && *value == claude_hook(&program)
 }
 
 fn in_toml(path: PathBuf, found: Option<&str>, table: &Table) -> SetupFile {
@@ -249,6 +280,18 @@ mod tests {
         }
         for agent in AGENTS.iter().filter(|agent| !agent.doors.is_empty()) {
             assert!(REGISTRATIONS.iter().any(|row| row.agent == agent.name), "{}", agent.name);
+        }
+    }
+
+    #[test]
+    fn a_hook_is_known_by_all_that_a_set_up_wrote() {
+        for program in ["/opt/hearback", "/a b/hearback", "/it's/hearback", "C:\\bin\\hearback.exe"] {
+            assert!(is_claude_hook(&claude_hook(program)), "{program}");
+        }
+        let mut changed = claude_hook("/opt/hearback");
+        changed["hooks"][0]["timeout"] = 60.into();
+        for other in [changed, claude_hook("/opt/other"), json!({"hooks": []}), json!("hearback")] {
+            assert!(!is_claude_hook(&other), "{other}");
         }
     }
 

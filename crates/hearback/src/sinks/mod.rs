@@ -18,7 +18,7 @@ mod settings;
 mod template;
 mod webhook;
 
-pub use agent::AgentSink;
+pub use agent::{AgentSink, ClaudeHook};
 pub(crate) use builtin::{SINK_COMMAND, run as run_builtin};
 pub use command::{CommandSink, Input};
 pub use conformance::PluginCheck;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hearback_core::port::process::BoundedRunReport;
 use hearback_core::port::sink::{SinkError, SinkReply};
-use hearback_core::{CloudEvent, SinkPayload, StartError};
+use hearback_core::{CloudEvent, SinkPayload, StartError, json};
 use hearback_platform::Native;
 use serde::{Deserialize, Serialize};
 
@@ -122,7 +122,7 @@ pub(super) fn lines(report: &BoundedRunReport) -> impl Iterator<Item = &[u8]> {
 
 /// Checks that the first line of a plugin is a hello with a known version; otherwise says what is wrong.
 pub(super) fn greeting(line: &[u8]) -> Result<(), String> {
-    let hello: Hello = serde_json::from_slice(line).map_err(|_| "the plugin did not say hello")?;
+    let hello: Hello = json::from_slice(line).map_err(|_| "the plugin did not say hello")?;
     let versions = hello.hearback_sink.versions;
     match versions.contains(&Protocol::VERSION) {
         true => Ok(()),
@@ -148,9 +148,9 @@ impl Reply {
             #[serde(default)]
             reason: String,
         }
-        match serde_json::from_slice(line) {
+        match json::from_slice(line) {
             Ok(Failed { kind, reason }) if kind == "failed" => Some(Self::Failed(reason)),
-            _ => serde_json::from_slice(line).ok().map(Self::SinkReply),
+            _ => json::from_slice(line).ok().map(Self::SinkReply),
         }
     }
 }

@@ -8,7 +8,6 @@ use hearback_platform::Native;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::agent::input_file;
 use super::kind::{Route, TABLES};
 use crate::settings_file::{Problem, SpannedTable, suggestion};
 
@@ -52,10 +51,7 @@ impl SinkSettings {
     /// The agent that would be woken and takes no messages while its session is open, as it is at launch.
     pub(crate) fn deaf_agent(&self, spec: &Spec) -> Option<&'static Agent> {
         let Route::Agent(sink) = &self.route else { return None };
-        let launched_by = spec.agent.as_ref().filter(|by| by.name == sink.agent.name)?;
-        let process = launched_by.process.as_ref()?;
-        let was_started_with = |option: &str| input_file::is_named_by(process.pid, option);
-        sink.agent.is_deaf_when_open(was_started_with).then_some(sink.agent)
+        sink.is_deaf(spec).then_some(sink.agent)
     }
 
     /// Reads one `[sink.NAME]` of the settings file.

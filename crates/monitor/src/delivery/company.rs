@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::record::{JobLock, StoreError};
-use hearback_core::{JobId, JobState, LockState, NotifyPolicy, Observed, Spec, Stamp, Timestamp};
+use hearback_core::{JobId, JobState, LockState, NotifyPolicy, Observed, SmallSort, Spec, Stamp, Timestamp};
 use tracing::debug;
 
 use super::Deliverer;
@@ -61,7 +61,7 @@ impl Deliverer<'_> {
         }
         let mates = self.mates(&first.seen, route);
         let mut due: Vec<_> = mates.iter().filter_map(|id| self.due_mate(id, route)).collect();
-        due.sort_by(|(a, _), (b, _)| order(a).cmp(&order(b)));
+        due.small_sort_by(|(a, _), (b, _)| order(a).cmp(&order(b)));
         let claim = |(seen, claim): (Observed, Claim)| {
             let leased =
                 LeasedFollowUp::claim(self, &seen, claim, within, true, LeaseRule::Required, first.chance);

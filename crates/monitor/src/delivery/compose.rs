@@ -9,7 +9,7 @@ use crate::{Ports, answer};
 
 /// Composes the follow-up of a job as it is now; none if there is no job.
 pub fn compose(ports: &Ports, seen: &Observed, retry: &Retry, notice: NoticeBytes) -> Option<Delivery> {
-    let log = ports.processes.path_text(&ports.store.log_path(&seen.id));
+    let log = ports.processes.path_text(&ports.store.shared_log_path(&seen.id));
     let mut job = JobView::new(seen, &ports.here, log)?;
     answer::complete(ports, seen, &mut job);
     let output = excerpt(ports, seen, notice, &mut job);

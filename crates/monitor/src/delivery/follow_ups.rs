@@ -7,7 +7,7 @@ use hearback_core::port::process::Presence;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::port::sink::{Delivery, Sinks};
 use hearback_core::session::held;
-use hearback_core::{BegunBy, JobId, LockState, NoticeBytes, Observed};
+use hearback_core::{BegunBy, JobId, LockState, NoticeBytes, Observed, SmallSort};
 use tracing::{debug, error, warn};
 
 use super::claim::{LeaseRule, LeasedFollowUp};
@@ -233,7 +233,7 @@ impl Deliverer<'_> {
         };
         let mut items = if is_turn { self.company(&item, route, within) } else { Vec::new() };
         items.push(item);
-        items.sort_by(|a, b| company::order(&a.seen).cmp(&company::order(&b.seen)));
+        items.small_sort_by(|a, b| company::order(&a.seen).cmp(&company::order(&b.seen)));
         let list: Vec<_> = items.iter().map(|item| item as &dyn Item).collect();
         let verdicts = Attempts { turns: self.turns, retry: self.retry }.make(&list, route, turn_lock);
         let ids: Vec<_> = items.into_iter().map(|item| item.seen.id.clone()).collect();

@@ -1,10 +1,11 @@
 //! Hearing which jobs have changed, for a process that waits for one of them and is no monitor.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::port::watch::StoreChanges;
-use hearback_core::{JobId, LockState, Observed};
+use hearback_core::{JobId, LockState, Observed, Session};
 
 use super::agenda::Agenda;
 use super::closing::Closing;
@@ -17,6 +18,8 @@ pub struct JobChanges<'a> {
     watch: Box<dyn StoreChanges>,
     agenda: Agenda<JobId>,
     closing: Closing,
+    /// Sessions that have changed, if the caller wants to know.
+    sessions: Option<BTreeSet<Session>>,
 }
 
 /// What has changed.
@@ -31,7 +34,18 @@ pub enum Changed {
 impl<'a> JobChanges<'a> {
     /// Hears by this watch.
     pub fn new(ports: &'a Ports, watch: Box<dyn StoreChanges>) -> Self {
-        Self { ports, watch, agenda: Agenda::default(), closing: Closing::default() }
+        Self { ports, watch, agenda: Agenda::default(), closing: Closing::default(), sessions: None }
+    }
+
+    /// Hears of sessions as well: a wait returns when one has changed.
+    #[must_use]
+    pub fn with_sessions(self) -> Self {
+        Self { sessions: Some(BTreeSet::new()), ..self }
+    }
+
+    /// The sessions that have changed since this was called last.
+    pub fn take_sessions(&mut self) -> BTreeSet<Session> {
+        self.sessions.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Sleeps until jobs have changed that `is_wanted`, but not longer than `within`, and brings them up to date. What
@@ -52,7 +66,8 @@ impl<'a> JobChanges<'a> {
                 }
             }
             let left = most.saturating_sub(now.saturating_sub(began));
-            if !changed.is_empty() || (left.is_zero() && most == within) {
+            let has_sessions = self.sessions.as_ref().is_some_and(|sessions| !sessions.is_empty());
+            if !changed.is_empty() || has_sessions || (left.is_zero() && most == within) {
                 return Changed::Jobs(changed);
             }
             if left.is_zero() {
@@ -67,6 +82,9 @@ impl<'a> JobChanges<'a> {
                 self.agenda.add(id);
             }
             changes.jobs.into_iter().for_each(|id| self.agenda.add(id));
+            if let Some(sessions) = &mut self.sessions {
+                sessions.extend(changes.sessions);
+            }
         }
     }
 

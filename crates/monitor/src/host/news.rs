@@ -6,7 +6,7 @@ use std::time::Duration;
 use hearback_core::port::disk::Lock;
 use hearback_core::port::record::StoreError;
 use hearback_core::port::watch::Changes;
-use hearback_core::{JobId, Session, Stamp};
+use hearback_core::{JobId, Session, SmallSort, Stamp};
 
 /// Work that a thread of the monitor does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) enum News {
 /// order.
 pub(super) fn hear(heard: &Receiver<News>, within: Duration) -> Vec<News> {
     let mut news: Vec<_> = heard.recv_timeout(within).into_iter().chain(heard.try_iter()).collect();
-    news.sort_by_key(|news| !matches!(news, News::Stop));
+    news.small_sort_by_key(|news| !matches!(news, News::Stop));
     news
 }
 

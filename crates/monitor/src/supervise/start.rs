@@ -82,6 +82,9 @@ impl Supervisor<'_> {
                 return Event::StartFailed(StartError { kind: StartErrorKind::Other, message }.shortened());
             }
         };
+        if let Err(error) = store.share_log(&self.id) {
+            debug!(job = %self.id, %error, "the path of the log will change when the job is settled");
+        }
         let stop = around.take_event().filter(|event| *event == OutsideEvent::Stop);
         self.around = Some(around);
         self.read_requests();
@@ -119,6 +122,7 @@ impl Supervisor<'_> {
             answer: answer.as_deref(),
             script: script.as_deref(),
             output: &around.log(),
+            samples: &self.ports.store.samples_path(&self.id),
         })?);
         Ok(())
     }

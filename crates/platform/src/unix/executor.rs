@@ -15,6 +15,7 @@ use hearback_core::{Exit, ProcessIdentity, StartError, StartErrorKind, TargetHan
 #[cfg(target_os = "linux")]
 use super::oom::Counter;
 use super::pump::Pump;
+use super::samples::Sampler;
 use super::signals::{self, SignalWatch};
 use super::surroundings::{poll, source};
 use super::tree::Tree;
@@ -55,6 +56,7 @@ pub(crate) fn start(names: &Names, request: &StartRequest<'_>) -> Result<Box<dyn
         #[cfg(target_os = "linux")]
         oom,
         pump,
+        sampler: Sampler::new(pid, request.samples),
         children,
         exit: None,
         stage: Stage::Accepted,
@@ -165,6 +167,7 @@ struct LocalRunning {
     #[cfg(target_os = "linux")]
     oom: Option<Counter>,
     pump: Pump,
+    sampler: Sampler,
     children: SignalWatch,
     exit: Option<(Exit, Usage)>,
     stage: Stage,
@@ -272,6 +275,9 @@ impl LocalRunning {
     fn take_in(&mut self, ready: Ready) {
         if ready.contains(OUTPUT) {
             self.pump.copy();
+            if self.exit.is_none() {
+                self.sampler.look();
+            }
         }
         if ready.contains(CHILDREN) {
             self.children.acknowledge();

@@ -34,6 +34,7 @@ pub(crate) mod probe;
 mod pump;
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe by nature")]
 pub(crate) mod rehearsal;
+mod samples;
 pub(crate) mod service;
 pub(crate) mod shell;
 mod sight;
@@ -54,4 +55,7 @@ pub(crate) mod text;
 )]
 pub(crate) mod tree;
 pub(crate) mod unit;
+#[cfg_attr(target_os = "linux", path = "usage/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "usage/other.rs")]
+pub(crate) mod usage;
 pub(crate) mod watch;

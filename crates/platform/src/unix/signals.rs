@@ -171,6 +171,24 @@ impl Drop for BreaksAreForTheChild {
 
 extern "C" fn nothing(_: libc::c_int) {}
 
+/// Stops the processes of this group, and then this one.
+pub(crate) fn stop_group() -> nix::Result<()> {
+    let mean = |handler| {
+        let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
+        // SAFETY: neither disposition runs code of ours.
+        unsafe { sigaction(Signal::SIGTSTP, &action) }
+    };
+    // A signal to the group may reach any thread of this process, which then stops a moment later. One that this thread
+    // sends to itself has stopped the process when the call returns, before the caller can touch the terminal again.
+    let before = mean(SigHandler::SigIgn)?;
+    let sent = nix::sys::signal::kill(nix::unistd::Pid::from_raw(0), Signal::SIGTSTP);
+    mean(SigHandler::SigDfl)?;
+    let stopped = nix::sys::signal::raise(Signal::SIGTSTP);
+    // SAFETY: what was there before was right before.
+    unsafe { sigaction(Signal::SIGTSTP, &before) }?;
+    sent.and(stopped)
+}
+
 /// Lets the kernel keep the exits of children until they are asked for.
 pub(crate) fn hear_of_children() {
     // SAFETY: the default runs no code of ours.

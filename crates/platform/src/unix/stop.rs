@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::clock;
-use super::signals::SignalWatch;
+use super::signals::{self, SignalWatch};
 
 /// Hears requests to end this process. Dropped, it lets them mean the process again.
 pub(crate) struct StopWatch(SignalWatch);
@@ -38,4 +38,8 @@ impl StopWatch {
             }
         }
     }
+}
+
+pub(crate) fn suspend() -> io::Result<()> {
+    Ok(signals::stop_group()?)
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
-use hearback_core::ProcessIdentity;
 use hearback_core::port::process::SweepReport;
+use hearback_core::{ProcessIdentity, SmallSort};
 use nix::sys::signal::Signal;
 
 use super::look::{Search, Selection, look, look_together};
@@ -222,7 +222,7 @@ fn kill_all(
         if (calm >= enough || is_late) && !one_more {
             let mut survivors: Vec<_> =
                 found.there().chain(&found.unproved).map(identity::identity).collect();
-            survivors.sort_by_key(|who| who.pid);
+            survivors.small_sort_by_key(|who| who.pid);
             let remains = |pid: u32| found.ours.iter().any(|left| left.pid == pid);
             let ended = signalled.keys().filter(|(pid, _)| !remains(*pid)).count();
             return Ok(SweepReport { ended, terminated: were_terminated, survivors, out_of_sight: None });

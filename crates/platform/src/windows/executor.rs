@@ -362,6 +362,7 @@ mod tests {
             answer: None,
             script: None,
             output: &around.log(),
+            samples: &dir.join("samples"),
         };
         let mut target = Target { running: start(&Names::HEARBACK, &request).unwrap(), around };
         assert_eq!(target.next(None), Happened::Target(RunEvent::Started));

@@ -55,4 +55,5 @@ pub(crate) mod threads;
 #[expect(unsafe_code, reason = "a process is ended through its raw handle")]
 pub(crate) mod tree;
 pub(crate) mod unit;
+pub(crate) mod usage;
 pub(crate) mod watch;

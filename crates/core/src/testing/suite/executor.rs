@@ -43,6 +43,7 @@ struct Bench<'a> {
     output: Arc<dyn OutputLog>,
     /// When the log was opened, on the awake clock.
     opened: Duration,
+    samples: &'a Path,
 }
 
 impl Bench<'_> {
@@ -60,6 +61,7 @@ impl Bench<'_> {
             answer: None,
             script: None,
             output: &self.output,
+            samples: self.samples,
         })
     }
 
@@ -91,7 +93,8 @@ pub fn executor(executor: &dyn Executor, surround: &dyn Surround, commands: &Com
     let request = SurroundRequest { bell: &bell, log: &log, log_tail: &log_tail, log_cap: None };
     let around = surround.surround(&request).unwrap();
     let (output, opened) = (around.log(), around.last_output());
-    let mut bench = Bench { executor, commands, around, output, opened };
+    let samples = &folder.join("samples");
+    let mut bench = Bench { executor, commands, around, output, opened, samples };
     let id = |n: u64| {
         let mut hasher = std::hash::DefaultHasher::new();
         std::hash::Hash::hash(&(folder, n), &mut hasher);

@@ -114,8 +114,14 @@ fn files(store: &dyn RecordStore) {
     );
     let script = Script { bytes: b"make".to_vec(), extension: "" };
     let path = store.write_script(&id, &script).unwrap();
-    let paths =
-        [path, store.log_path(&id), store.log_tail_path(&id), store.answer_path(&id), store.bell_path(&id)];
+    let paths = [
+        path,
+        store.log_path(&id),
+        store.log_tail_path(&id),
+        store.samples_path(&id),
+        store.answer_path(&id),
+        store.bell_path(&id),
+    ];
     let distinct: std::collections::BTreeSet<_> = paths.iter().collect();
     assert_eq!(distinct.len(), paths.len(), "{paths:?}");
     assert!(store.watch(&id).unwrap().is_some());

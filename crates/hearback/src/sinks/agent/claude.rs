@@ -1,6 +1,7 @@
-//! The socket on which an open session of Claude Code takes messages from other programs.
+//! The socket on which an open session of Claude Code takes messages from other programs. A session without one may
+//! have hearback's hook instead.
 //!
-//! Each open session has a file with its process and its socket. The socket gives no receipt, so the session's
+//! Each open session has a file with its process and its socket. Neither way gives a receipt, so the session's
 //! transcript is read: a message that was taken, or queued until the current turn ends, stands there.
 
 use std::ffi::OsString;
@@ -9,15 +10,16 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use hearback_core::agents::LaunchingAgent;
 use hearback_core::port::clock::Clock;
 use hearback_core::port::process::ProcessControl;
 use hearback_core::port::sink::{SinkError, SinkReply};
-use hearback_core::{CloudEvent, Exit, OsText, SinkPayload};
+use hearback_core::{CloudEvent, Exit, OsText, Session, SinkPayload, json};
 use hearback_platform::Native;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Knock, Visit};
+use super::{Knock, Visit, claude_hook, directory_of};
 use crate::sinks::builtin::{BuiltIn, Undelivered, input};
 use crate::sinks::hand_over::{answer, line};
 
@@ -40,25 +42,51 @@ pub(super) fn knock(visit: &Visit<'_>) -> Result<Knock, SinkError> {
         return Ok(Knock::Closed { reason: "the session is not open".into() });
     }
     // More than an exit code can say.
-    let reply = serde_json::from_slice::<SinkReply>(&report.stdout).ok();
+    let reply = json::from_slice::<SinkReply>(&report.stdout).ok();
     reply.map_or_else(|| answer(&report), Ok).map(Knock::Answered)
 }
 
 /// A file about an open session.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OpenSession {
-    pid: u32,
+pub(super) struct OpenSession {
+    pub(super) pid: u32,
     session_id: String,
     #[serde(default)]
     kind: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    cwd: Option<PathBuf>,
     #[serde(default)]
     proc_start: Option<String>,
     #[serde(default)]
     messaging_socket_path: Option<PathBuf>,
 }
 
+/// Whether an open session takes messages: through its socket, or through hearback's hook. One that is not open is
+/// resumed.
+pub(super) fn hears(session: &Session, by: &LaunchingAgent) -> bool {
+    let Some(config) = config_directory() else { return true };
+    let open = OpenSession::find(&config, session.as_str());
+    open.is_none_or(|open| !open.needs_hook() || claude_hook::is_set_up(&config, directory_of(by).as_deref()))
+}
+
 impl OpenSession {
+    /// The session of this name, if it is open.
+    pub(super) fn find(config: &Path, session: &str) -> Option<Self> {
+        let files = fs_err::read_dir(config.join("sessions")).ok()?.flatten().map(|entry| entry.path());
+        let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+        files
+            .filter_map(|path| json::from_slice::<Self>(&fs_err::read(path).ok()?).ok())
+            .find(|open| open.session_id == session && open.is_open())
+    }
+
+    /// Whether only a hook reaches it: it is open in a terminal and has no socket.
+    pub(super) fn needs_hook(&self) -> bool {
+        self.kind == "interactive" && self.messaging_socket_path.is_none()
+    }
+
     /// Whether its process still lives: a file outlives a process that was killed.
     fn is_open(&self) -> bool {
         let native = Native::default();
@@ -72,10 +100,9 @@ impl OpenSession {
 fn run(words: &[OsString]) -> Result<(), Undelivered> {
     let [session] = words else { return Err("one session is needed".to_owned().into()) };
     let session = session.to_string_lossy();
-    let event: CloudEvent<SinkPayload> =
-        serde_json::from_slice(&input()?).map_err(|error| error.to_string())?;
+    let event: CloudEvent<SinkPayload> = json::from_slice(&input()?).map_err(|error| error.to_string())?;
     let config = config_directory().ok_or_else(|| "the home directory is unknown".to_owned())?;
-    let Some(open) = find(&config, &session) else {
+    let Some(open) = OpenSession::find(&config, &session) else {
         return Err(Undelivered {
             code: NOT_OPEN,
             reason: "the session is not open".into(),
@@ -88,20 +115,30 @@ fn run(words: &[OsString]) -> Result<(), Undelivered> {
         let reason = format!("Claude Code (pid {}) is in a turn of the session", open.pid);
         return reply(&SinkReply::Busy { reason, process: process() });
     }
-    let Some(socket) = &open.messaging_socket_path else {
-        let reason =
-            format!("the session is open in Claude Code (pid {}), which takes no messages there", open.pid);
-        return reply(&SinkReply::Unreachable { reason, process: process() });
-    };
     let transcript = Transcript::find(&config, &session);
-    let message = json!({
-        "type": "user", "session_id": session, "message": {"role": "user", "content": event.data.text()},
-    });
-    Native::default().send_to_socket(
-        socket,
-        &line(&message).map_err(|error| error.to_string())?,
-        SEND_WITHIN,
-    )?;
+    let text = event.data.text();
+    match &open.messaging_socket_path {
+        Some(socket) => {
+            let message = json!({
+                "type": "user", "session_id": session, "message": {"role": "user", "content": text},
+            });
+            let message = line(&message).map_err(|error| error.to_string())?;
+            Native::default().send_to_socket(socket, &message, SEND_WITHIN)?;
+        }
+        None if claude_hook::tell(&config, &session, text, SEND_WITHIN).is_ok() => {}
+        // The hook begins to wait when a turn ends.
+        None if open.status == "busy" && claude_hook::is_set_up(&config, open.cwd.as_deref()) => {
+            let reason = format!("Claude Code (pid {}) is in a turn of the session", open.pid);
+            return reply(&SinkReply::Busy { reason, process: process() });
+        }
+        None => {
+            let reason = format!(
+                "the session is open in Claude Code (pid {}), which takes no messages there",
+                open.pid
+            );
+            return reply(&SinkReply::Unreachable { reason, process: process() });
+        }
+    }
     match transcript.shows(sign(&event.data)) {
         true => Ok(()),
         false => Err(format!("the session did not show the message within {SHOWN_WITHIN:?}").into()),
@@ -121,17 +158,9 @@ fn reply(reply: &SinkReply) -> Result<(), Undelivered> {
     Ok(std::io::stdout().write_all(&line)?)
 }
 
-fn config_directory() -> Option<PathBuf> {
+pub(super) fn config_directory() -> Option<PathBuf> {
     let set = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
     set.or_else(|| Some(std::env::home_dir()?.join(".claude")))
-}
-
-fn find(config: &Path, session: &str) -> Option<OpenSession> {
-    let files = fs_err::read_dir(config.join("sessions")).ok()?.flatten().map(|entry| entry.path());
-    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
-    files
-        .filter_map(|path| serde_json::from_slice::<OpenSession>(&fs_err::read(path).ok()?).ok())
-        .find(|open| open.session_id == session && open.is_open())
 }
 
 /// The file in which a session keeps its conversation, from where it ended before the message was sent.

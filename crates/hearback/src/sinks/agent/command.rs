@@ -18,11 +18,6 @@ pub(super) fn resume(visit: &Visit<'_>, command: &DoorCommand) -> Result<Knock, 
         && let Some(process) = visit.open_in()
     {
         let (title, pid) = (visit.agent.title, process.pid);
-        if visit.agent.open_by_plugin {
-            let reason =
-                format!("the session is open in {title} (pid {pid}), and its plugin hands it over there");
-            return Ok(Knock::Answered(SinkReply::Busy { reason, process: Some(process.clone()) }));
-        }
         return Ok(Knock::Closed {
             reason: format!("the session is open in {title} (pid {pid}), which takes no messages there"),
         });

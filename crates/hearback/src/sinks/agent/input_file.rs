@@ -25,7 +25,7 @@ pub(super) fn knock(visit: &Visit<'_>, option: &str) -> Knock {
 }
 
 /// Whether a process was started with this option and a file.
-pub(in crate::sinks) fn is_named_by(pid: u32, option: &str) -> bool {
+pub(super) fn is_named_by(pid: u32, option: &str) -> bool {
     file_of(&Native::default().running(pid), option).is_some()
 }
 

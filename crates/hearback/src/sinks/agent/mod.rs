@@ -1,8 +1,10 @@
 //! Sinks that wake an agent in its session: its doors are tried in order, and the first that is open counts.
 
 mod claude;
+mod claude_hook;
 mod command;
-pub(super) mod input_file;
+mod input_file;
+mod plugin;
 
 use std::path::PathBuf;
 
@@ -13,6 +15,7 @@ use hearback_core::{ProcessIdentity, Session, SinkPayload, Spec};
 use hearback_platform::{Native, to_os};
 
 pub(super) use self::claude::BUILT_IN;
+pub use self::claude_hook::ClaudeHook;
 use super::hand_over::HandOver;
 use super::kind::SinkKind;
 
@@ -77,6 +80,7 @@ impl SinkKind for AgentSink {
         for door in agent.doors {
             let knock = match door {
                 Door::ClaudeSocket => claude::knock(&visit)?,
+                Door::Plugin { loaded } => plugin::knock(&visit, loaded.as_ref()),
                 Door::InputFile(option) => input_file::knock(&visit, option),
                 Door::Headless(command) => command::resume(&visit, command)?,
                 Door::Queue(command) => command::queue(&visit, command)?,
@@ -94,6 +98,18 @@ impl SinkKind for AgentSink {
 }
 
 impl AgentSink {
+    /// Whether the agent takes no messages in the session that launches a job, as it is at launch.
+    pub(super) fn is_deaf(&self, spec: &Spec) -> bool {
+        let by = spec.agent.as_ref().filter(|by| by.name == self.agent.name);
+        let Some((by, process)) = by.and_then(|by| Some((by, by.process.as_ref()?))) else { return false };
+        self.agent.is_deaf_when_open(|door| match door {
+            Door::ClaudeSocket => spec.session.as_ref().is_none_or(|session| claude::hears(session, by)),
+            Door::Plugin { loaded } => plugin::is_loaded(by, process.pid, loaded.as_ref()),
+            Door::InputFile(option) => input_file::is_named_by(process.pid, option),
+            _ => true,
+        })
+    }
+
     /// The session to wake; otherwise why there is none. Without a session, an agent would resume another one, and a
     /// session must not set options of the agent.
     fn session<'a>(&self, session: Option<&'a Session>) -> Result<&'a Session, String> {
@@ -112,6 +128,11 @@ fn program_of(by: &LaunchingAgent) -> Option<PathBuf> {
 
 fn launching_agent(payload: &SinkPayload) -> Option<&LaunchingAgent> {
     payload.deliveries().first().and_then(|delivery| delivery.job.agent.as_ref())
+}
+
+/// The directory of an agent that launched a job.
+fn directory_of(by: &LaunchingAgent) -> Option<PathBuf> {
+    by.cwd.as_ref().map(|cwd| PathBuf::from(to_os(cwd)))
 }
 
 impl Visit<'_> {

@@ -1,0 +1,125 @@
+//! `hearback events`
+
+use std::time::Duration;
+
+use hearback::core::DOCUMENT_FORMAT;
+use hearback::core::event::{EventSubject, Happened, ToldHow};
+use hearback::core::message::clean_line;
+use hearback::core::session::{MessageHow, TurnCause, TurnHow};
+use hearback::documents::{EventDocument, ReadyDocument, ReadyType};
+use hearback::{Event, EventsSince, Hearback, Job};
+
+use crate::args::{BEGINNING, EventsArgs};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::table;
+
+/// How often it is looked whether anybody still reads what is printed.
+const READER_LOOKED_FOR_EVERY: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(hearback: &Hearback, args: &EventsArgs, output: &Output) -> Result<u32, CliError> {
+    let scope = super::scope(&args.scope)?;
+    let default = if args.once { EventsSince::Beginning } else { EventsSince::Now };
+    let mut events = hearback.events(&scope, args.since.clone().unwrap_or(default))?;
+    if output.is_json() && !args.once {
+        let cursor = events.cursor().map_or_else(|| BEGINNING.to_owned(), ToString::to_string);
+        output.object(&ReadyDocument { format: DOCUMENT_FORMAT, r#type: ReadyType::Ready, cursor })?;
+    }
+    if !output.is_json() && !args.once {
+        output.hint(
+            "from now on; Ctrl-C ends this. With --json each event has a cursor, to read on with --since",
+        );
+    }
+    let within = if args.once { Duration::ZERO } else { READER_LOOKED_FOR_EVERY };
+    loop {
+        match events.next(within)? {
+            Some(event) if output.is_json() => output.object(&EventDocument::from(event))?,
+            Some(event) => output.prose(&text(&event))?,
+            None if args.once || hearback::stdout_is_connected() == Some(false) => return Ok(0),
+            None => {}
+        }
+    }
+}
+
+/// One line for people.
+fn text(event: &Event) -> String {
+    let name = match (&event.key.subject, &event.job) {
+        (_, Some(job)) => job_name(job),
+        (EventSubject::Session(session), _) => format!("session {}", clean_line(session.as_str())),
+        (EventSubject::Job(id), None) => id.to_string(),
+    };
+    format!("{}  {name}: {}", table::local_time(event.at), clean_line(&what(event)))
+}
+
+fn job_name(job: &Job) -> String {
+    let id = &job.view.id;
+    match &job.view.label {
+        Some(label) => format!("{id} ({})", clean_line(label)),
+        None => id.to_string(),
+    }
+}
+
+fn what(event: &Event) -> String {
+    let outcome = || event.job.as_ref().and_then(|job| job.view.outcome.as_ref());
+    let through =
+        |sink: &Option<String>| sink.as_ref().map(|sink| format!(" through `{sink}`")).unwrap_or_default();
+    let because =
+        |error: &Option<String>| error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+    match &event.what {
+        Happened::Launched => "launched".into(),
+        Happened::Started => "started".into(),
+        Happened::KillRequested { by, reason } => format!("kill requested by {by}{}", because(reason)),
+        Happened::Ended => match outcome() {
+            Some(outcome) => format!("ended: {outcome}"),
+            None => "ended".into(),
+        },
+        Happened::NotTold { attempt, sink, reason } => {
+            format!("attempt {attempt} to tell its owner{} failed{}", through(sink), because(reason))
+        }
+        Happened::DeadLetter { attempt, sink, reason } => {
+            format!("dead letter after attempt {attempt}{}{}", through(sink), because(reason))
+        }
+        Happened::Retried => "a person had the dead letter tried again".into(),
+        Happened::Told { how } => match how {
+            ToldHow::Delivered => "its owner was told".into(),
+            ToldHow::Queued => "the agent keeps it in its queue".into(),
+            ToldHow::Read => "its owner has read it".into(),
+            ToldHow::Discarded => "the follow-up was discarded".into(),
+            ToldHow::Expired => "the follow-up expired".into(),
+            _ => "the follow-up is closed".into(),
+        },
+        Happened::Settled => "settled: nothing more will happen to it".into(),
+        Happened::TurnBegun { turn, cause } => {
+            let why = match cause {
+                TurnCause::Command => "a command",
+                TurnCause::FollowUp { .. } => "a job that has ended",
+                TurnCause::Message { .. } => "a message",
+                TurnCause::Resume { .. } => "an earlier turn that was cut short",
+                TurnCause::Unknown => "a cause that a newer hearback knows",
+            };
+            format!("turn {turn} begun for {why}")
+        }
+        Happened::TurnEnded { turn, how } => match how {
+            TurnHow::Done => format!("turn {turn} ended"),
+            TurnHow::Failed { error } => format!("turn {turn} failed: {error}"),
+            TurnHow::Interrupted { reason } => format!("turn {turn} was cut short: {reason}"),
+            TurnHow::Unknown => format!("turn {turn} ended in a way that a newer hearback knows"),
+        },
+        Happened::MessageQueued { message } => format!("message {message} waits"),
+        Happened::MessageNotDelivered { message, reason, dead_letter } => {
+            let word = if *dead_letter { "is a dead letter" } else { "was not delivered" };
+            format!("message {message} {word}: {reason}")
+        }
+        Happened::MessageClosed { message, how } => {
+            let word = match how {
+                MessageHow::Delivered => "was delivered",
+                MessageHow::Expired => "expired",
+                MessageHow::Overtaken => "was overtaken by a newer one",
+                MessageHow::Discarded => "was discarded",
+                MessageHow::Unknown => "is closed",
+            };
+            format!("message {message} {word}")
+        }
+        _ => "something that a newer hearback knows".into(),
+    }
+}

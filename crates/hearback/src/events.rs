@@ -1,0 +1,280 @@
+//! What happens to jobs and sessions, told from their facts, in one order for all readers.
+//!
+//! Facts have no order among different jobs, and clocks jump. So the readers keep an index: whoever finds a new fact
+//! adds its key, and the place of a key in the index is the cursor. A reader that comes back reads on from there, and
+//! finds first what happened while nobody read.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use hearback_core::event::{EventKey, EventSubject, Happened, Happening, LAST_FACT};
+use hearback_core::port::events::{EventCursor, EventIndex};
+use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
+use hearback_core::port::session::SessionStore;
+use hearback_core::{JobId, Session, Timestamp};
+use hearback_monitor::host::{Changed, JobChanges};
+use hearback_monitor::reconcile;
+
+use crate::{Hearback, Job, Scope};
+
+/// From where on events are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventsSince {
+    /// From the first that is known.
+    Beginning,
+    /// From now on.
+    Now,
+    /// From what a reader saw last. A cursor of an index that is gone means the beginning.
+    Cursor(EventCursor),
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Its identity, which stays the same if it is read again.
+    pub key: EventKey,
+    /// The place behind it.
+    pub cursor: EventCursor,
+    /// When it happened, as its fact says.
+    pub at: Timestamp,
+    /// What happened.
+    pub what: Happened,
+    /// Whose job or session it is.
+    pub session: Option<Session>,
+    /// The job, as it is now.
+    pub job: Option<Box<Job>>,
+}
+
+/// Reads events, one after the other.
+pub struct Events<'a> {
+    hearback: &'a Hearback,
+    scope: Scope,
+    changes: JobChanges<'a>,
+    /// Everything before it was read.
+    cursor: Option<EventCursor>,
+    /// Keys that were read from the index and not returned yet.
+    next: VecDeque<(EventKey, EventCursor)>,
+    known: Known,
+    /// The subject that was looked at last, since most events of a subject stand side by side.
+    last: Option<(EventSubject, Seen)>,
+}
+
+/// What the index has.
+#[derive(Default)]
+struct Known {
+    /// The facts of each session, and of each job to which something may still happen or happened lately. Of a job that
+    /// is settled only that.
+    facts: HashMap<EventSubject, HashSet<String>>,
+    /// The jobs that are settled, the latest last. News of a job may come when it is settled already, but not as late
+    /// as this many others.
+    settled: VecDeque<EventSubject>,
+    /// Up to where the index was read for this.
+    until: Option<EventCursor>,
+}
+
+const SETTLED_KNOWN: usize = 10_000;
+
+impl Known {
+    fn has(&self, subject: &EventSubject, fact: &str) -> bool {
+        self.facts.get(subject).is_some_and(|facts| facts.contains(fact) || facts.contains(LAST_FACT))
+    }
+
+    fn add(&mut self, EventKey { subject, fact }: EventKey) {
+        let facts = self.facts.entry(subject.clone()).or_default();
+        if fact == LAST_FACT {
+            facts.clear();
+            self.settled.push_back(subject);
+        }
+        facts.insert(fact);
+        if self.settled.len() > SETTLED_KNOWN {
+            self.settled.pop_front().map(|oldest| self.facts.remove(&oldest));
+        }
+    }
+
+    /// Reads what was added to the index since, and keeps what is `wanted`.
+    fn learn(
+        &mut self,
+        index: &dyn EventIndex,
+        mut wanted: impl FnMut(&EventKey) -> bool,
+    ) -> Result<(), StoreError> {
+        loop {
+            let keys = index.read_events(self.until.as_ref())?;
+            let Some((_, last)) = keys.last() else { return Ok(()) };
+            self.until = Some(last.clone());
+            keys.into_iter().map(|(key, _)| key).filter(|key| wanted(key)).for_each(|key| self.add(key));
+        }
+    }
+}
+
+/// A job or a session, as it was seen.
+struct Seen {
+    happenings: Vec<Happening>,
+    session: Option<Session>,
+    job: Option<Box<Job>>,
+}
+
+impl std::fmt::Debug for Events<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").field("cursor", &self.cursor).finish_non_exhaustive()
+    }
+}
+
+impl Hearback {
+    /// Reads what happens to the jobs and sessions of a scope.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read or watched, or the index cannot be written.
+    pub fn events(&self, scope: &Scope, since: EventsSince) -> Result<Events<'_>, StoreError> {
+        let mut events = Events {
+            hearback: self,
+            scope: scope.clone(),
+            // Before the first look, so that nothing happens unseen between the two.
+            changes: self.job_changes()?.with_sessions(),
+            cursor: None,
+            next: VecDeque::new(),
+            known: Known::default(),
+            last: None,
+        };
+        events.index_everything()?;
+        events.cursor = match since {
+            EventsSince::Beginning => None,
+            EventsSince::Now => self.store.last_event()?,
+            EventsSince::Cursor(cursor) => Some(cursor),
+        };
+        Ok(events)
+    }
+}
+
+impl Events<'_> {
+    /// The place behind everything that was returned; none if nothing has ever happened.
+    pub fn cursor(&self) -> Option<&EventCursor> {
+        self.cursor.as_ref()
+    }
+
+    /// The next event. Sleeps until there is one, but not longer than `within`.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read, or the index cannot be written.
+    pub fn next(&mut self, within: Duration) -> Result<Option<Event>, StoreError> {
+        let clock = &self.hearback.ports.clock;
+        let deadline = clock.awake().saturating_add(within);
+        loop {
+            while let Some((key, cursor)) = self.next.pop_front() {
+                self.cursor = Some(cursor.clone());
+                if let Some(event) = self.event(key, cursor)? {
+                    return Ok(Some(event));
+                }
+            }
+            // It may have changed since it was looked at.
+            self.last = None;
+            self.next = self.hearback.store.read_events(self.cursor.as_ref())?.into();
+            if !self.next.is_empty() {
+                continue;
+            }
+            let left = deadline.saturating_sub(clock.awake());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            match self.changes.wait(left, |_| true) {
+                Changed::Everything => self.index_everything()?,
+                Changed::Jobs(changed) => {
+                    let sessions = self.changes.take_sessions();
+                    self.index(changed.into_iter().map(|(id, _)| id), sessions)?;
+                }
+            }
+        }
+    }
+
+    /// An event for this reader; none if it is another's, or its facts are gone.
+    fn event(&mut self, key: EventKey, cursor: EventCursor) -> Result<Option<Event>, StoreError> {
+        if self.last.as_ref().is_none_or(|(subject, _)| *subject != key.subject) {
+            let seen = self.look(&key.subject)?;
+            self.last = Some((key.subject.clone(), seen));
+        }
+        let Some((_, seen)) = &self.last else { return Ok(None) };
+        let happening = seen.happenings.iter().find(|one| one.fact == key.fact);
+        let Some(one) = happening.filter(|_| self.scope.sees(seen.session.as_ref())) else { return Ok(None) };
+        let (at, what) = (one.at, one.what.clone());
+        Ok(Some(Event { key, cursor, at, what, session: seen.session.clone(), job: seen.job.clone() }))
+    }
+
+    fn look(&self, subject: &EventSubject) -> Result<Seen, StoreError> {
+        Ok(match subject {
+            EventSubject::Job(id) => {
+                let job = self.hearback.store.observe(id)?.and_then(|seen| self.hearback.shown(seen));
+                let happenings = job.as_ref().map(|job| job.seen.happenings()).unwrap_or_default();
+                let session = job.as_ref().and_then(|job| job.view.session.clone());
+                Seen { happenings, session, job: job.map(Box::new) }
+            }
+            EventSubject::Session(session) => {
+                let happenings = self.hearback.store.session(session)?.happenings();
+                Seen { happenings, session: Some(session.clone()), job: None }
+            }
+        })
+    }
+
+    /// Reads what the index has, and adds everything that it does not have.
+    fn index_everything(&mut self) -> Result<(), StoreError> {
+        let store = &self.hearback.store;
+        let mut jobs: HashSet<JobId> = store.open_jobs()?.into_iter().collect();
+        jobs.extend(store.past_jobs(usize::MAX)?);
+        let sessions = store.sessions()?;
+        let mut settled = HashSet::new();
+        self.known = Known::default();
+        self.known.learn(store, |key| match &key.subject {
+            EventSubject::Job(id) => {
+                if key.fact == LAST_FACT {
+                    settled.insert(id.clone());
+                }
+                jobs.contains(id)
+            }
+            EventSubject::Session(_) => true,
+        })?;
+        jobs.retain(|id| !settled.contains(id));
+        self.index(jobs, sessions)
+    }
+
+    /// Adds to the index what has happened to these and is not in it.
+    fn index(
+        &mut self,
+        jobs: impl IntoIterator<Item = JobId>,
+        sessions: impl IntoIterator<Item = Session>,
+    ) -> Result<(), StoreError> {
+        let hearback = self.hearback;
+        let mut found = Vec::new();
+        for id in jobs {
+            // A job that cannot be read now is looked at again when everything is.
+            let Ok(Some(seen)) = reconcile::seen(&hearback.ports, &id) else { continue };
+            found.push((EventSubject::Job(id), seen.happenings()));
+        }
+        for session in sessions {
+            let Ok(facts) = hearback.store.session(&session) else { continue };
+            found.push((EventSubject::Session(session), facts.happenings()));
+        }
+        found.retain(|(subject, all)| all.iter().any(|one| !self.known.has(subject, &one.fact)));
+        if found.is_empty() {
+            return Ok(());
+        }
+        let _lock = hearback.store.lock_events()?;
+        // Another reader may have added them meanwhile.
+        self.known.learn(&hearback.store, |_| true)?;
+        let mut new = Vec::new();
+        for (subject, all) in found {
+            // Of one subject they stay in order, whatever the clock said.
+            let mut latest = None;
+            for one in all {
+                latest = latest.max(Some(one.at));
+                if !self.known.has(&subject, &one.fact) {
+                    new.push((latest, EventKey { subject: subject.clone(), fact: one.fact }));
+                }
+            }
+        }
+        new.sort_by_key(|(at, _)| *at);
+        let new: Vec<_> = new.into_iter().map(|(_, key)| key).collect();
+        hearback.store.append_events(&new)?;
+        self.known.learn(&hearback.store, |_| true)
+    }
+}

@@ -80,6 +80,10 @@ pub(crate) enum Command {
     /// Kill jobs and every process they started.
     #[command(alias = "stop")]
     Kill(KillArgs),
+    /// Write to the input of a job, and end it with --eof. The job has to be launched with --stdin.
+    #[cfg(feature = "input")]
+    #[command(alias = "input")]
+    Write(WriteArgs),
     /// List the follow-ups of ended jobs; print, acknowledge, retry or discard them.
     #[command(visible_alias = "followup")]
     Followups(FollowupsArgs),
@@ -173,6 +177,11 @@ pub(crate) struct LaunchArgs {
     /// The session that owns the job [default: $HEARBACK_SESSION, else the agent's own variable, else none].
     #[arg(short, long, value_name = "S", add = complete::sessions(), value_parser = parse_session)]
     pub(crate) session: Option<Session>,
+
+    /// Keep the input of the job open, for `hearback write`; without it the input is empty.
+    #[cfg(feature = "input")]
+    #[arg(long, visible_alias = "input")]
+    pub(crate) stdin: bool,
 
     #[command(flatten)]
     pub(crate) options: LaunchOptions,
@@ -462,6 +471,33 @@ pub(crate) struct KillArgs {
     /// Kill at once, without terminating first; also kill a supervisor that does not answer.
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+#[cfg(feature = "input")]
+#[derive(Debug, Args)]
+pub(crate) struct WriteArgs {
+    /// The job, by id, label or `@last`.
+    #[arg(value_name = "JOB", add = complete::jobs())]
+    pub(crate) job: String,
+
+    /// What to write; `-` writes what standard input has.
+    #[arg(value_name = "TEXT", allow_hyphen_values = true, required_unless_present_any = ["eof", "newline"])]
+    pub(crate) text: Option<String>,
+
+    /// Write a line end behind it.
+    #[arg(long)]
+    pub(crate) newline: bool,
+
+    /// End the input of the job behind it.
+    #[arg(long, visible_alias = "close")]
+    pub(crate) eof: bool,
+
+    /// Give up when the job has read nothing for this long, with exit code 75 [default: wait until it reads].
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
 }
 
 /// The sessions whose jobs a command reads.

@@ -15,6 +15,9 @@ use hearback::{
     LaunchFailure, OpenError, RequestError, SendError, SessionError, SetupError, WaitError,
 };
 
+#[cfg(feature = "input")]
+use hearback::{InputError, NoInput};
+
 use crate::commands::typed_for_any;
 
 /// Every error that a command can end with.
@@ -44,6 +47,9 @@ pub(crate) enum CliError {
     Follow(#[from] FollowError),
     #[error(transparent)]
     Doctor(#[from] DoctorError),
+    #[cfg(feature = "input")]
+    #[error(transparent)]
+    Input(#[from] InputError),
     #[cfg(feature = "mcp")]
     #[error(transparent)]
     Serve(#[from] hearback_mcp::ServeError),
@@ -208,6 +214,14 @@ impl CliError {
             Self::Launch(LaunchError::Failed(_)) => ErrorKind::NotStarted,
             Self::Doctor(DoctorError::Interrupted) => ErrorKind::Interrupted,
             Self::Partly => ErrorKind::Partly,
+            #[cfg(feature = "input")]
+            Self::Input(error) => match error.why {
+                NoInput::Gone => ErrorKind::UnknownJob,
+                NoInput::TimedOut => ErrorKind::Deadline,
+                NoInput::Store(_) => ErrorKind::Store,
+                NoInput::Source(_) | NoInput::Io(_) => ErrorKind::Failed,
+                _ => ErrorKind::NoInput,
+            },
             #[cfg(feature = "mcp")]
             Self::Serve(_) => ErrorKind::Failed,
             Self::Launch(_)
@@ -320,6 +334,8 @@ impl CliError {
                 "`hearback monitor run` starts one in the foreground, `hearback monitor install` one at every login"
                     .into()
             }
+            #[cfg(feature = "input")]
+            Self::Input(error) => return crate::commands::write::tip(error),
             Self::UnderWay(_) => "`hearback monitor status` shows what it waits for".into(),
             Self::MonitorSilent => "`hearback monitor status` shows its process; it may be paused".into(),
             Self::InTurn(_) => "run the agent directly, or use another session".into(),

@@ -8,7 +8,7 @@ use crate::wrap::{beside, wrap};
 
 /// Every command that people use, in the order in which they meet it.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Jobs", &["launch", "list", "show", "logs", "wait", "kill", "top"]),
+    ("Jobs", &["launch", "list", "show", "logs", "wait", "kill", "write", "top"]),
     ("Agents", &["ask", "results", "send", "turn", "sessions", "inbox", "followups", "events", "mcp"]),
     ("Setup", &["doctor", "agent", "sink", "plugin", "monitor", "settings", "completions"]),
     ("Upkeep", &["timeline", "prune", "reconcile", "schema"]),
@@ -86,7 +86,7 @@ pub(crate) fn exit_codes(width: Option<usize>) -> String {
 const HELP_WIDTH: usize = 100;
 
 /// Examples of each command.
-const EXAMPLES: [(&str, &[&str]); 27] = [
+const EXAMPLES: [(&str, &[&str]); 28] = [
     (
         "launch",
         &[
@@ -109,6 +109,7 @@ const EXAMPLES: [(&str, &[&str]); 27] = [
         "kill",
         &["hearback kill build", "hearback kill --all --session chat-7", "hearback kill --label nightly"],
     ),
+    ("write", &["hearback write repl 'print(6 * 7)' --newline", "hearback write sort - --eof"]),
     ("ask", &["hearback ask --session chat-7 --new --prompt 'Review the diff' -- claude -p"]),
     ("results", &["hearback results --session chat-7 --wait 1h --ack"]),
     ("send", &["hearback send --session chat-7 'The deploy has finished'"]),

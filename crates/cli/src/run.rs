@@ -131,6 +131,8 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         Command::Show(args) => commands::show::run(&hearback, &args, output),
         Command::Logs(args) => commands::logs::run(&hearback, &args, output),
         Command::Wait(args) => commands::wait::run(&hearback, &args, output),
+        #[cfg(feature = "input")]
+        Command::Write(args) => commands::write::run(&hearback, args, output),
         Command::Kill(args) => commands::kill::run(&hearback, &args, output),
         Command::Followups(args) => commands::followups::run(&hearback, args, output),
         #[cfg(feature = "agents")]

@@ -64,6 +64,9 @@ pub struct Spec {
     /// Whether it ends with the host: a monitor that restarts or stops ends it first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bound: bool,
+    /// Whether other processes can write to its input. Otherwise its input is empty.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub takes_input: bool,
     /// It has an answer, which is worked out when it is over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub answer: bool,
@@ -115,6 +118,7 @@ impl Spec {
             withhold: Vec::new(),
             depth: 0,
             bound: false,
+            takes_input: false,
             answer: false,
             limits: Limits::default(),
             durability: Durability::default(),

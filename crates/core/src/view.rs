@@ -89,6 +89,9 @@ pub struct JobView {
     /// Whether a monitor that restarts or stops kills it first (`--bound`).
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub bound: bool,
+    /// Whether other processes can write to its input (`--stdin`).
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub takes_input: bool,
     /// Pids of processes that outlived it and still run: they could not be killed, or were kept.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub survivors: Vec<u32>,
@@ -262,6 +265,7 @@ impl JobView {
             survives: target.map(|target| target.survives.clone()).unwrap_or_default(),
             bound_to: target.and_then(|target| target.bound_to.clone()),
             bound: spec.is_some_and(|spec| spec.bound),
+            takes_input: spec.is_some_and(|spec| spec.takes_input),
             survivors: match (end, facts.swept.is_absent()) {
                 (Some(end), true) => end.survivors.iter().map(|who| who.pid).collect(),
                 _ => Vec::new(),

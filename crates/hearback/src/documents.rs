@@ -79,6 +79,8 @@ pub enum ErrorKind {
     Nothing,
     /// A kill left processes, failed or got no response.
     NotKilled,
+    /// The job takes no input, or no more of it.
+    NoInput,
     /// The sink did not accept the sample.
     NotDelivered,
     /// A check failed.
@@ -119,6 +121,7 @@ impl ErrorKind {
             | Self::NoAnswer
             | Self::Nothing
             | Self::NotKilled
+            | Self::NoInput
             | Self::NotDelivered
             | Self::CheckFailed
             | Self::Declined
@@ -559,6 +562,20 @@ pub struct KillDocument {
     /// The pid namespace in which processes of it may still run: they cannot be seen from here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out_of_sight: Option<String>,
+}
+
+/// What `write --json` prints. If not everything was written, `error` says why.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WrittenDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// The job.
+    pub id: JobId,
+    /// How many bytes the job can read now, or has read.
+    pub bytes: u64,
+    /// Whether its input was ended behind them.
+    pub ended: bool,
 }
 
 /// What `reconcile --json` prints.
@@ -1034,6 +1051,8 @@ struct Documents {
     plugin_check: Reply<PluginCheckDocument>,
     /// Each line of `kill`.
     kill: Reply<KillDocument>,
+    /// `write`.
+    write: Reply<WrittenDocument>,
     /// `reconcile`.
     reconcile: Reply<ReconcileDocument>,
     /// `prune`.

@@ -10,6 +10,7 @@ use hearback_core::{
     Sample, Session, SmallSort, StateWord, Timestamp,
 };
 use hearback_monitor::host::Changed;
+use hearback_monitor::input::{self, InputError, InputOptions};
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::wait::WaitError;
 use hearback_monitor::{answer, reconcile};
@@ -277,6 +278,24 @@ impl Hearback {
             each(id, report.and_then(|report| self.killed(id, report)));
         });
         Ok(())
+    }
+
+    /// Writes everything from `source` to the input of a job that was launched with
+    /// [`Request::takes_input`](crate::Request::takes_input), and returns how many bytes that were. It waits while the
+    /// job does not read. What was written is stored nowhere.
+    ///
+    /// # Errors
+    ///
+    /// When the caller must not write, or the job takes no input or no more of it. What was written before that is not
+    /// taken back.
+    pub fn write_input(
+        &self,
+        id: &JobId,
+        source: &mut dyn std::io::Read,
+        options: InputOptions,
+    ) -> Result<u64, Guarded<InputError>> {
+        self.permissions().check(Capability::Write)?;
+        input::write(&self.ports, id, source, options).map_err(Guarded::Failed)
     }
 
     /// The same for hearback itself, without a check of permissions.

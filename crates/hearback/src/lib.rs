@@ -64,6 +64,7 @@ pub use hearback_core::port::disk::Wait;
 pub use hearback_monitor::delivery::{Closed, Retry};
 pub use hearback_monitor::doctor::{Check, Level};
 pub use hearback_monitor::host::{MonitorEnd, MonitorOptions, Predecessor, SeenMonitor, StopResponse};
+pub use hearback_monitor::input::{InputError, InputOptions, NoInput};
 pub use hearback_monitor::kill::{KillError, Request as KillRequest};
 pub use hearback_monitor::launch::{LaunchError as LaunchFailure, Launched, Request};
 pub use hearback_monitor::prune::Retention;

@@ -28,10 +28,12 @@ pub enum Capability {
     Prune,
     /// Try a sink or a plugin.
     Sink,
+    /// Write to the input of a job.
+    Write,
 }
 
 impl Capability {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Launch,
         Self::Notify,
         Self::Kill,
@@ -41,6 +43,7 @@ impl Capability {
         Self::Monitor,
         Self::Prune,
         Self::Sink,
+        Self::Write,
     ];
 
     /// The word for it in [`DENY_VARIABLE`].
@@ -55,6 +58,7 @@ impl Capability {
             Self::Monitor => "monitor",
             Self::Prune => "prune",
             Self::Sink => "sink",
+            Self::Write => "write",
         }
     }
 }

@@ -31,6 +31,7 @@ pub mod answer;
 pub mod delivery;
 pub mod doctor;
 pub mod host;
+pub mod input;
 pub mod kill;
 pub mod launch;
 pub mod prune;

@@ -40,6 +40,8 @@ pub struct Request {
     pub depth: u32,
     /// Whether it ends with the host: a monitor that restarts or stops kills it first.
     pub bound: bool,
+    /// Whether other processes can write to its input. Otherwise its input is empty.
+    pub takes_input: bool,
     /// Whether it is a prompt job: its answer is worked out when it has ended.
     pub answer: bool,
     /// Names of variables that hold secrets, which the target does not inherit.
@@ -73,6 +75,7 @@ impl Request {
             sinks: Vec::new(),
             depth: 0,
             bound: false,
+            takes_input: false,
             answer: false,
             withhold: Vec::new(),
             env: Vec::new(),
@@ -109,6 +112,7 @@ impl Request {
             withhold: self.withhold.clone(),
             depth: self.depth,
             bound: self.bound,
+            takes_input: self.takes_input,
             answer: self.answer,
             limits: self.limits,
             durability: self.durability.unwrap_or_default(),
@@ -203,6 +207,13 @@ impl Request {
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.limits.grace_ms = millis(grace);
+        self
+    }
+
+    /// Keeps its input open for other processes to write to. By default its input is empty.
+    #[must_use]
+    pub fn takes_input(mut self) -> Self {
+        self.takes_input = true;
         self
     }
 

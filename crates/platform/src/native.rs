@@ -8,8 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use hearback_core::port::clock::Clock;
 use hearback_core::port::executor::{Executor, Running, Script, StartRequest};
 use hearback_core::port::process::{
-    BoundedRun, BoundedRunReport, DetachedRequest, Presence, ProcessControl, ProcessIdentity, SupervisorLink,
-    SupervisorRequest, SweepReport,
+    BoundedRun, BoundedRunReport, DetachedRequest, InputPipe, Presence, ProcessControl, ProcessIdentity,
+    SupervisorLink, SupervisorRequest, SweepReport,
 };
 use hearback_core::port::surroundings::{Surround, SurroundRequest, Surroundings};
 use hearback_core::{BootId, Exit, Here, JobId, OsText, StartError, TargetHandle, Timestamp, TreeUsage};
@@ -220,6 +220,10 @@ impl ProcessControl for Native {
         sys::bell::ring(bell)
     }
 
+    fn open_input(&self, input: &Path) -> io::Result<Box<dyn InputPipe>> {
+        sys::input::open_input(input)
+    }
+
     fn end_by_force(&self, who: &ProcessIdentity) -> io::Result<()> {
         match self.presence(who) {
             Presence::Same => sys::tree::end_by_force(who),
@@ -380,6 +384,7 @@ mod tests {
                 cwd: &sys::text::from_os(stage.path().as_os_str()),
                 withhold: &[],
                 answer: None,
+                input: None,
                 output: &surroundings.unwrap().log(),
                 samples: &path("samples"),
             })

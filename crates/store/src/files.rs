@@ -153,6 +153,14 @@ impl<D: Disk> JobFiles for Store<D> {
         layout::bell(&self.layout.job(id))
     }
 
+    fn input_path(&self, id: &JobId) -> PathBuf {
+        layout::input(&self.layout.job(id))
+    }
+
+    fn end_input(&self, id: &JobId) -> Result<(), StoreError> {
+        Ok(self.disk().remove(&self.input_path(id))?)
+    }
+
     fn excerpt(&self, seen: &Observed, head: u64, tail: u64) -> Result<Excerpt, StoreError> {
         match self.open_log(&seen.id, recorded(seen)) {
             Ok(Some(mut log)) => Ok(log.excerpt(head, tail)?),

@@ -138,6 +138,7 @@ pub(crate) fn lock(folder: &Path, lock: JobLock) -> PathBuf {
         JobLock::Reader => "reader.lock".to_owned(),
         JobLock::Lease(n) => format!("lease.{n}.lock"),
         JobLock::Deliverer => "deliver.lock".to_owned(),
+        JobLock::Input => "input.lock".to_owned(),
     })
 }
 
@@ -331,6 +332,11 @@ pub(crate) fn bell(folder: &Path) -> PathBuf {
     folder.join("bell")
 }
 
+/// Where other processes hand input to a job.
+pub(crate) fn input(folder: &Path) -> PathBuf {
+    folder.join("input")
+}
+
 /// Room for the first kill request.
 pub(crate) fn kill_reserve(folder: &Path) -> PathBuf {
     folder.join(KILL_RESERVE)
@@ -364,13 +370,14 @@ pub(crate) fn answer(folder: &Path) -> PathBuf {
 }
 
 /// Recognises files that are of no use when a job is settled: the file of its answer, the text of its shell command,
-/// the bell of a supervisor that died, the mark of its end, and unfinished files of crashes.
+/// the bell and the input of a supervisor that died, the mark of its end, and unfinished files of crashes.
 pub(crate) fn is_spent(folder: &Path, name: &str) -> bool {
     let path = folder.join(name);
     unfinished_since(name).is_some()
         || name.starts_with(KILL_RESERVE)
         || path == answer(folder)
         || path == bell(folder)
+        || path == input(folder)
         || path == end_durable(folder)
         || is_script(folder, name)
 }

@@ -519,6 +519,7 @@ fn every_command_explains_itself() {
         "logs",
         "wait",
         "kill",
+        "write",
         "followups",
         "turn",
         "send",

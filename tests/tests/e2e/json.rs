@@ -84,6 +84,7 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
     let ended = outbox.launch(&[], "exit-with", &["0", "--print", "hello"]);
     world.run(["wait", "--peek", &ended]).ok();
     outbox.until(&ended, &["delivered"]);
+    let reads = world.launch(["-q", "--stdin", "--", &path("reader")]);
     let asked = ["ask", "--session", "p", "--new", "--notify", "never", "--prompt", "x", "--", &act, "print"];
     let asked = world.run(asked).ok();
     world.run(["wait", &asked]).ok();
@@ -109,6 +110,7 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
         ("logs", vec!["logs", &ended], "logs"),
         ("wait", vec!["wait", &ended], "job"),
         ("kill", vec!["kill", &ended], "kill"),
+        ("write", vec!["write", &reads, "text", "--eof"], "write"),
         ("followups", vec!["followups"], "followups"),
         ("followups list", vec!["followups", "list"], "followups"),
         ("followups ack", vec!["followups", "ack", &ended], "followups_closed"),
@@ -250,6 +252,7 @@ fn scenario_132_what_a_capability_refuses_is_refused_before_anything_is_looked_u
         ("launch", &["launch", "--json", "--", &exit_with, "0"][..]),
         ("launch", &["ask", "--session", "p", "--new", "--json", "--prompt", "x", "--", &exit_with]),
         ("kill", &["kill", "nope", "--json"]),
+        ("write", &["write", "nope", "text", "--json"]),
         ("ack", &["followups", "ack", "nope", "--json"]),
         ("ack", &["followups", "discard", "nope", "--json"]),
         ("ack", &["followups", "retry", "nope", "--json"]),

@@ -25,6 +25,7 @@ mod follow_up_faults;
 mod follow_up_sinks;
 mod follow_up_turns;
 mod golden;
+mod input;
 mod install;
 mod json;
 mod kill;

@@ -138,7 +138,10 @@ fn request(args: LaunchArgs) -> Result<Request, CliError> {
         Some(session) => Some(session),
         None => hearback::current_session()?,
     };
-    with_options(command, session, args.options)
+    let request = with_options(command, session, args.options)?;
+    #[cfg(feature = "input")]
+    let request = if args.stdin { request.takes_input() } else { request };
+    Ok(request)
 }
 
 /// Builds the request from the command and the options.
@@ -274,6 +277,10 @@ fn show_hints(hearback: &Hearback, launched: &Launched, owner: Option<&Session>,
     }
     if job.as_ref().is_some_and(|job| job.view.bound) {
         output.hint("a monitor that restarts or stops kills it first (--bound)");
+    }
+    if job.as_ref().is_some_and(|job| job.view.takes_input && !job.view.state.has_ended()) {
+        let id = launched.id();
+        output.hint(&format!("its input is open: hearback write {id} TEXT --newline; --eof ends it"));
     }
     match job {
         None => output.hint("it has already been pruned"),

@@ -49,6 +49,8 @@ pub(crate) mod top;
 #[cfg(feature = "agents")]
 pub(crate) mod turn;
 pub(crate) mod wait;
+#[cfg(feature = "input")]
+pub(crate) mod write;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};

@@ -101,6 +101,9 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64, width: Option<u
             row("ends with", "the monitor, when it restarts or stops".into());
         }
     }
+    if view.takes_input && !view.state.has_ended() {
+        row("input", format!("`hearback write {} TEXT --newline`, `--eof` to end it", view.id));
+    }
     row("follow-up", table::delivery(view));
     if let Some(error) = &view.follow_up.error {
         row("last error", clean_line(error));

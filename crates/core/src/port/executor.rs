@@ -31,6 +31,9 @@ pub struct StartRequest<'a> {
     pub answer: Option<&'a Path>,
     /// The file with the text of a shell command.
     pub script: Option<&'a Path>,
+    /// Where other processes hand it input, if it takes any: the executor makes this name, and removes it when the
+    /// input has ended. An executor whose targets take no input refuses to start.
+    pub input: Option<&'a Path>,
     /// Where its output goes.
     pub output: &'a Arc<dyn OutputLog>,
     /// Where samples of what it uses go, if the executor takes any. It never wakes up for that.
@@ -196,6 +199,10 @@ pub trait Running {
 
     /// Passes all output so far to the log, without waiting for more.
     fn drain(&mut self);
+
+    /// Ends the input of the target if another process has removed the name of the input. By default the target has
+    /// none.
+    fn check_input(&mut self) {}
 }
 
 /// The executors that this program has, by name.

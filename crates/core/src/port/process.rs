@@ -272,6 +272,16 @@ pub trait ProcessControl: Send + Sync {
     /// Rings the bell of a supervisor; tells whether a process listened.
     fn ring(&self, bell: &Path) -> io::Result<bool>;
 
+    /// Opens the input of a target for writing. By default no target takes input.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::NotFound`] when the input has ended, or its supervisor has; [`io::ErrorKind::BrokenPipe`] when
+    /// no process reads it any more.
+    fn open_input(&self, _input: &Path) -> io::Result<Box<dyn InputPipe>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
     /// Kills one process, after it has verified its identity.
     fn end_by_force(&self, who: &ProcessIdentity) -> io::Result<()>;
 
@@ -294,4 +304,16 @@ pub trait ProcessControl: Send + Sync {
     /// On Windows a process is created suspended, and its creator then resumes it. If the creator is killed in between,
     /// the process would stay for ever. Other systems have no such processes.
     fn end_unbegun(&self) -> io::Result<usize>;
+}
+
+/// The input of a target, opened for writing.
+pub trait InputPipe: Send {
+    /// Hands over the first of these bytes, and returns how many; waits while the target does not read, at most
+    /// `within`. What was handed over cannot be taken back, and is read only if the target reads it.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::TimedOut`] when the target took nothing `within` that time; [`io::ErrorKind::BrokenPipe`] when
+    /// no process reads the input any more.
+    fn write(&mut self, bytes: &[u8], within: Option<Duration>) -> io::Result<usize>;
 }

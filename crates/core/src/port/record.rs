@@ -70,6 +70,8 @@ pub enum JobLock {
     Lease(u32),
     /// Held by the process that makes all attempts at the delivery, also while it sleeps between them.
     Deliverer,
+    /// Held by the process that writes to the input, so that what two processes write is not mixed.
+    Input,
 }
 
 /// The result of claiming a key.
@@ -180,6 +182,17 @@ pub trait JobFiles: Send + Sync {
 
     /// Where the bell of a job is.
     fn bell_path(&self, id: &JobId) -> PathBuf;
+
+    /// Where other processes hand input to a job. By default beside the bell.
+    fn input_path(&self, id: &JobId) -> PathBuf {
+        self.bell_path(id).with_file_name("input")
+    }
+
+    /// Removes the name of the input of a job: no other process writes to it any more, and when its supervisor looks,
+    /// the target sees the end. Safe to repeat.
+    fn end_input(&self, _id: &JobId) -> Result<(), StoreError> {
+        Err(StoreError::unsupported("input"))
+    }
 
     /// Where the end of the output goes if the file system cannot free the middle of a file. By default beside the log.
     fn log_tail_path(&self, id: &JobId) -> PathBuf {

@@ -34,6 +34,7 @@ pub fn spec(session: &str) -> Spec {
         withhold: Vec::new(),
         depth: 0,
         bound: false,
+        takes_input: false,
         answer: false,
         limits: Limits::default(),
         durability: Durability::Power,

@@ -96,7 +96,9 @@ impl<'a> JobChanges<'a> {
             JobLock::Launch => locks.is_some_and(|locks| locks.launch == LockState::Held),
             JobLock::Alive => locks.is_some_and(|locks| locks.alive == LockState::Held),
             // Only these two say whether a job has ended.
-            JobLock::Keeper | JobLock::Reader | JobLock::Deliverer | JobLock::Lease(_) => false,
+            JobLock::Keeper | JobLock::Reader | JobLock::Deliverer | JobLock::Lease(_) | JobLock::Input => {
+                false
+            }
         };
         if let Some(pause) = self.closing.look(id, is_held) {
             self.agenda.add_at(id.clone(), self.ports.clock.awake().saturating_add(pause));

@@ -127,7 +127,7 @@ impl Loop {
             JobLock::Launch => job.seen.locks.launch == LockState::Held,
             JobLock::Alive => job.seen.locks.alive == LockState::Held,
             JobLock::Lease(n) => matches!(work, JobWork::AwaitAttempt(under_way, _) if under_way == n),
-            JobLock::Keeper | JobLock::Reader | JobLock::Deliverer => false,
+            JobLock::Keeper | JobLock::Reader | JobLock::Deliverer | JobLock::Input => false,
         });
         // Times further away than the next look at everything are found by that.
         if let Some(pause) = pause.into_iter().chain(again).min().filter(|it| *it < LOOK_AT_ALL_EVERY) {

@@ -34,6 +34,7 @@ fn request(key: Option<&str>) -> Request {
         sinks: vec![],
         depth: 0,
         bound: false,
+        takes_input: false,
         answer: false,
         withhold: vec![],
         env: vec![],

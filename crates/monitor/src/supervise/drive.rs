@@ -208,7 +208,12 @@ impl<'a> Supervisor<'a> {
                 let grace = Duration::from_millis(self.limits().grace_ms);
                 self.events.push_back(Event::StopRequested { cause, grace, at });
             }
-            OutsideEvent::Bell => self.read_requests(),
+            OutsideEvent::Bell => {
+                self.read_requests();
+                if let Some(running) = &mut self.running {
+                    running.check_input();
+                }
+            }
         }
     }
 

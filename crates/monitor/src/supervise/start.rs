@@ -114,6 +114,7 @@ impl Supervisor<'_> {
             }
         };
         let answer = spec.answer.then(|| self.ports.store.answer_path(&self.id));
+        let input = spec.takes_input.then(|| self.ports.store.input_path(&self.id));
         self.running = Some(executor.start(&StartRequest {
             job: &self.id,
             command,
@@ -121,6 +122,7 @@ impl Supervisor<'_> {
             withhold: &spec.withhold,
             answer: answer.as_deref(),
             script: script.as_deref(),
+            input: input.as_deref(),
             output: &around.log(),
             samples: &self.ports.store.samples_path(&self.id),
         })?);

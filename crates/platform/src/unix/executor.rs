@@ -1,6 +1,7 @@
 //! Targets on this machine: started in a session of their own, reaped by their only parent.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,6 +13,7 @@ use hearback_core::port::executor::{Detachment, RunEvent, Running, StartRequest}
 use hearback_core::port::surroundings::{Ready, Sources};
 use hearback_core::{Exit, ProcessIdentity, StartError, StartErrorKind, TargetHandle, Usage};
 
+use super::input::Input;
 #[cfg(target_os = "linux")]
 use super::oom::Counter;
 use super::pump::Pump;
@@ -38,10 +40,12 @@ pub(crate) fn start(names: &Names, request: &StartRequest<'_>) -> Result<Box<dyn
     }
     let invocation = program::resolve(request.command, &cwd, request.script)?;
     let prepared = prepare(request).map_err(|error| other("cannot prepare to run", &error))?;
-    let Prepared { pump, writer, children } = prepared;
+    let Prepared { pump, writer, input, children } = prepared;
+    let (input, stdin) = input.unzip();
     #[cfg(target_os = "linux")]
     let oom = Counter::new();
-    let pid = spawn(names, &invocation, &cwd, request, &writer)?;
+    let stdin = stdin.map_or_else(Stdio::null, Stdio::from);
+    let pid = spawn(names, &invocation, &cwd, request, stdin, &writer)?;
     // From here on only the target and its children hold the writing end.
     drop(writer);
     let process = identity::identify_child(pid).unwrap_or(ProcessIdentity {
@@ -55,6 +59,7 @@ pub(crate) fn start(names: &Names, request: &StartRequest<'_>) -> Result<Box<dyn
         tree: Rc::new(Tree::new(names.membership(request.job), process)),
         #[cfg(target_os = "linux")]
         oom,
+        input,
         pump,
         sampler: Sampler::new(pid, request.samples),
         children,
@@ -73,6 +78,8 @@ fn other(what: &str, error: &io::Error) -> StartError {
 struct Prepared {
     pump: Pump,
     writer: io::PipeWriter,
+    /// Its input, and the end that it reads.
+    input: Option<(Input, OwnedFd)>,
     children: SignalWatch,
 }
 
@@ -80,7 +87,8 @@ fn prepare(request: &StartRequest<'_>) -> io::Result<Prepared> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_child_subreaper(true)?;
     let (pump, writer) = Pump::new(Arc::clone(request.output))?;
-    Ok(Prepared { pump, writer, children: SignalWatch::children()? })
+    let input = request.input.map(Input::new).transpose()?;
+    Ok(Prepared { pump, writer, input, children: SignalWatch::children()? })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the platform crate is where processes are started")]
@@ -89,6 +97,7 @@ fn spawn(
     what: &Invocation,
     cwd: &Path,
     request: &StartRequest<'_>,
+    input: Stdio,
     output: &io::PipeWriter,
 ) -> Result<u32, StartError> {
     let cannot = |error: &io::Error| {
@@ -110,7 +119,7 @@ fn spawn(
     if let Some(answer) = request.answer {
         command.env(names.answer, answer);
     }
-    command.stdin(Stdio::null()).stdout(stream()?).stderr(stream()?);
+    command.stdin(input).stdout(stream()?).stderr(stream()?);
     let supervisor = std::process::id();
     // SAFETY: `prepare_target` makes async-signal-safe calls only.
     unsafe { command.pre_exec(move || prepare_target(supervisor)) };
@@ -166,6 +175,7 @@ struct LocalRunning {
     tree: Rc<Tree>,
     #[cfg(target_os = "linux")]
     oom: Option<Counter>,
+    input: Option<Input>,
     pump: Pump,
     sampler: Sampler,
     children: SignalWatch,
@@ -267,6 +277,12 @@ impl Running for LocalRunning {
 
     fn drain(&mut self) {
         self.pump.drain();
+    }
+
+    fn check_input(&mut self) {
+        if let Some(input) = &mut self.input {
+            input.check();
+        }
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) mod files;
 #[cfg_attr(target_os = "macos", path = "identity/macos.rs")]
 #[cfg_attr(target_os = "freebsd", path = "identity/freebsd.rs")]
 pub(crate) mod identity;
+pub(crate) mod input;
 pub(crate) mod local_socket;
 #[expect(unsafe_code, reason = "the time of a place has no safe wrapper")]
 pub(crate) mod local_time;

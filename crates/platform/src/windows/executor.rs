@@ -14,6 +14,7 @@ use windows_sys::Win32::Foundation::{ERROR_BAD_EXE_FORMAT, ERROR_DIRECTORY, ERRO
 use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
 use windows_sys::Win32::System::Threading::{CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, GetExitCodeProcess};
 
+use super::input::Input;
 use super::job::Job;
 use super::process::{Created, Creation, Streams, plain};
 use super::pump::Pump;
@@ -38,10 +39,11 @@ pub(crate) fn start(names: &Names, request: &StartRequest<'_>) -> Result<Box<dyn
     detach::print_unicode();
     let job = Job::new().map_err(cannot)?;
     let (pump, writer) = Pump::new(Arc::clone(request.output)).map_err(cannot)?;
-    let input = detach::null().map_err(cannot)?;
+    let (input, stdin) = request.input.map(Input::new).transpose().map_err(cannot)?.unzip();
+    let stdin = stdin.map_or_else(detach::null, Ok).map_err(cannot)?;
     // The last process that can write to the pipe closes it, and that must not be us: ours goes as soon as the target
     // has its own.
-    let streams = Streams { input, output: writer, error: None };
+    let streams = Streams { input: stdin, output: writer, error: None };
     let answer = request.answer.map(plain);
     let owner = detach::owned_by_me();
     let owner = owner.iter().map(|value| (names.owner.as_ref(), Some(value.as_os_str())));
@@ -54,6 +56,7 @@ pub(crate) fn start(names: &Names, request: &StartRequest<'_>) -> Result<Box<dyn
     Ok(Box::new(LocalRunning {
         handle: TargetHandle::of_process(&process),
         tree: Tree::new(names.membership(request.job), process, created.process, job),
+        input,
         pump,
         stage: Stage::Accepted,
         detachment: detach::detachment(),
@@ -135,6 +138,7 @@ enum Stage {
 struct LocalRunning {
     handle: TargetHandle,
     tree: Tree,
+    input: Option<Input>,
     pump: Pump,
     stage: Stage,
     detachment: Detachment,
@@ -198,6 +202,12 @@ impl Running for LocalRunning {
 
     fn drain(&mut self) {
         self.pump.drain();
+    }
+
+    fn check_input(&mut self) {
+        if let Some(input) = &mut self.input {
+            input.check();
+        }
     }
 }
 
@@ -361,6 +371,7 @@ mod tests {
             cwd: &cwd,
             answer: None,
             script: None,
+            input: None,
             output: &around.log(),
             samples: &dir.join("samples"),
         };

@@ -20,6 +20,8 @@ pub(crate) mod executor;
 pub(crate) mod files;
 #[expect(unsafe_code, reason = "the calls that identify a process have no safe wrapper")]
 pub(crate) mod identity;
+#[expect(unsafe_code, reason = "named pipes have no safe wrapper")]
+pub(crate) mod input;
 #[expect(unsafe_code, reason = "Job Objects have no safe wrapper")]
 pub(crate) mod job;
 pub(crate) mod local_socket;

@@ -181,7 +181,7 @@ impl Copier {
 }
 
 /// A pipe whose ends no process inherits by accident: reader, writer.
-fn pipe() -> io::Result<(OwnedHandle, OwnedHandle)> {
+pub(super) fn pipe() -> io::Result<(OwnedHandle, OwnedHandle)> {
     let (mut reader, mut writer) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: the pointers are to handles of ours, and no attributes are allowed.
     call::done(unsafe { CreatePipe(&raw mut reader, &raw mut writer, std::ptr::null(), CHUNK as u32) })?;

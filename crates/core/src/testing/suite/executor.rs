@@ -60,6 +60,7 @@ impl Bench<'_> {
             withhold: &[],
             answer: None,
             script: None,
+            input: None,
             output: &self.output,
             samples: self.samples,
         })

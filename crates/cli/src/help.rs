@@ -7,8 +7,9 @@ use crate::args::Arguments;
 use crate::wrap::{beside, wrap};
 
 /// Every command that people use, in the order in which they meet it.
-const GROUPS: [(&str, &[&str]); 4] = [
-    ("Jobs", &["launch", "list", "show", "logs", "wait", "kill", "write", "top"]),
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Jobs", &["launch", "list", "show", "logs", "wait", "kill"]),
+    ("More", &["top", "write"]),
     ("Agents", &["ask", "results", "send", "turn", "sessions", "inbox", "followups", "events", "mcp"]),
     ("Setup", &["doctor", "agent", "sink", "plugin", "monitor", "settings", "completions"]),
     ("Upkeep", &["timeline", "prune", "reconcile", "schema"]),

@@ -42,6 +42,8 @@ pub struct Request {
     pub bound: bool,
     /// Whether it is a prompt job: its answer is worked out when it has ended.
     pub answer: bool,
+    /// The prompt of a prompt job, to show. The command has it already.
+    pub prompt: Option<String>,
     /// Names of variables that hold secrets, which the target does not inherit.
     pub withhold: Vec<String>,
     /// Changes to the environment that the target inherits.
@@ -74,6 +76,7 @@ impl Request {
             depth: 0,
             bound: false,
             answer: false,
+            prompt: None,
             withhold: Vec::new(),
             env: Vec::new(),
             limits: Limits { log_cap: Some(LogCap::DEFAULT), ..Limits::default() },
@@ -110,6 +113,7 @@ impl Request {
             depth: self.depth,
             bound: self.bound,
             answer: self.answer,
+            prompt: self.prompt.clone(),
             limits: self.limits,
             durability: self.durability.unwrap_or_default(),
             launched_at_ms: now,

@@ -35,6 +35,7 @@ pub fn spec(session: &str) -> Spec {
         depth: 0,
         bound: false,
         answer: false,
+        prompt: None,
         limits: Limits::default(),
         durability: Durability::Power,
         launched_at_ms: at(),

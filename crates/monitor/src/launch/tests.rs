@@ -35,6 +35,7 @@ fn request(key: Option<&str>) -> Request {
         depth: 0,
         bound: false,
         answer: false,
+        prompt: None,
         withhold: vec![],
         env: vec![],
         limits: Limits::default(),

@@ -443,6 +443,10 @@ pub(crate) struct JobsArgs {
     #[arg(value_name = "JOB", add = complete::running_jobs(), conflicts_with_all = ["all", "label"])]
     pub(crate) jobs: Vec<String>,
 
+    /// The job that was launched with this key; a key belongs to the session that launched it.
+    #[arg(short, long, value_name = "K", value_parser = parse_key, conflicts_with_all = ["jobs", "all", "label"])]
+    pub(crate) key: Option<Key>,
+
     /// All jobs that are running.
     #[arg(long)]
     pub(crate) all: bool,
@@ -471,6 +475,10 @@ pub(crate) struct KillArgs {
     /// Kill at once, without terminating first; also kill a supervisor that does not answer.
     #[arg(long)]
     pub(crate) force: bool,
+
+    /// With --json: add the end of the output, at most this much, such as `16KB`.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "json")]
+    pub(crate) output: Option<u64>,
 }
 
 #[cfg(feature = "input")]
@@ -602,6 +610,10 @@ pub(crate) struct ListArgs {
     #[arg(short, long, conflicts_with = "json")]
     pub(crate) quiet: bool,
 
+    /// With --json: add the last line of each job's output.
+    #[arg(long, requires = "json")]
+    pub(crate) preview: bool,
+
     /// Show the list until Ctrl-C, and draw it again every second.
     #[arg(short = 'W', long, conflicts_with_all = ["json", "quiet"])]
     pub(crate) watch: bool,
@@ -672,6 +684,14 @@ pub(crate) struct ShowArgs {
     #[arg(value_name = "JOB", add = complete::jobs())]
     pub(crate) jobs: Vec<String>,
 
+    /// The job that was launched with this key; a key belongs to the session that launched it.
+    #[arg(short, long, value_name = "K", value_parser = parse_key, conflicts_with_all = ["jobs"])]
+    pub(crate) key: Option<Key>,
+
+    /// Show this much of the end of the output, such as `16KB` [default: 20 lines; with --json none].
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) output: Option<u64>,
+
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
 }
@@ -681,6 +701,10 @@ pub(crate) struct LogsArgs {
     /// The jobs, by id, label or `@last` [default: the only one that is running, or the only one there is].
     #[arg(value_name = "JOB", add = complete::jobs())]
     pub(crate) jobs: Vec<String>,
+
+    /// The job that was launched with this key; a key belongs to the session that launched it.
+    #[arg(short, long, value_name = "K", value_parser = parse_key, conflicts_with_all = ["jobs"])]
+    pub(crate) key: Option<Key>,
 
     /// Continue to print new output until the job has ended. Ctrl-C leaves the job running.
     #[arg(short, long, conflicts_with_all = ["head", "max_bytes"])]
@@ -781,6 +805,10 @@ pub(crate) enum FollowupsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct NextArgs {
+    /// Only the follow-up of this job, by id, label or `@last`; also if it is a dead letter.
+    #[arg(value_name = "JOB", add = complete::jobs())]
+    pub(crate) job: Option<String>,
+
     /// Wait at most this long for one, such as `30s`.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) wait: Option<Duration>,

@@ -159,7 +159,7 @@ impl CliError {
             Self::About { error, .. } => error.kind(),
             Self::Answer { kind, .. } => *kind,
             Self::Find(FindError::Ambiguous { .. }) => ErrorKind::AmbiguousJob,
-            Self::Find(FindError::NotFound(_) | FindError::TooShort(_))
+            Self::Find(FindError::NotFound(_) | FindError::NoKey(_) | FindError::TooShort(_))
             | Self::Wait(WaitError::Gone(_))
             | Self::Follow(FollowError::Gone(_)) => ErrorKind::UnknownJob,
             Self::Kill(_) => ErrorKind::NotKilled,
@@ -303,6 +303,9 @@ impl CliError {
             }
             Self::Find(FindError::Unnamed { .. }) => {
                 "name one by its id, its label or `@last`; `hearback list` shows the jobs".into()
+            }
+            Self::Find(FindError::NoKey(_)) => {
+                "a key belongs to the session that launched the job: pass --session, or --all-sessions".into()
             }
             Self::Find(FindError::TooShort(_)) => "`hearback list` shows the jobs and their ids".into(),
             Self::Sink(SinkError::Missing(name)) | Self::Launch(LaunchError::NoSink(name)) => sink_tip(name),

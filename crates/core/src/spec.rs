@@ -70,6 +70,9 @@ pub struct Spec {
     /// It has an answer, which is worked out when it is over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub answer: bool,
+    /// The prompt of a job that has an answer, without secrets; it is part of the command, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     /// When and how it is ended.
     #[serde(default)]
     pub limits: Limits,
@@ -120,6 +123,7 @@ impl Spec {
             bound: false,
             takes_input: false,
             answer: false,
+            prompt: None,
             limits: Limits::default(),
             durability: Durability::default(),
             boot: None,

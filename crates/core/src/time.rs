@@ -31,6 +31,12 @@ impl Timestamp {
         Self(self.0.saturating_sub_unsigned(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
     }
 
+    /// The moment `millis` milliseconds later.
+    #[must_use]
+    pub fn after(self, millis: u64) -> Self {
+        Self(self.0.saturating_add_unsigned(millis))
+    }
+
     /// The date and the time of day to the second, in a place that is `offset` seconds ahead of UTC, for people.
     pub fn in_place(self, offset: i64) -> String {
         let (date, time) = date_and_time(self.0.div_euclid(1000).saturating_add(offset));

@@ -6,7 +6,7 @@ use crate::agents::LaunchingAgent;
 use crate::fold::{Flaw, Here};
 use crate::{
     Answer, CommandLine, Facts, FollowUpState, Gap, JobId, JobState, LostReason, NotifyPolicy, Observed,
-    OsText, Outcome, Output, Read, Session, Usage, delivery_id,
+    OsText, Outcome, Output, Read, Session, Timestamp, Usage, delivery_id,
 };
 
 /// The version of every JSON document that hearback prints. It is independent of the format on disk.
@@ -41,8 +41,12 @@ pub struct JobView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The command that it runs; absent when its record cannot be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "command_document")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<command_document::CommandDocument<'static>>"))]
     pub command: Option<CommandLine>,
+    /// The prompt of a job that `ask` started with `--prompt`. It is part of the command, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     /// Its working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<OsText>,
@@ -159,6 +163,9 @@ pub struct FollowUpView {
     /// How many attempts were made to deliver it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
+    /// When the next attempt is due (RFC 3339); absent if none was made yet, and where none will be made by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<String>,
     /// Why the last attempt failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -180,6 +187,10 @@ pub struct OutputView {
     /// The dropped parts, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
+    /// The last line that is not blank, cut to 200 characters; only where a preview is asked for, as by
+    /// `list --preview`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_line: Option<String>,
 }
 
 impl OutputView {
@@ -187,7 +198,7 @@ impl OutputView {
         // Processes that were kept may write more output after the end.
         let output = recorded.filter(|recorded| recorded.bytes >= seen.bytes).unwrap_or(seen);
         let Output { bytes, dropped, gaps, .. } = output.clone();
-        Self { bytes, path: Some(path), dropped, gaps }
+        Self { bytes, path: Some(path), dropped, gaps, last_line: None }
     }
 }
 
@@ -241,6 +252,7 @@ impl JobView {
             label: spec.and_then(|spec| spec.label.clone()),
             key: spec.and_then(|spec| spec.key.as_ref().map(ToString::to_string)),
             command: spec.map(|spec| spec.command.clone()),
+            prompt: spec.and_then(|spec| spec.prompt.clone()),
             cwd: spec.map(|spec| spec.cwd.clone()),
             launched_at: spec.map(|spec| spec.launched_at_ms.to_string()),
             started_at: target.map(|target| target.at_ms.to_string()),
@@ -259,6 +271,7 @@ impl JobView {
                 sinks: spec.filter(|_| wanted).map(|spec| spec.sinks.clone()).unwrap_or_default(),
                 sink: last_sink(facts).filter(|_| wanted),
                 attempts: seen.attempts(),
+                next_attempt_at: next_attempt(facts, folded.follow_up.state).map(|at| at.to_string()),
                 error: last_error(facts, folded.follow_up.state),
             },
             output: OutputView::new(end.map(|end| &end.output), &seen.output, log),
@@ -295,6 +308,19 @@ fn last_error(facts: &Facts, state: FollowUpState) -> Option<String> {
     last?.1.present()?.error.clone()
 }
 
+/// When the pause after the last attempt is over, if another attempt will be made.
+fn next_attempt(facts: &Facts, state: FollowUpState) -> Option<Timestamp> {
+    let (n, lease) = facts.leases.iter().max_by_key(|(n, _)| n)?;
+    let has_sink = facts.spec.present().is_some_and(|spec| !spec.sinks.is_empty());
+    let (lease, result) = (lease.present()?, facts.result(*n));
+    // A retry by hand is due at once.
+    let is_due = state == FollowUpState::Pending && has_sink && lease.attempts_used > 0;
+    is_due.then(|| match result {
+        Some(result) => result.at.wall_ms.after(result.next_ms),
+        None => lease.at.wall_ms.after(lease.next_ms),
+    })
+}
+
 /// The sink of the last attempt.
 fn last_sink(facts: &Facts) -> Option<String> {
     let (_, lease) = facts.leases.iter().max_by_key(|(n, _)| n)?;
@@ -321,4 +347,146 @@ fn notes(seen: &Observed) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// A command in one shape, whatever it is: an object whose fields say what it has. On disk, argv is a list.
+mod command_document {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::{CommandLine, Extra, OsText, json};
+
+    /// A program with its arguments, or text for a shell.
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[cfg_attr(feature = "schema", schemars(rename = "Command"))]
+    pub(super) enum CommandDocument<'a> {
+        /// Run as given, without a shell.
+        Argv {
+            /// The program, and its arguments.
+            argv: &'a [OsText],
+        },
+        /// Run by a shell.
+        Shell {
+            /// The text.
+            shell: &'a str,
+            /// The shell that runs it, if one was chosen.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            program: Option<&'a str>,
+        },
+        /// Of a kind that only a newer hearback knows.
+        Unknown(&'a Extra),
+    }
+
+    #[derive(Deserialize)]
+    struct Argv {
+        argv: Vec<OsText>,
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        command: &Option<CommandLine>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let document = command.as_ref().map(|command| match command {
+            CommandLine::Argv(argv) => CommandDocument::Argv { argv },
+            CommandLine::Shell { shell, program } => {
+                CommandDocument::Shell { shell, program: program.as_deref() }
+            }
+            CommandLine::Unknown(fields) => CommandDocument::Unknown(fields),
+        });
+        document.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<CommandLine>, D::Error> {
+        json::first_of(
+            deserializer,
+            &[
+                |value| json::from_value(value).map(|Argv { argv }| Some(CommandLine::Argv(argv))),
+                |value| json::from_value(value).map(Some),
+            ],
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::sample;
+    use crate::{Extra, Lease, LeaseResult, LockView, Place};
+    use serde_json::{Value, json};
+
+    fn seen(change: impl FnOnce(&mut Facts)) -> Observed {
+        let mut spec = sample::spec("s");
+        spec.sinks = vec!["wake".into()];
+        let mut facts = Facts {
+            spec: Read::Present(spec),
+            begin: Read::Present(sample::begin()),
+            end: Read::Present(sample::end(0)),
+            ..Facts::default()
+        };
+        change(&mut facts);
+        let (locks, place, output) = (LockView::FREE, Place::Open, Output::default());
+        Observed { id: sample::id(1), facts, locks, place, output }
+    }
+
+    fn shown(seen: &Observed) -> Value {
+        let view = JobView::new(seen, &Here::default(), "".into()).unwrap();
+        let value = serde_json::to_value(&view).unwrap();
+        assert_eq!(
+            serde_json::from_value::<JobView>(value.clone()).unwrap(),
+            view,
+            "it is read as it is written"
+        );
+        value
+    }
+
+    #[test]
+    fn a_command_is_an_object_of_whatever_kind_it_is() {
+        let command = |command: CommandLine| {
+            let seen = seen(|facts| {
+                let Read::Present(spec) = &mut facts.spec else { return };
+                spec.command = command;
+            });
+            shown(&seen)["command"].clone()
+        };
+        let bytes = OsText::Bytes { bytes: vec![0xff] };
+        assert_eq!(
+            command(CommandLine::Argv(vec!["make".into(), bytes])),
+            json!({"argv": ["make", {"bytes": [255]}]})
+        );
+        let (shell, program) = ("make | tail".to_owned(), Some("bash".to_owned()));
+        let text = CommandLine::Shell { shell: shell.clone(), program: None };
+        assert_eq!(command(text), json!({"shell": "make | tail"}));
+        let text = CommandLine::Shell { shell, program };
+        assert_eq!(command(text), json!({"shell": "make | tail", "program": "bash"}));
+        let newer: Extra = [("image".to_owned(), json!("x"))].into_iter().collect();
+        assert_eq!(command(CommandLine::Unknown(newer)), json!({"image": "x"}));
+    }
+
+    #[test]
+    fn the_next_attempt_is_named_while_one_will_be_made() {
+        let next = |lease: Lease, result: Option<LeaseResult>| {
+            let seen = seen(|facts| {
+                facts.leases.push((1, Read::Present(lease)));
+                facts.results.extend(result.map(|result| (1, Read::Present(result))));
+            });
+            shown(&seen)["follow_up"].get("next_attempt_at").cloned()
+        };
+        let failed = LeaseResult { next_ms: 5_000, ..sample::lease_result(false) };
+        let at = failed.at.wall_ms.after(5_000).to_string();
+        assert_eq!(next(sample::lease(), Some(failed)), Some(json!(at)));
+        assert_eq!(next(sample::lease(), None), None, "an attempt is being made");
+        assert_eq!(next(sample::lease(), Some(sample::lease_result(true))), None, "it was given up");
+        assert_eq!(next(Lease::at(sample::stamp()), None), None, "a retry by hand is due at once");
+        let mut pulled = seen(|facts| {
+            facts.leases.push((1, Read::Present(sample::lease())));
+            facts.results.push((1, Read::Present(sample::lease_result(false))));
+        });
+        if let Read::Present(spec) = &mut pulled.facts.spec {
+            spec.sinks.clear();
+        }
+        assert_eq!(shown(&pulled)["follow_up"].get("next_attempt_at"), None, "no process makes it by itself");
+    }
 }

@@ -36,6 +36,7 @@ pub fn ask<S: Into<OsString>>(
     let agent: Vec<_> = agent.into_iter().map(Into::into).collect();
     let mut request = crate::argv(with_prompt(&agent, prompt)?)?;
     request.answer = true;
+    request.prompt = prompt.map(str::to_owned);
     Ok(request)
 }
 
@@ -78,7 +79,7 @@ pub struct Results {
     /// Jobs that have ended and whose answer this reader has not read. The one that ended first comes first.
     pub ended: Vec<Job>,
     /// Jobs that have not ended.
-    pub running: Vec<JobId>,
+    pub running: Vec<Job>,
     /// Jobs that the query names and whose answer was read before.
     pub read: Vec<JobId>,
     /// How many more have ended than one call takes.
@@ -244,7 +245,7 @@ impl Hearback {
         for job in self.prompt_jobs(by, &mut results.problems)? {
             let id = job.view.id.clone();
             if !job.view.state.has_ended() {
-                results.running.push(id);
+                results.running.push(job);
             } else if !self.is_read(&job, by.reader.as_ref())? {
                 results.ended.push(job);
             } else if by.jobs.contains(&id) {

@@ -1,6 +1,6 @@
 //! The JSON documents of all commands, except the job itself. They are a contract: see `hearback schema`.
 
-use crate::{Attempt, Event, Expectation, Hearback, Listing, SeenAgent, SetupState};
+use crate::{Attempt, Event, Expectation, Hearback, Killed, Listing, SeenAgent, SetupState};
 use hearback_core::event::Happened;
 use hearback_core::service::ServiceManager;
 use hearback_core::session::Interruption;
@@ -185,6 +185,18 @@ impl ExpectationDocument {
         };
         Self { kind, sink, reason, text }
     }
+}
+
+/// What `show --json` prints: the job, and with `--output` the end of its output.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ShowDocument {
+    /// The job.
+    #[serde(flatten)]
+    pub job: JobView,
+    /// The end of its output, as much as `--output` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogDocument>,
 }
 
 /// What `list --json` prints.
@@ -405,7 +417,7 @@ pub struct ResultsDocument {
     /// The jobs that have ended and whose answer is unread; the one that ended first comes first.
     pub results: Vec<JobView>,
     /// The jobs that have not ended.
-    pub running: Vec<JobId>,
+    pub running: Vec<JobView>,
     /// The jobs in the arguments whose answer was already read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<JobId>,
@@ -562,6 +574,29 @@ pub struct KillDocument {
     /// The pid namespace in which processes of it may still run: they cannot be seen from here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out_of_sight: Option<String>,
+    /// The job, as it is now.
+    pub job: JobView,
+    /// The end of its output, as much as `--output` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogDocument>,
+}
+
+impl KillDocument {
+    /// The document of a kill; `log` is the end of the output, if it is wanted.
+    pub fn new(killed: &Killed, log: Option<LogDocument>) -> Self {
+        let job = killed.job.view.clone();
+        Self {
+            format: DOCUMENT_FORMAT,
+            id: job.id.clone(),
+            already_ended: killed.already_ended,
+            outcome: job.outcome.clone(),
+            leftovers_killed: killed.leftovers_killed,
+            survivors: killed.survivors.iter().map(|who| who.pid).collect(),
+            out_of_sight: killed.out_of_sight.clone(),
+            job,
+            log,
+        }
+    }
 }
 
 /// What `write --json` prints. If not everything was written, `error` says why.
@@ -1017,8 +1052,10 @@ pub fn schema() -> schemars::Schema {
 struct Documents {
     /// A call that failed without anything else to say, and each job of several that failed.
     error: ErrorDocument,
-    /// `show`, and each line of `wait`.
+    /// A job: each line of `wait`, and what other documents have of jobs.
     job: Reply<JobView>,
+    /// `show`.
+    show: Reply<ShowDocument>,
     /// `launch` and `ask`.
     launch: Reply<LaunchDocument>,
     /// `list`.

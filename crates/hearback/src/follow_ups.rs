@@ -49,19 +49,24 @@ impl Hearback {
         Ok(open)
     }
 
-    /// The next pending follow-up of a scope, which stays pending; waits for one, but not longer than `within`. While
-    /// it waits, it looks only at jobs that change.
+    /// The next pending follow-up of a scope, or that of one job, which stays pending; waits for one, but not longer
+    /// than `within`. While it waits, it looks only at jobs that change. A dead letter is only found by its job.
     ///
     /// # Errors
     ///
     /// When the jobs cannot be read, or not be watched.
-    pub fn next_follow_up(&self, scope: &Scope, within: Duration) -> Result<NextFollowUp, StoreError> {
+    pub fn next_follow_up(
+        &self,
+        scope: &Scope,
+        of: Option<&JobId>,
+        within: Duration,
+    ) -> Result<NextFollowUp, StoreError> {
         let deadline = self.ports.clock.awake().saturating_add(within);
         // The first look comes after the watch was made, so that nothing happens unseen between the two.
         let mut changes = (!within.is_zero()).then(|| self.job_changes()).transpose()?;
         let Listing { mut jobs, mut problems, .. } = self.follow_ups(scope)?;
         loop {
-            let delivery = jobs.iter().find(|job| is_next(job)).map(|job| self.delivery(job));
+            let delivery = jobs.iter().find(|job| is_next(job, of)).map(|job| self.delivery(job));
             let left = deadline.saturating_sub(self.ports.clock.awake());
             let Some(changes) = changes.as_mut().filter(|_| delivery.is_none() && !left.is_zero()) else {
                 return Ok(NextFollowUp { delivery, problems });
@@ -270,8 +275,11 @@ fn is_open(state: FollowUpState) -> bool {
 }
 
 /// Whether `followups next` returns it. A dead letter would come first for ever.
-fn is_next(job: &Job) -> bool {
-    job.view.follow_up.state != FollowUpState::DeadLetter
+fn is_next(job: &Job, of: Option<&JobId>) -> bool {
+    match of {
+        Some(id) => job.view.id == *id,
+        None => job.view.follow_up.state != FollowUpState::DeadLetter,
+    }
 }
 
 /// The command that makes hearback, executed again, deliver what no other process delivers.

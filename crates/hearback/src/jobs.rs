@@ -6,7 +6,7 @@ use std::time::Duration;
 use hearback_core::port::process::Presence;
 use hearback_core::port::record::{FactStore, Housekeeping, JobFiles, StoreError};
 use hearback_core::{
-    HandsOff, JobId, JobView, LockState, Observed, Outcome, OutcomeKind, Output, ProcessIdentity, Read,
+    HandsOff, JobId, JobView, Key, LockState, Observed, Outcome, OutcomeKind, Output, ProcessIdentity, Read,
     Sample, Session, SmallSort, StateWord, Timestamp,
 };
 use hearback_monitor::host::Changed;
@@ -214,6 +214,16 @@ impl Hearback {
     /// When there is none, or more than one.
     pub fn find(&self, text: &str, scope: &Scope) -> Result<JobId, FindError> {
         lookup::find(&self.store, text, scope, First::All)
+    }
+
+    /// Finds the job that a key names. Each session has keys of its own: in the scope of all sessions, a key of no
+    /// session comes first, and then that of the newest job that has one.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn find_by_key(&self, key: &Key, scope: &Scope) -> Result<JobId, FindError> {
+        lookup::by_key(&self.store, key, scope)
     }
 
     /// Finds the job that `text` names among those that still run. Only if there is none, searches those that have

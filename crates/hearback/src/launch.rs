@@ -159,6 +159,7 @@ impl Hearback {
         request.masked_command = secrets.masked_command(&request.command);
         request.keeps_credentials = !self.settings().mask_credentials;
         request.label = request.label.map(|label| secrets.masked(&label));
+        request.prompt = request.prompt.map(|prompt| secrets.masked(&prompt));
         // A job that is launched in a turn is not part of it.
         for name in [crate::session::TURN_VARIABLE, crate::session::NOTE_VARIABLE] {
             request.env.insert(0, (name.into(), None));

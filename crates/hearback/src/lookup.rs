@@ -1,7 +1,7 @@
 //! Finding a job by what a user typed: an id, a part of it, a label, `@last`, or nothing.
 
 use hearback_core::port::record::{RecordStore, StoreError};
-use hearback_core::{IdPattern, JobId, JobState, Observed, ParseIdError, SHORT_ID_MIN, SmallSort};
+use hearback_core::{IdPattern, JobId, JobState, Key, Observed, ParseIdError, SHORT_ID_MIN, SmallSort, Spec};
 
 use crate::Scope;
 
@@ -21,6 +21,9 @@ pub enum FindError {
     /// The scope has no such job.
     #[error("no job `{0}`")]
     NotFound(String),
+    /// The scope has no job with this key.
+    #[error("no job has the key `{0}`")]
+    NoKey(Key),
     /// Several jobs could be meant.
     #[error("`{pattern}` could be any of {}", list(candidates))]
     Ambiguous {
@@ -81,7 +84,7 @@ pub(crate) fn find(
         let found = visible(store, scope, &id)?;
         return found.map(|_| id).ok_or_else(|| FindError::NotFound(text.to_owned()));
     }
-    let labelled = labelled(store, newest_first(store.open_jobs()?), text, scope)?;
+    let labelled = labelled(store, newest_first(store.open_jobs()?), text, scope);
     let mut found = match &pattern {
         Ok(pattern) => by_id(store, pattern, scope, first)?,
         Err(_) => Vec::new(),
@@ -94,7 +97,7 @@ pub(crate) fn find(
         _ => return Err(FindError::Ambiguous { pattern: text.to_owned(), candidates: found }),
     }
     let past = store.past_jobs(LABELS_SEARCHED)?;
-    match (self::labelled(store, past, text, scope)?, pattern) {
+    match (self::labelled(store, past, text, scope), pattern) {
         (Some(id), _) => Ok(id),
         (None, Err(ParseIdError::TooShort(_))) if !text.is_empty() => {
             Err(FindError::TooShort(text.to_owned()))
@@ -155,23 +158,41 @@ fn newest_first(mut ids: Vec<JobId>) -> Vec<JobId> {
 }
 
 /// The first of these jobs that has this label.
-fn labelled(
+fn labelled(store: &dyn RecordStore, ids: Vec<JobId>, label: &str, scope: &Scope) -> Option<JobId> {
+    let has_label = |spec: &Spec| !label.is_empty() && spec.label.as_deref() == Some(label);
+    first_with(store, ids, scope, has_label)
+}
+
+/// The first of these jobs whose spec is wanted. A job that cannot be read does not hide the others.
+fn first_with(
     store: &dyn RecordStore,
     ids: Vec<JobId>,
-    label: &str,
     scope: &Scope,
-) -> Result<Option<JobId>, StoreError> {
-    if label.is_empty() {
-        return Ok(None);
-    }
-    for id in ids {
-        // A job that cannot be read does not hide the others.
-        let Ok(Some(seen)) = visible(store, scope, &id) else { continue };
-        if seen.facts.spec.present().is_some_and(|spec| spec.label.as_deref() == Some(label)) {
-            return Ok(Some(id));
-        }
-    }
-    Ok(None)
+    is_wanted: impl Fn(&Spec) -> bool,
+) -> Option<JobId> {
+    ids.into_iter().find(|id| {
+        let seen = visible(store, scope, id).ok().flatten();
+        seen.is_some_and(|seen| seen.facts.spec.present().is_some_and(&is_wanted))
+    })
+}
+
+/// Finds the job that a key names.
+pub(crate) fn by_key(store: &dyn RecordStore, key: &Key, scope: &Scope) -> Result<JobId, FindError> {
+    let is_there = |id: &JobId| visible(store, scope, id).map(|seen| seen.is_some());
+    let found = match store.job_of_key(scope.session(), key)? {
+        // Its launch may have died before it said what to run.
+        Some(id) => is_there(&id)?.then_some(id),
+        None => None,
+    };
+    let all = |ids| first_with(store, ids, scope, |spec| spec.key.as_ref() == Some(key));
+    let found = match found {
+        None if scope.session().is_none() => match all(newest_first(store.open_jobs()?)) {
+            None => all(store.past_jobs(LABELS_SEARCHED)?),
+            found => found,
+        },
+        found => found,
+    };
+    found.ok_or_else(|| FindError::NoKey(key.clone()))
 }
 
 /// The jobs whose ids match.

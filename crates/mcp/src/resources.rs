@@ -19,7 +19,7 @@ const TEXT: &str = "text/plain";
 /// How many jobs of the history are listed.
 const LISTED: usize = 50;
 /// The most of a log that one read returns: its end. A client that wants the rest uses the tool `output`.
-const LOG_MAX: usize = 256 * 1024;
+const LOG_MAX: u64 = 256 * 1024;
 
 /// The address of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,8 +101,7 @@ pub(crate) fn read(hearback: &Hearback, job: &Job, address: &Address) -> Result<
         let text = serde_json::to_string_pretty(&job.view).unwrap_or_default();
         return Ok(ResourceContents::text(text, address.to_string()).with_mime_type(JSON));
     }
-    let range = LogRange { head: None, tail: Some(u64::MAX), offset: None, max_bytes: LOG_MAX };
-    let document = hearback.log_document(job, &range)?;
+    let document = hearback.log_document(job, &LogRange::last(LOG_MAX))?;
     let mut meta = MetaObject::default();
     meta.insert("hearback/offset".to_owned(), json!(document.offset));
     meta.insert("hearback/bytes".to_owned(), json!(document.bytes));

@@ -298,6 +298,7 @@ fn output(call: &Call<'_>, input: OutputInput) -> Result<Answer, Failure> {
     let range = LogRange {
         head: input.head,
         tail: input.tail.or(is_default.then_some(TAIL_LINES)),
+        last_bytes: None,
         offset: input.offset,
         max_bytes: input.max_bytes.clamp(MIN_BYTES, MAX_BYTES),
     };
@@ -377,15 +378,7 @@ fn kill(call: &Call<'_>, input: KillInput) -> Result<Answer, Failure> {
         KillRequest { by: call.caller.killer(), reason: input.reason, grace: None, force: input.force };
     let killed = call.hearback.kill(&id, &request)?;
     let view = &killed.job.view;
-    let document = KillDocument {
-        format: DOCUMENT_FORMAT,
-        id: view.id.clone(),
-        already_ended: killed.already_ended,
-        outcome: view.outcome.clone(),
-        leftovers_killed: killed.leftovers_killed,
-        survivors: killed.survivors.iter().map(|who| who.pid).collect(),
-        out_of_sight: killed.out_of_sight.clone(),
-    };
+    let document = KillDocument::new(&killed, None);
     let before = if killed.already_ended { "It had ended before. " } else { "" };
     let survivors = match document.survivors.as_slice() {
         [] => String::new(),
@@ -452,7 +445,7 @@ fn next_follow_up(call: &Call<'_>, within: Duration) -> Result<NextFollowUp, Fai
     let mut left = within;
     loop {
         let slice = left.min(Duration::from_secs(1));
-        let next = call.hearback.next_follow_up(&call.caller.scope(), slice)?;
+        let next = call.hearback.next_follow_up(&call.caller.scope(), None, slice)?;
         left -= slice;
         if next.delivery.is_some() || left.is_zero() || call.cancelled.is_cancelled() {
             return Ok(next);

@@ -44,6 +44,8 @@ pub struct Request {
     pub takes_input: bool,
     /// Whether it is a prompt job: its answer is worked out when it has ended.
     pub answer: bool,
+    /// The prompt of a prompt job, to show. The command has it already.
+    pub prompt: Option<String>,
     /// Names of variables that hold secrets, which the target does not inherit.
     pub withhold: Vec<String>,
     /// Changes to the environment that the target inherits.
@@ -77,6 +79,7 @@ impl Request {
             bound: false,
             takes_input: false,
             answer: false,
+            prompt: None,
             withhold: Vec::new(),
             env: Vec::new(),
             limits: Limits { log_cap: Some(LogCap::DEFAULT), ..Limits::default() },
@@ -114,6 +117,7 @@ impl Request {
             bound: self.bound,
             takes_input: self.takes_input,
             answer: self.answer,
+            prompt: self.prompt.clone(),
             limits: self.limits,
             durability: self.durability.unwrap_or_default(),
             launched_at_ms: now,

@@ -73,6 +73,10 @@ impl<D: Disk> JobFiles for Store<D> {
         key::claim(&self.records, &self.layout, session, key, id)
     }
 
+    fn job_of_key(&self, session: Option<&Session>, key: &Key) -> Result<Option<JobId>, StoreError> {
+        key::job(&self.records, &self.layout, session, key)
+    }
+
     fn lock(
         &self,
         id: &JobId,

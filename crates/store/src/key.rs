@@ -43,6 +43,21 @@ pub(crate) fn claim<D: Disk>(
     }
 }
 
+/// The job that a key names, if it names one.
+pub(crate) fn job<D: Disk>(
+    records: &Records<D>,
+    layout: &Layout,
+    session: Option<&Session>,
+    key: &Key,
+) -> Result<Option<JobId>, StoreError> {
+    let path = path(layout, session, key);
+    match records.read::<KeyRecord>(&path)? {
+        Read::Present(found) if (found.session.as_ref(), &found.key) == (session, key) => Ok(Some(found.job)),
+        Read::Absent => Ok(None),
+        _ => Err(StoreError::Damaged { name: path.display().to_string() }),
+    }
+}
+
 /// Releases the key of a job, if it still names that job.
 pub(crate) fn release<D: Disk>(
     records: &Records<D>,

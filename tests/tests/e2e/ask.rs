@@ -90,7 +90,7 @@ fn scenario_43_asking_for_what_still_runs_gives_nothing_and_takes_nothing() {
     for args in [&[][..], &["--ack"], &["--reader", "bob", "--ack"], &[&id, "--ack"]] {
         let document = document(&outbox, args);
         assert_eq!(document["results"], json!([]), "{args:?}");
-        assert_eq!(document["running"], json!([id]), "{args:?}");
+        assert_eq!(document["running"][0]["id"], json!(id), "{args:?}");
     }
     outbox.world.show(&id).has("/id", id).state_is("running").lacks("/answer");
 }
@@ -263,7 +263,7 @@ fn scenario_52_a_task_whose_worker_is_gone_ends_with_a_reason() {
     eventually("it runs", || lines(&witness).pop());
     // Hosts come and go, and the task runs on.
     drop(outbox.monitor());
-    assert_eq!(document(&outbox, &[])["running"], json!([id]));
+    assert_eq!(document(&outbox, &[])["running"][0]["id"], json!(id));
     kill_hard(outbox.world.supervisor(&id));
     let (_, answer) = told(&outbox, &["--wait", "20s"]).remove(0);
     assert_eq!(answer["kind"], "failed");

@@ -837,7 +837,7 @@ fn what_is_shown_cannot_take_over_a_terminal() {
     // Programs get it as it was.
     let job = world.show(&id);
     assert_eq!((&job["label"], &job["session"]), (&json!(HOSTILE), &json!(HOSTILE)));
-    assert_eq!(job["command"][3], argument.as_str());
+    assert_eq!(job["command"]["argv"][3], argument.as_str());
     assert_eq!(log_text(&world.json(["logs", "--json", &id])), format!("{argument}\n{HOSTILE}\n"));
 }
 

@@ -62,7 +62,7 @@ fn a_program_that_embeds_hearback_learns_how_its_job_ended() {
     assert_eq!(outcome, "failed: exit code 3");
     assert_eq!(world.run(["wait", id]).code, Some(3));
     assert_eq!(world.run(["logs", id]).ok(), "hi");
-    assert_eq!(world.show(id)["command"], json!([bin("exit-with"), "3", "--print", "hi"]));
+    assert_eq!(world.show(id)["command"], json!({"argv": [bin("exit-with"), "3", "--print", "hi"]}));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_command_longer_than_the_system_allows_cannot_be_started_and_is_said_so() {
         assert_eq!(job["outcome"]["error"]["kind"], "other");
         let message = job["outcome"]["error"]["message"].as_str().unwrap();
         assert!(message.len() < 1000, "it does not repeat what was too long: {} bytes", message.len());
-        let argv = job["command"].as_array().unwrap();
+        let argv = job["command"]["argv"].as_array().unwrap();
         assert!(argv.iter().map(|word| word.as_str().unwrap().len()).sum::<usize>() > bytes);
         assert_eq!(world.run(["wait", id]).code, Some(125));
     }

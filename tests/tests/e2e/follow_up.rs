@@ -113,7 +113,7 @@ fn scenario_5_a_success_is_delivered_once_with_everything_about_it() {
     Job::new(data["job"].clone()).exited(0);
     assert_eq!(
         data["job"]["command"],
-        json!([text(&bin("exit-with")), "0", "--print", "all 42 checks fine"])
+        json!({"argv": [text(&bin("exit-with")), "0", "--print", "all 42 checks fine"]})
     );
     assert_eq!(data["output"]["head"].as_str().unwrap().trim_end(), "all 42 checks fine");
     let words = data["text"].as_str().unwrap();

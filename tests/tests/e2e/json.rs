@@ -106,7 +106,7 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
         ("list", vec!["list"], "list"),
         ("timeline", vec!["timeline"], "timeline"),
         ("events", vec!["events", "--once"], "happening"),
-        ("show", vec!["show", &ended], "job"),
+        ("show", vec!["show", &ended, "--output", "1KB"], "show"),
         ("logs", vec!["logs", &ended], "logs"),
         ("wait", vec!["wait", &ended], "job"),
         ("kill", vec!["kill", &ended], "kill"),

@@ -62,7 +62,7 @@ fn scenario_62_when_launch_returns_the_job_runs_and_is_recorded() {
 
     let spec = fact(&world, &id, "spec.json");
     assert_eq!((&spec["id"], &spec["format"]), (&job["id"], &job["format"]));
-    assert_eq!(spec["command"], job["command"]);
+    assert_eq!(spec["command"], job["command"]["argv"]);
     assert_eq!(spec["command"][0], bin("hold").to_str().unwrap());
     assert!(!world.job_dir(&id).join("end.json").exists());
 
@@ -369,7 +369,7 @@ fn a_long_argument_arrives_whole() {
     let long = "x".repeat(size);
     let id = world.launch(args!["--", bin("show-env"), "--args", long, ""]);
     assert_eq!(printed_lines(&world, &id)[1..], ["78".repeat(size), String::new()]);
-    assert_eq!(world.show(&id)["command"][2], long);
+    assert_eq!(world.show(&id)["command"]["argv"][2], long);
 }
 
 #[test]
@@ -598,7 +598,7 @@ fn arguments_and_values_that_are_no_text_arrive_as_they_are() {
     assert_eq!(seen[..odd.len()], odd.iter().map(hex).collect::<Vec<_>>());
 
     let expected: Vec<Value> = odd.iter().map(|word| shown(word)).collect();
-    assert_eq!(world.show(&id)["command"].as_array().unwrap()[3..], expected);
+    assert_eq!(world.show(&id)["command"]["argv"].as_array().unwrap()[3..], expected);
     assert_eq!(fact(&world, &id, "spec.json")["command"].as_array().unwrap()[3..], expected);
 }
 

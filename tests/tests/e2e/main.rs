@@ -40,6 +40,7 @@ mod mcp;
 mod monitor;
 mod monitor_faults;
 mod namespaces;
+mod one_call;
 mod output;
 mod plugin;
 mod retention;

@@ -6,8 +6,8 @@ use fs_err as fs;
 use hearback_tests::{Outbox, Snapshot, World, bin, eventually, run};
 use serde_json::Value;
 
-const TOKEN: &str = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
-const MASK: &str = "[masked: GitHub token]";
+pub(crate) const TOKEN: &str = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+pub(crate) const MASK: &str = "[masked: GitHub token]";
 
 fn text(path: &Path) -> String {
     path.to_str().expect("paths of the tests are text").to_owned()
@@ -33,7 +33,7 @@ fn scenario_133_a_token_in_a_command_reaches_the_job_and_is_stored_only_in_its_l
     assert_eq!(holding(world, TOKEN), [PathBuf::from("output.log")]);
     let sent = outbox.sent(&id, 1).to_string();
     assert!(!sent.contains(TOKEN) && sent.contains(MASK), "{sent}");
-    assert_eq!(world.show(&id)["command"][3], MASK);
+    assert_eq!(world.show(&id)["command"]["argv"][3], MASK);
     let logs = ["logs", "--peek", &id];
     for args in [
         &["show", &id][..],
@@ -110,13 +110,13 @@ fn scenario_133_a_setting_keeps_credentials_as_they_are() {
     let exit_with = text(&bin("exit-with"));
     let id = outbox.run_as("s", &["launch", "--", &exit_with, "0", "--print", TOKEN]).ok();
     outbox.receipt(&id);
-    assert_eq!(outbox.world.show(&id)["command"][3], TOKEN);
+    assert_eq!(outbox.world.show(&id)["command"]["argv"][3], TOKEN);
     assert!(outbox.sent(&id, 1).to_string().contains(&format!("| {TOKEN}")));
     assert_eq!(outbox.run_as("s", &["logs", "--peek", &id]).ok().trim_end(), TOKEN);
     let mut command = outbox.command_as("s", &["show", "--json", &id]);
     command.env("HEARBACK_MASK_CREDENTIALS", "true");
     let shown: Value = serde_json::from_str(&run(command).ok()).unwrap();
-    assert_eq!(shown["command"][3], MASK, "what was stored before is masked when it is shown");
+    assert_eq!(shown["command"]["argv"][3], MASK, "what was stored before is masked when it is shown");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn scenario_133_a_variable_that_a_launch_sets_reaches_the_job_though_it_is_a_sec
     let sent = outbox.sent(&id, 1).to_string();
     assert!(!sent.contains(VALUE) && sent.contains("API_TOKEN=[API_TOKEN]"), "{sent}");
     assert_eq!(holding(&outbox.world, VALUE), [PathBuf::from("output.log")]);
-    assert_eq!(outbox.world.show(&id)["command"][3], "x-[API_TOKEN]");
+    assert_eq!(outbox.world.show(&id)["command"]["argv"][3], "x-[API_TOKEN]");
     // A process without the value knows it by its form.
     assert!(!outbox.run_as("s", &["logs", "--peek", &id]).ok().contains(&format!("API_TOKEN={VALUE}")));
 }

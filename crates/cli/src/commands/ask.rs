@@ -21,6 +21,7 @@ pub(crate) fn run(hearback: &Hearback, args: AskArgs, output: &Output) -> Result
     let argv = argv.iter().map(|word| hearback::from_os(word)).collect();
     let mut request = super::launch::with_options(CommandLine::Argv(argv), Some(parent), args.options)?;
     request.answer = true;
+    request.prompt = prompt;
     let (launched, _reading) = match super::launch::start(hearback, &request, wait, quiet, output) {
         Ok(launched) => launched,
         Err(error) => return super::launch::not_launched(hearback, error, output),

@@ -1,9 +1,9 @@
 //! `hearback kill`
 
+use hearback::core::KilledBy;
 use hearback::core::message::clean_line;
-use hearback::core::{DOCUMENT_FORMAT, KilledBy};
-use hearback::documents::{ErrorKind, KillDocument, Reply};
-use hearback::{Capability, Hearback, KillRequest, Killed};
+use hearback::documents::{ErrorKind, KillDocument, LogDocument, Reply};
+use hearback::{Capability, Hearback, KillRequest, Killed, LogRange};
 
 use crate::args::KillArgs;
 use crate::error::CliError;
@@ -27,7 +27,10 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
     hearback.kill_all(&found.ids, &request, |id, killed| match killed {
         Ok(killed) => {
             // The others are killed even if this cannot be printed.
-            unprinted = tell(&killed, &found.subject(id), output).err().or(unprinted.take());
+            let log = args.output.map(|most| hearback.log_document(&killed.job, &LogRange::last(most)));
+            // One that cannot be read is left out: what was asked for is done.
+            let log = log.and_then(Result::ok);
+            unprinted = tell(&killed, log, &found.subject(id), output).err().or(unprinted.take());
             if !killed.is_complete() {
                 code = NOT_ENDED;
             }
@@ -37,9 +40,8 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
     unprinted.or(failed).map_or(Ok(code), Err)
 }
 
-fn tell(killed: &Killed, subject: &str, output: &Output) -> Result<(), CliError> {
+fn tell(killed: &Killed, log: Option<LogDocument>, subject: &str, output: &Output) -> Result<(), CliError> {
     let view = &killed.job.view;
-    let survivors: Vec<u32> = killed.survivors.iter().map(|who| who.pid).collect();
     if output.is_json() {
         let error = (!killed.is_complete()).then(|| {
             let why = match killed.out_of_sight {
@@ -48,15 +50,7 @@ fn tell(killed: &Killed, subject: &str, output: &Output) -> Result<(), CliError>
             };
             CliError::no(ErrorKind::NotKilled, why).of(subject)
         });
-        let document = KillDocument {
-            format: DOCUMENT_FORMAT,
-            id: view.id.clone(),
-            already_ended: killed.already_ended,
-            outcome: view.outcome.clone(),
-            leftovers_killed: killed.leftovers_killed,
-            survivors,
-            out_of_sight: killed.out_of_sight.clone(),
-        };
+        let document = KillDocument::new(killed, log);
         return output.object(&Reply { document, error: error.as_ref().map(CliError::detail) });
     }
     output.prose(&format!("{} {}", view.id, ending(killed)))?;
@@ -66,7 +60,7 @@ fn tell(killed: &Killed, subject: &str, output: &Output) -> Result<(), CliError>
             "processes of job `{id}` may still run in {place}, which cannot be seen from here; kill it from there"
         )));
     }
-    for pid in survivors {
+    for pid in killed.survivors.iter().map(|who| who.pid) {
         output.warn(&format!("process {pid} of job `{}` could not be killed", view.id));
     }
     Ok(())

@@ -22,7 +22,10 @@ pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Resu
         return watch(hearback, args, output);
     }
     let select = select(hearback, &args.select)?;
-    let listing = hearback.jobs(&select)?;
+    let mut listing = hearback.jobs(&select)?;
+    if args.preview {
+        hearback.add_previews(&mut listing);
+    }
     let failed = super::unread(&listing.problems, output);
     if output.is_json() {
         return output.reply(ListDocument::new(listing), failed.as_ref());

@@ -15,6 +15,10 @@ use crate::status::{Show, Status};
 
 pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
     let scope = super::scope(&args.scope)?;
+    if let Some(key) = &args.key {
+        let id = hearback.find_by_key(key, &scope).map_err(|error| CliError::from(error).of(key.as_str()))?;
+        return print(hearback, &id, args, output);
+    }
     let [name] = &args.jobs[..] else {
         if args.jobs.is_empty() {
             return print(hearback, &hearback.find_only(&scope)?, args, output);

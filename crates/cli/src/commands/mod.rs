@@ -56,7 +56,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 
 use hearback::core::message::clean_line;
-use hearback::core::{JobId, JobView, Session};
+use hearback::core::{JobId, JobView, Key, Session};
 use hearback::documents::{ListDocument, Problem};
 use hearback::{FindError, Hearback, Job, Listing, Scope, SessionError};
 
@@ -165,6 +165,28 @@ impl Found {
     }
 }
 
+/// The job that a key names.
+fn keyed(hearback: &Hearback, key: &Key, scope: &Scope) -> Result<Found, CliError> {
+    let id = hearback.find_by_key(key, scope).map_err(|error| CliError::from(error).of(key.as_str()))?;
+    let typed = BTreeMap::from([(id.clone(), key.to_string())]);
+    Ok(Found { ids: vec![id], typed })
+}
+
+/// The jobs that were named, the one that a key names, or the only one that can be meant.
+fn named(
+    hearback: &Hearback,
+    jobs: &[String],
+    key: Option<&Key>,
+    scope: &Scope,
+    output: &Output,
+) -> Result<(Found, Option<CliError>), CliError> {
+    match (jobs, key) {
+        (_, Some(key)) => Ok((keyed(hearback, key, scope)?, None)),
+        ([], None) => Ok((Found { ids: vec![hearback.find_only(scope)?], ..Found::default() }, None)),
+        (jobs, None) => Ok(find_each(jobs, output, |text| hearback.find(text, scope))),
+    }
+}
+
 /// Finds the one job that was named.
 fn find_one(hearback: &Hearback, name: &str, scope: &Scope) -> Result<JobId, CliError> {
     hearback.find(name, scope).map_err(|error| CliError::from(error).of(name))
@@ -203,6 +225,9 @@ fn selected(
         let failed = unread(&listing.problems, output);
         let ids = listing.jobs.into_iter().map(|job| job.view.id).collect();
         return Ok((Found { ids, ..Found::default() }, failed));
+    }
+    if let Some(key) = &args.key {
+        return Ok((keyed(hearback, key, scope)?, None));
     }
     if args.jobs.is_empty() {
         let ids = vec![hearback.find_only(scope)?];

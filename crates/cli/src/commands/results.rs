@@ -47,7 +47,7 @@ fn print(
         let document = ResultsDocument {
             format: DOCUMENT_FORMAT,
             results: results.ended.iter().map(|job| job.view.clone()).collect(),
-            running: results.running.clone(),
+            running: results.running.iter().map(|job| job.view.clone()).collect(),
             read: results.read.clone(),
             more: results.more,
             problems: super::problems(std::mem::take(&mut results.problems)),

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use hearback::core::message::{self, clean_line};
 use hearback::core::{FollowUpState, JobId, JobView, Timestamp};
-use hearback::{FindError, Hearback, Job};
+use hearback::documents::ShowDocument;
+use hearback::{FindError, Hearback, Job, LogRange};
 
-use super::Found;
 use crate::args::ShowArgs;
 use crate::error::CliError;
 use crate::output::{FAINT, Output, next_text};
@@ -20,15 +20,12 @@ const TAIL_LINES: usize = 20;
 
 pub(crate) fn run(hearback: &Hearback, args: &ShowArgs, output: &Output) -> Result<u32, CliError> {
     let scope = super::scope(&args.scope)?;
-    let (found, mut failed) = match &args.jobs[..] {
-        [] => (Found { ids: vec![hearback.find_only(&scope)?], ..Found::default() }, None),
-        names => super::find_each(names, output, |text| hearback.find(text, &scope)),
-    };
+    let (found, mut failed) = super::named(hearback, &args.jobs, args.key.as_ref(), &scope, output)?;
     for (n, id) in found.ids.iter().enumerate() {
         if n > 0 && !output.is_json() {
             output.line("")?;
         }
-        match show(hearback, id, args.jobs.len() > 1, output) {
+        match show(hearback, id, args, output) {
             Err(error @ (CliError::Closed | CliError::Output(_))) => return Err(error),
             Err(error) => super::keep_error(&mut failed, error.of(found.subject(id)), output),
             Ok(()) => {}
@@ -38,13 +35,16 @@ pub(crate) fn run(hearback: &Hearback, args: &ShowArgs, output: &Output) -> Resu
 }
 
 /// Shows one job. With others beside it, its JSON is one line of a stream.
-fn show(hearback: &Hearback, id: &JobId, is_one_of_several: bool, output: &Output) -> Result<(), CliError> {
+fn show(hearback: &Hearback, id: &JobId, args: &ShowArgs, output: &Output) -> Result<(), CliError> {
     let job = hearback.job(id)?.ok_or_else(|| FindError::NotFound(id.to_string()))?;
-    if output.is_json() {
-        return if is_one_of_several { output.object(&job.view) } else { output.document(&job.view) };
-    }
     let log_error = |source| CliError::Log { id: id.clone(), source };
-    let tail = hearback.excerpt(&job, 0, TAIL_BYTES).map_err(log_error)?;
+    if output.is_json() {
+        let log = args.output.map(|most| hearback.log_document(&job, &LogRange::last(most)));
+        let document = ShowDocument { log: log.transpose().map_err(log_error)?, job: job.view };
+        return if args.jobs.len() > 1 { output.object(&document) } else { output.document(&document) };
+    }
+    let (most, lines) = args.output.map_or((TAIL_BYTES, TAIL_LINES), |most| (most, usize::MAX));
+    let tail = hearback.excerpt(&job, 0, most).map_err(log_error)?;
     // A short log is all in the head.
     let shown = if tail.tail.is_empty() { &tail.head } else { &tail.tail };
     let shown = message::shown(shown);
@@ -53,10 +53,20 @@ fn show(hearback: &Hearback, id: &JobId, is_one_of_several: bool, output: &Outpu
         0 => hearback.secrets().masked(&shown),
         _ => hearback.secrets().masked_after_cut(&shown),
     };
-    output.text(&card(hearback, &job, &shown, tail.omitted, output.width()))
+    let log = LogTail { text: &shown, lines, omitted: tail.omitted };
+    output.text(&card(hearback, &job, &log, output.width()))
 }
 
-fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64, width: Option<usize>) -> String {
+/// The end of the output, as it is shown.
+struct LogTail<'a> {
+    text: &'a str,
+    /// How many lines of it.
+    lines: usize,
+    /// How many bytes are before it.
+    omitted: u64,
+}
+
+fn card(hearback: &Hearback, job: &Job, log: &LogTail<'_>, width: Option<usize>) -> String {
     // Before its lines are broken, which could break a secret.
     let masked = |text: &str| hearback.secrets().masked(text);
     let (view, now) = (&job.view, hearback.now());
@@ -122,7 +132,7 @@ fn card(hearback: &Hearback, job: &Job, log: &str, omitted: u64, width: Option<u
     }
     let size = table::output(&view.output, "");
     let _ = writeln!(text, "{}", beside(&format!("{FAINT}{:>10}{FAINT:#}  ", "output"), &size, width));
-    push_log(&mut text, log, omitted, width);
+    push_log(&mut text, log, width);
     let next = next(view);
     if !next.is_empty() {
         let _ = writeln!(text, "{FAINT}{}{FAINT:#}", next_text(&next, width));
@@ -155,9 +165,10 @@ fn next(view: &JobView) -> Vec<String> {
     next
 }
 
-fn push_log(text: &mut String, shown: &str, omitted: u64, width: Option<usize>) {
+fn push_log(text: &mut String, log: &LogTail<'_>, width: Option<usize>) {
+    let LogTail { text: shown, lines: most, omitted } = *log;
     let lines: Vec<_> = shown.lines().collect();
-    let hidden = lines.len().saturating_sub(TAIL_LINES);
+    let hidden = lines.len().saturating_sub(most);
     if omitted > 0 || hidden > 0 {
         let hidden: usize = lines[..hidden].iter().map(|line| line.len() + 1).sum();
         let before = omitted.saturating_add(u64::try_from(hidden).unwrap_or(u64::MAX));

@@ -149,6 +149,11 @@ pub trait JobFiles: Send + Sync {
         Err(StoreError::unsupported("keys"))
     }
 
+    /// The job that a key names, if it names one.
+    fn job_of_key(&self, _session: Option<&Session>, _key: &Key) -> Result<Option<JobId>, StoreError> {
+        Ok(None)
+    }
+
     /// Takes a lock of a job; none if another process has it and `wait` is [`Wait::Try`].
     fn lock(&self, id: &JobId, lock: JobLock, mode: LockMode, wait: Wait)
     -> Result<Option<Lock>, StoreError>;

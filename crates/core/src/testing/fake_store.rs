@@ -216,6 +216,10 @@ impl JobFiles for FakeStore {
         Ok(if owner == id { KeyClaim::Ours } else { KeyClaim::Taken(owner.clone()) })
     }
 
+    fn job_of_key(&self, session: Option<&Session>, key: &Key) -> Result<Option<JobId>, StoreError> {
+        Ok(self.records().keys.get(&(session.cloned(), key.clone())).cloned())
+    }
+
     fn lock(
         &self,
         id: &JobId,

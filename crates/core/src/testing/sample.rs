@@ -36,6 +36,7 @@ pub fn spec(session: &str) -> Spec {
         bound: false,
         takes_input: false,
         answer: false,
+        prompt: None,
         limits: Limits::default(),
         durability: Durability::Power,
         launched_at_ms: at(),

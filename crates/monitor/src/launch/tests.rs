@@ -36,6 +36,7 @@ fn request(key: Option<&str>) -> Request {
         bound: false,
         takes_input: false,
         answer: false,
+        prompt: None,
         withhold: vec![],
         env: vec![],
         limits: Limits::default(),

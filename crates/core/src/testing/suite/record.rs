@@ -165,6 +165,9 @@ fn keys(store: &dyn RecordStore) {
         KeyClaim::Ours,
         "each session has its own keys"
     );
+    assert_eq!(store.job_of_key(Some(&mine), &key).unwrap(), Some(a.clone()));
+    assert_eq!(store.job_of_key(Some(&yours), &key).unwrap(), Some(b.clone()));
+    assert_eq!(store.job_of_key(None, &key).unwrap(), None);
     for (id, session) in [(&a, &mine), (&b, &yours)] {
         let spec = Spec {
             id: id.clone(),

@@ -12,6 +12,7 @@ use crate::{Hearback, Job};
 
 /// Which part of the output of a job. Without a field that chooses one: from the beginning.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct LogRange {
     /// Only the first lines.
     pub head: Option<u64>,
@@ -21,6 +22,13 @@ pub struct LogRange {
     pub offset: Option<u64>,
     /// At most this many bytes. Of the last lines, the beginning is cut; of everything else, the end.
     pub max_bytes: usize,
+}
+
+impl LogRange {
+    /// From the beginning, at most this many bytes.
+    pub fn new(max_bytes: usize) -> Self {
+        Self { head: None, tail: None, offset: None, max_bytes }
+    }
 }
 
 impl Hearback {

@@ -39,6 +39,7 @@ pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
 /// What a host says about a turn that it runs.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct TurnRequest {
     /// Where it shows what the agent says.
     pub destination: Option<String>,
@@ -48,6 +49,7 @@ pub struct TurnRequest {
 
 /// A message to be sent.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct OutgoingMessage {
     /// The session that gets it.
     pub session: Session,
@@ -59,8 +61,16 @@ pub struct OutgoingMessage {
     pub destination: Option<String>,
 }
 
+impl OutgoingMessage {
+    /// A message that goes where the last turn of the session went.
+    pub fn new(session: Session, text: impl Into<String>) -> Self {
+        Self { session, text: text.into(), sink: None, destination: None }
+    }
+}
+
 /// A message that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sent {
     /// Its number.
     pub n: u32,
@@ -117,6 +127,7 @@ pub enum SendError {
 
 /// A session as it was seen.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SeenSession {
     /// Its name.
     pub session: Session,
@@ -500,6 +511,7 @@ impl Hearback {
 
 /// The sessions that were found.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct SessionListing {
     /// Sorted by name.
     pub sessions: Vec<SeenSession>,

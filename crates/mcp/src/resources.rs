@@ -56,7 +56,9 @@ impl fmt::Display for Address {
 
 /// The resources of a caller.
 pub(crate) fn list(hearback: &Hearback, caller: &Caller) -> Result<Vec<Resource>, Failure> {
-    let select = Select { scope: caller.scope(), history_max: Some(LISTED), ..Select::default() };
+    let mut select = Select::default();
+    select.scope = caller.scope();
+    select.history_max = Some(LISTED);
     let jobs = hearback.jobs(&select)?.jobs;
     Ok(jobs.iter().flat_map(|job| [Part::Record, Part::Log].map(|part| resource(job, part))).collect())
 }
@@ -101,7 +103,8 @@ pub(crate) fn read(hearback: &Hearback, job: &Job, address: &Address) -> Result<
         let text = serde_json::to_string_pretty(&job.view).unwrap_or_default();
         return Ok(ResourceContents::text(text, address.to_string()).with_mime_type(JSON));
     }
-    let range = LogRange { head: None, tail: Some(u64::MAX), offset: None, max_bytes: LOG_MAX };
+    let mut range = LogRange::new(LOG_MAX);
+    range.tail = Some(u64::MAX);
     let document = hearback.log_document(job, &range)?;
     let mut meta = MetaObject::default();
     meta.insert("hearback/offset".to_owned(), json!(document.offset));

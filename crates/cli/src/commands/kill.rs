@@ -22,7 +22,10 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
     }
     let by =
         hearback::current_session()?.or(scope.session().cloned()).map_or(KilledBy::Person, KilledBy::Session);
-    let request = KillRequest { by, reason: args.reason.clone(), grace: args.grace, force: args.force };
+    let mut request = KillRequest::new(by);
+    request.reason = args.reason.clone();
+    request.grace = args.grace;
+    request.force = args.force;
     let (mut code, mut unprinted) = (0, None);
     hearback.kill_all(&found.ids, &request, |id, killed| match killed {
         Ok(killed) => {

@@ -260,7 +260,7 @@ fn show_hints(hearback: &Hearback, launched: &Launched, owner: Option<&Session>,
         }
         Launched::Started { pid: None, .. } => output.hint("started in the background"),
         Launched::Killed { .. } => output.hint("killed before it was started"),
-        Launched::Known { .. } => {}
+        _ => {}
     }
     let job = hearback.job(id).ok().flatten();
     if let (Launched::Known { .. }, Some(job)) = (launched, &job) {

@@ -10,6 +10,7 @@ use hearback_core::{
 
 /// How often and for how long a delivery is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Retry {
     /// After so many attempts, a person has to act.
     pub attempts_max: u32,

@@ -68,7 +68,7 @@ pub use hearback_monitor::kill::{KillError, Request as KillRequest};
 pub use hearback_monitor::launch::{LaunchError as LaunchFailure, Launched, Request};
 pub use hearback_monitor::prune::Retention;
 pub use hearback_monitor::session::{OpenTurn, Refusal};
-pub use hearback_monitor::wait::{Until, WaitError};
+pub use hearback_monitor::wait::{CancelWait, Until, WaitError};
 pub use hearback_monitor::{HostState, prune, reconcile};
 pub use hearback_platform::{
     StopWatch, TERMINALS_TAKE_BYTES, exit_code, from_os, local_offset, split_variable, stdout_is_connected,

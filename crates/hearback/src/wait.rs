@@ -6,7 +6,7 @@ use hearback_core::port::disk::Lock;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{JobId, ReceiptHow, Session};
 use hearback_monitor::delivery;
-use hearback_monitor::wait::{Until, WaitError};
+use hearback_monitor::wait::{CancelWait, Until, WaitError};
 
 use crate::permissions::Capability;
 use crate::{Hearback, Job};
@@ -50,6 +50,20 @@ impl Hearback {
         mut each: impl FnMut(&JobId, Result<Job, WaitError>),
     ) -> bool {
         self.waits.wait(&self.ports, ids, until, within, |id, result| {
+            each(id, result.and_then(|seen| self.shown(seen).ok_or_else(|| WaitError::Gone(id.clone()))));
+        })
+    }
+
+    /// The same for a wait that another thread may end.
+    pub fn wait_or_cancel(
+        &self,
+        ids: &[JobId],
+        until: Until,
+        within: Option<Duration>,
+        cancel: &CancelWait,
+        mut each: impl FnMut(&JobId, Result<Job, WaitError>),
+    ) -> bool {
+        self.waits.wait_or_cancel(&self.ports, ids, until, within, cancel, |id, result| {
             each(id, result.and_then(|seen| self.shown(seen).ok_or_else(|| WaitError::Gone(id.clone()))));
         })
     }

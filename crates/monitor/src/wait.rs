@@ -101,7 +101,49 @@ type WaitResult = Result<Observed, WaitError>;
 struct Waiter {
     /// The number of its wait.
     wait: u64,
-    sender: Sender<(JobId, WaitResult)>,
+    sender: Sender<Heard>,
+}
+
+/// What a caller that waits hears.
+#[derive(Debug)]
+enum Heard {
+    Ended(JobId, WaitResult),
+    Cancelled,
+}
+
+/// Ends a wait before its time, from another thread.
+#[derive(Debug, Clone, Default)]
+pub struct CancelWait(Arc<Mutex<Cancellation>>);
+
+#[derive(Debug, Default)]
+struct Cancellation {
+    is_cancelled: bool,
+    waits: Vec<Sender<Heard>>,
+}
+
+impl CancelWait {
+    /// Ends the waits that have this, and those that get it later.
+    pub fn cancel(&self) {
+        let mut cancellation = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cancellation.is_cancelled = true;
+        for wait in cancellation.waits.drain(..) {
+            let _ = wait.send(Heard::Cancelled); // It may have ended.
+        }
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_cancelled
+    }
+
+    fn tell(&self, wait: Sender<Heard>) {
+        let mut cancellation = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if cancellation.is_cancelled {
+            let _ = wait.send(Heard::Cancelled);
+        } else {
+            cancellation.waits.push(wait);
+        }
+    }
 }
 
 /// The callers that wait, by job, and how many waits there have been.
@@ -148,6 +190,19 @@ impl Waits {
             each(id, until_ended(ports, id));
             return true;
         }
+        self.wait_or_cancel(ports, ids, until, within, &CancelWait::default(), each)
+    }
+
+    /// The same for a wait that another thread may end.
+    pub fn wait_or_cancel(
+        &self,
+        ports: &Arc<Ports>,
+        ids: &[JobId],
+        until: Until,
+        within: Option<Duration>,
+        cancel: &CancelWait,
+        mut each: impl FnMut(&JobId, WaitResult),
+    ) -> bool {
         // Jobs that have ended already come first and in order, so a wait of zero time is a plain look.
         let (mut left, mut known) = (Vec::new(), BTreeSet::new());
         for id in ids.iter().filter(|id| known.insert(*id)) {
@@ -170,7 +225,7 @@ impl Waits {
         for id in &left {
             self.park(ports, id, Waiter { wait, sender: sender.clone() });
         }
-        drop(sender);
+        cancel.tell(sender);
         // A deadline beyond the end of the clock is none.
         let deadline = within.and_then(|within| ports.clock.awake().checked_add(within));
         let mut in_time = true;
@@ -179,7 +234,7 @@ impl Waits {
                 None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(deadline) => receiver.recv_timeout(deadline.saturating_sub(ports.clock.awake())),
             };
-            let Ok((id, result)) = next else {
+            let Ok(Heard::Ended(id, result)) = next else {
                 in_time = false;
                 break;
             };
@@ -228,7 +283,7 @@ impl Waits {
 fn report(parked: &Mutex<Parked>, id: &JobId, result: &WaitResult) {
     let waiters = lock(parked).jobs.remove(id);
     for waiter in waiters.into_iter().flatten() {
-        let _ = waiter.sender.send((id.clone(), result.clone())); // The caller may have given up.
+        let _ = waiter.sender.send(Heard::Ended(id.clone(), result.clone())); // The caller may have given up.
     }
 }
 
@@ -300,6 +355,23 @@ mod tests {
             }
         ));
         assert_eq!(seen, [(id, Read::Present(sample::end(3)))]);
+    }
+
+    #[test]
+    fn another_thread_ends_a_wait_and_the_job_runs_on() {
+        let (store, ports) = world();
+        let id = sample::id(1);
+        begun(&store, &id);
+        let _alive = store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap();
+        let (waits, cancel, ids) = (Waits::default(), CancelWait::default(), std::slice::from_ref(&id));
+        let wait =
+            || waits.wait_or_cancel(&ports, ids, Until::All, None, &cancel, |_, _| panic!("it runs on"));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(wait);
+            cancel.cancel();
+            assert!(!waiting.join().unwrap());
+        });
+        assert!(cancel.is_cancelled() && !wait(), "nor does one begin");
     }
 
     #[test]

@@ -9,7 +9,10 @@ use crate::wrap::{beside, wrap};
 /// Every command that people use, in the order in which they meet it.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Jobs", &["launch", "list", "show", "logs", "wait", "kill", "top"]),
-    ("Agents", &["ask", "results", "send", "turn", "sessions", "inbox", "followups", "events", "mcp"]),
+    (
+        "Agents",
+        &["ask", "results", "send", "turn", "sessions", "inbox", "followups", "events", "mcp", "serve"],
+    ),
     ("Setup", &["doctor", "agent", "sink", "plugin", "monitor", "settings", "completions"]),
     ("Upkeep", &["timeline", "prune", "reconcile", "schema"]),
 ];
@@ -86,7 +89,7 @@ pub(crate) fn exit_codes(width: Option<usize>) -> String {
 const HELP_WIDTH: usize = 100;
 
 /// Examples of each command.
-const EXAMPLES: [(&str, &[&str]); 27] = [
+const EXAMPLES: [(&str, &[&str]); 28] = [
     (
         "launch",
         &[
@@ -120,6 +123,7 @@ const EXAMPLES: [(&str, &[&str]); 27] = [
         &["hearback followups", "hearback followups next --wait 30s", "hearback followups retry build"],
     ),
     ("mcp", &["hearback mcp --sink claude"]),
+    ("serve", &["hearback serve"]),
     ("doctor", &["hearback doctor"]),
     ("agent", &["hearback agent list", "hearback agent setup claude --write"]),
     ("sink", &["hearback sink list", "hearback sink test desktop"]),

@@ -11,6 +11,8 @@ use serde::Serialize;
 
 use crate::EffectiveSetting;
 
+pub mod serve;
+
 /// A document, and why the command failed, if it did. Every command prints its document in this form.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -107,6 +109,10 @@ pub enum ErrorKind {
     Failed,
     /// The command was interrupted.
     Interrupted,
+    /// The host cancelled the request.
+    Cancelled,
+    /// The turn, the claim or the subscription is over, or never was.
+    UnknownToken,
 }
 
 impl ErrorKind {
@@ -118,6 +124,7 @@ impl ErrorKind {
             | Self::NotEnded
             | Self::NoAnswer
             | Self::Nothing
+            | Self::UnknownToken
             | Self::NotKilled
             | Self::NotDelivered
             | Self::CheckFailed
@@ -133,7 +140,7 @@ impl ErrorKind {
             Self::NotStarted | Self::Partly | Self::Store | Self::MonitorSilent | Self::Failed => 125,
             Self::NotExecutable => 126,
             Self::NotFound => 127,
-            Self::Interrupted => 130,
+            Self::Interrupted | Self::Cancelled => 130,
         }
     }
 }
@@ -1072,4 +1079,6 @@ struct Documents {
     exit_codes: Reply<ExitCodesDocument>,
     /// `--version`.
     version: Reply<VersionDocument>,
+    /// `serve`.
+    serve: serve::ServeProtocol,
 }

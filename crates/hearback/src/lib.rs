@@ -37,6 +37,7 @@ mod lookup;
 mod mask;
 mod masked;
 mod monitor;
+mod on_follow_up;
 mod open;
 mod permissions;
 mod rehearsal;

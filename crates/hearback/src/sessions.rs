@@ -10,13 +10,12 @@ use hearback_core::port::disk::{Publish, Wait};
 use hearback_core::port::process::DetachedRequest;
 use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
 use hearback_core::port::session::SessionStore;
-use hearback_core::port::sink::Sinks;
 use hearback_core::session::{
     ChainCount, Message, MessageFact, MessageFacts, MessageHow, SessionFacts, SessionState, TurnCause,
     TurnHow, fold_session,
 };
 use hearback_core::{Exit, Extra, FORMAT, LockState, OsText, Session, SmallSort};
-use hearback_monitor::delivery::{Due, Inbox, OVERDUE_AFTER, Turn, message_due, message_overdue};
+use hearback_monitor::delivery::{Due, Inbox, OVERDUE_AFTER, Turn, message_overdue};
 use hearback_monitor::session::{Admission, Beginning, OpenTurn, Refusal, Turns, admit};
 use tracing::{debug, warn};
 
@@ -322,7 +321,7 @@ impl Hearback {
         let last = turns.clone().find_map(|begin| begin.sink.as_deref());
         let name = chosen.or(last).or(self.settings().default_sink.as_deref());
         let name = name.ok_or_else(|| SendError::NoRoute(seen.session.clone()))?;
-        if self.registry.find(name).is_err() {
+        if !self.registry.knows(name) {
             return Err(SendError::NoSink(name.to_owned()));
         }
         let cwd = turns.clone().find_map(|begin| begin.cwd.clone());
@@ -333,6 +332,10 @@ impl Hearback {
     /// Wakes the monitor to deliver the messages of a session, or starts a messenger process if no monitor runs. Best
     /// effort: the next message or the next monitor delivers what is left waiting.
     fn start_messenger(&self, session: &Session) {
+        // A host that attends the session hears of the message by itself.
+        if matches!(self.message_due(session), Ok(Due::Never)) {
+            return;
+        }
         if self.is_monitored() {
             if let Err(error) = self.store.wake_host() {
                 warn!(%session, %error, "monitor not woken");
@@ -386,8 +389,7 @@ impl Hearback {
     }
 
     fn message_due(&self, session: &Session) -> Result<Due, StoreError> {
-        let facts = self.store.session(session)?;
-        Ok(message_due(&facts, &self.ports.clock.stamp(), &self.settings().retry))
+        Ok(self.inbox().due(&self.store.session(session)?))
     }
 
     /// Discards a message that waits or is a dead letter; returns whether there was one.

@@ -44,23 +44,7 @@ fn tell(killed: &Killed, subject: &str, output: &Output) -> Result<(), CliError>
     let view = &killed.job.view;
     let survivors: Vec<u32> = killed.survivors.iter().map(|who| who.pid).collect();
     if output.is_json() {
-        let error = (!killed.is_complete()).then(|| {
-            let why = match killed.out_of_sight {
-                None => "processes of the job could not be killed",
-                Some(_) => "processes of the job cannot be seen from here, and may still run",
-            };
-            CliError::no(ErrorKind::NotKilled, why).of(subject)
-        });
-        let document = KillDocument {
-            format: DOCUMENT_FORMAT,
-            id: view.id.clone(),
-            already_ended: killed.already_ended,
-            outcome: view.outcome.clone(),
-            leftovers_killed: killed.leftovers_killed,
-            survivors,
-            out_of_sight: killed.out_of_sight.clone(),
-        };
-        return output.object(&Reply { document, error: error.as_ref().map(CliError::detail) });
+        return output.object(&document(killed, subject));
     }
     output.prose(&format!("{} {}", view.id, ending(killed)))?;
     if let Some(place) = &killed.out_of_sight {
@@ -73,6 +57,28 @@ fn tell(killed: &Killed, subject: &str, output: &Output) -> Result<(), CliError>
         output.warn(&format!("process {pid} of job `{}` could not be killed", view.id));
     }
     Ok(())
+}
+
+/// The result of a kill for programs.
+pub(crate) fn document(killed: &Killed, subject: &str) -> Reply<KillDocument> {
+    let view = &killed.job.view;
+    let error = (!killed.is_complete()).then(|| {
+        let why = match killed.out_of_sight {
+            None => "processes of the job could not be killed",
+            Some(_) => "processes of the job cannot be seen from here, and may still run",
+        };
+        CliError::no(ErrorKind::NotKilled, why).of(subject)
+    });
+    let document = KillDocument {
+        format: DOCUMENT_FORMAT,
+        id: view.id.clone(),
+        already_ended: killed.already_ended,
+        outcome: view.outcome.clone(),
+        leftovers_killed: killed.leftovers_killed,
+        survivors: killed.survivors.iter().map(|who| who.pid).collect(),
+        out_of_sight: killed.out_of_sight.clone(),
+    };
+    Reply { document, error: error.as_ref().map(CliError::detail) }
 }
 
 /// How a job ended that was to be killed.

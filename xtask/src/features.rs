@@ -51,11 +51,11 @@ fn program_features(metadata: &str) -> Result<Vec<String>> {
 }
 
 /// The packages in the output of `cargo tree --prefix none` that belong to a feature.
-fn feature_packages(tree: &str) -> Vec<&str> {
+pub(crate) fn feature_packages(tree: &str) -> Vec<&str> {
     let names = tree.lines().filter_map(|line| line.split_whitespace().next());
     let mut found: Vec<&str> = names
         .filter(|name| {
-            matches!(*name, "clap" | "rmcp" | "schemars" | "tokio" | "ureq" | "rustls")
+            matches!(*name, "clap" | "http" | "hyper" | "rmcp" | "schemars" | "tokio" | "ureq" | "rustls")
                 || name.starts_with("clap_")
         })
         .collect();

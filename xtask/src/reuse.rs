@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::features;
 use crate::workspace::Workspace;
 
 const PROJECTS: &str = "tests/reuse";
@@ -27,6 +28,22 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         let manifest = manifest.to_str().context("the workspace's path is not Unicode")?;
         workspace.cargo(&["fmt", "--manifest-path", manifest, "--check"])?;
         workspace.cargo_with_env(&["run", "--quiet", "--manifest-path", manifest], &env)?;
+        check_tree(
+            &workspace.capture(
+                "cargo",
+                &["tree", "--manifest-path", manifest, "-e", "normal", "--prefix", "none"],
+            )?,
+        )
+        .with_context(|| project.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// A program that uses a crate of ours, with its default features, gets no argument parser, async runtime or HTTP.
+fn check_tree(tree: &str) -> Result<()> {
+    let found = features::feature_packages(tree);
+    if !found.is_empty() {
+        bail!("it depends on {}, which no library of ours may bring along", found.join(", "));
     }
     Ok(())
 }
@@ -47,6 +64,13 @@ fn projects(folder: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_gets_a_runtime_with_a_library_is_refused() {
+        assert!(check_tree("reuse-x v0.0.0 (/src)\nserde v1.0.0\n").is_ok());
+        let error = check_tree("reuse-x v0.0.0 (/src)\ntokio v1.0.0\nureq v3.0.0\n").unwrap_err();
+        assert_eq!(error.to_string(), "it depends on tokio, ureq, which no library of ours may bring along");
+    }
 
     #[test]
     fn every_project_is_outside_of_the_workspace() {

@@ -37,7 +37,7 @@ fn check(size: u64) -> Result<()> {
 }
 
 /// Whether the program does what it is for: a job that ends and is heard of, and one that is killed.
-fn try_out(program: &Path, home: &Path) -> Result<()> {
+pub(crate) fn try_out(program: &Path, home: &Path) -> Result<()> {
     let run = |words: &[&str], code: i32| {
         let mut command = Command::new(program);
         command.args(words).env("HEARBACK_HOME", home).stdin(Stdio::null()).stderr(Stdio::inherit());

@@ -138,7 +138,7 @@ pub(crate) fn help() -> String {
     }
     text += &format!(
         "  {:<9} {}\n",
-        "dist", "the program, man pages and completions in target/dist; not part of ci"
+        "dist", "target/dist: the static program, man pages, completions, packages, sums; not part of ci"
     );
     text += &format!(
         "  {:<9} {}\n",

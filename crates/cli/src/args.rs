@@ -130,6 +130,9 @@ pub(crate) enum Command {
     /// Serve agents over the Model Context Protocol. It is spoken on standard input and output.
     #[cfg(feature = "mcp")]
     Mcp(McpArgs),
+    /// Serve a host on standard input and output: turns, messages, follow-ups, jobs and events, as lines of JSON.
+    #[cfg(feature = "serve")]
+    Serve,
     /// Update the records after a crash. Every other command does this for the jobs it reads.
     Reconcile(DryRunArgs),
     /// Remove old settled jobs.
@@ -1120,10 +1123,13 @@ impl Command {
 
     /// Whether standard output belongs to a protocol, so that nothing else may be printed there.
     pub(crate) fn speaks_protocol(&self) -> bool {
-        #[cfg(feature = "mcp")]
-        return matches!(self, Self::Mcp(_));
-        #[cfg(not(feature = "mcp"))]
-        false
+        match self {
+            #[cfg(feature = "mcp")]
+            Self::Mcp(_) => true,
+            #[cfg(feature = "serve")]
+            Self::Serve => true,
+            _ => false,
+        }
     }
 }
 

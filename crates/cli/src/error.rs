@@ -104,6 +104,9 @@ pub(crate) enum CliError {
     /// The reader of our output has closed it.
     #[error("the output was closed")]
     Closed,
+    #[cfg(feature = "serve")]
+    #[error("the request was cancelled")]
+    Cancelled,
     #[error("the output cannot be written")]
     Output(#[source] io::Error),
     #[error("job `{id}` was launched, but its id cannot be printed")]
@@ -213,6 +216,8 @@ impl CliError {
             | Self::Send(SendError::Store(_)) => ErrorKind::Store,
             Self::Launch(LaunchError::Failed(_)) => ErrorKind::NotStarted,
             Self::Doctor(DoctorError::Interrupted) => ErrorKind::Interrupted,
+            #[cfg(feature = "serve")]
+            Self::Cancelled => ErrorKind::Cancelled,
             Self::Partly => ErrorKind::Partly,
             #[cfg(feature = "input")]
             Self::Input(error) => match error.why {

@@ -10,7 +10,10 @@ use crate::wrap::{beside, wrap};
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Jobs", &["launch", "list", "show", "logs", "wait", "kill"]),
     ("More", &["top", "write"]),
-    ("Agents", &["ask", "results", "send", "turn", "sessions", "inbox", "followups", "events", "mcp"]),
+    (
+        "Agents",
+        &["ask", "results", "send", "turn", "sessions", "inbox", "followups", "events", "mcp", "serve"],
+    ),
     ("Setup", &["doctor", "agent", "sink", "plugin", "monitor", "settings", "completions"]),
     ("Upkeep", &["timeline", "prune", "reconcile", "schema"]),
 ];
@@ -87,7 +90,7 @@ pub(crate) fn exit_codes(width: Option<usize>) -> String {
 const HELP_WIDTH: usize = 100;
 
 /// Examples of each command.
-const EXAMPLES: [(&str, &[&str]); 28] = [
+const EXAMPLES: [(&str, &[&str]); 29] = [
     (
         "launch",
         &[
@@ -122,6 +125,7 @@ const EXAMPLES: [(&str, &[&str]); 28] = [
         &["hearback followups", "hearback followups next --wait 30s", "hearback followups retry build"],
     ),
     ("mcp", &["hearback mcp --sink claude"]),
+    ("serve", &["hearback serve"]),
     ("doctor", &["hearback doctor"]),
     ("agent", &["hearback agent list", "hearback agent setup claude --write"]),
     ("sink", &["hearback sink list", "hearback sink test desktop"]),

@@ -11,6 +11,8 @@ mod log;
 mod man;
 mod output;
 mod run;
+#[cfg(feature = "serve")]
+mod serve;
 mod status;
 mod table;
 #[cfg(feature = "timeline")]

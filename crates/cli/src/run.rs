@@ -154,6 +154,8 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         Command::Settings => commands::settings::run(&hearback, output),
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => commands::mcp::run(hearback, args),
+        #[cfg(feature = "serve")]
+        Command::Serve => crate::serve::run(hearback),
         Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
         #[cfg(feature = "man")]

@@ -41,6 +41,7 @@ const BLOCK: [u8; 4096] = [b'x'; 4096];
 
 /// The result of `doctor`.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Diagnosis {
     /// Where the store is, or would be.
     pub home: Option<PathBuf>,
@@ -467,7 +468,8 @@ impl Trial {
 
     /// Kills the job, and returns how it ended.
     fn end(&self, id: &JobId) -> io::Result<Outcome> {
-        let request = KillRequest { by: KilledBy::Person, reason: None, grace: Some(GRACE), force: false };
+        let mut request = KillRequest::new(KilledBy::Person);
+        request.grace = Some(GRACE);
         let killed = self.hearback.kill(id, &request);
         let killed = killed.map_err(|error| io::Error::other(rehearsal::explain(&error)))?;
         killed.job.view.outcome.ok_or_else(|| io::Error::other("the job did not end when it was terminated"))

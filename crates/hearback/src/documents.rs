@@ -11,6 +11,8 @@ use serde::Serialize;
 
 use crate::EffectiveSetting;
 
+pub mod serve;
+
 /// A document, and why the command failed, if it did. Every command prints its document in this form.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -109,6 +111,10 @@ pub enum ErrorKind {
     Failed,
     /// The command was interrupted.
     Interrupted,
+    /// The host cancelled the request.
+    Cancelled,
+    /// The turn, the claim or the subscription is over, or never was.
+    UnknownToken,
 }
 
 impl ErrorKind {
@@ -120,6 +126,7 @@ impl ErrorKind {
             | Self::NotEnded
             | Self::NoAnswer
             | Self::Nothing
+            | Self::UnknownToken
             | Self::NotKilled
             | Self::NoInput
             | Self::NotDelivered
@@ -136,7 +143,7 @@ impl ErrorKind {
             Self::NotStarted | Self::Partly | Self::Store | Self::MonitorSilent | Self::Failed => 125,
             Self::NotExecutable => 126,
             Self::NotFound => 127,
-            Self::Interrupted => 130,
+            Self::Interrupted | Self::Cancelled => 130,
         }
     }
 }
@@ -1128,4 +1135,6 @@ struct Documents {
     exit_codes: Reply<ExitCodesDocument>,
     /// `--version`.
     version: Reply<VersionDocument>,
+    /// `serve`.
+    serve: serve::ServeProtocol,
 }

@@ -14,6 +14,7 @@ use hearback_core::port::session::SessionStore;
 use hearback_core::{JobId, Session, Timestamp};
 use hearback_monitor::host::{Changed, JobChanges};
 use hearback_monitor::reconcile;
+use hearback_monitor::wait::WaitLimit;
 
 use crate::{Hearback, Job, Scope};
 
@@ -31,6 +32,7 @@ pub enum EventsSince {
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Event {
     /// Its identity, which stays the same if it is read again.
     pub key: EventKey,
@@ -153,14 +155,16 @@ impl Events<'_> {
         self.cursor.as_ref()
     }
 
-    /// The next event. Sleeps until there is one, but not longer than `within`.
+    /// The next event. Sleeps until there is one, but not longer than `limit` says.
     ///
     /// # Errors
     ///
     /// When the store cannot be read, or the index cannot be written.
-    pub fn next(&mut self, within: Duration) -> Result<Option<Event>, StoreError> {
+    pub fn next(&mut self, limit: impl Into<WaitLimit>) -> Result<Option<Event>, StoreError> {
+        let limit = limit.into();
+        let _hook = self.hearback.wake_on_cancel(&limit);
         let clock = &self.hearback.ports.clock;
-        let deadline = clock.awake().saturating_add(within);
+        let deadline = clock.awake().saturating_add(limit.within().unwrap_or(Duration::MAX));
         loop {
             while let Some((key, cursor)) = self.next.pop_front() {
                 self.cursor = Some(cursor.clone());
@@ -175,10 +179,10 @@ impl Events<'_> {
                 continue;
             }
             let left = deadline.saturating_sub(clock.awake());
-            if left.is_zero() {
+            if left.is_zero() || limit.is_cancelled() {
                 return Ok(None);
             }
-            match self.changes.wait(left, |_| true) {
+            match self.changes.wait_unless(left, || limit.is_cancelled(), |_| true) {
                 Changed::Everything => self.index_everything()?,
                 Changed::Jobs(changed) => {
                     let sessions = self.changes.take_sessions();

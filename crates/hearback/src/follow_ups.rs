@@ -17,6 +17,7 @@ use hearback_core::{
 };
 use hearback_monitor::delivery::{self, Closed, Deliverer};
 use hearback_monitor::host::{Changed, JobChanges};
+use hearback_monitor::wait::WaitLimit;
 use tracing::{debug, warn};
 
 use crate::permissions::{Capability, Guarded};
@@ -27,6 +28,7 @@ const RECENT_LISTED: usize = 256;
 
 /// The answer to a reader who asks for the next follow-up.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct NextFollowUp {
     /// The follow-up; none if none is known to be pending.
     pub delivery: Option<Delivery>,
@@ -50,7 +52,7 @@ impl Hearback {
     }
 
     /// The next pending follow-up of a scope, or that of one job, which stays pending; waits for one, but not longer
-    /// than `within`. While it waits, it looks only at jobs that change. A dead letter is only found by its job.
+    /// than `limit` says. While it waits, it looks only at jobs that change. A dead letter is only found by its job.
     ///
     /// # Errors
     ///
@@ -59,8 +61,11 @@ impl Hearback {
         &self,
         scope: &Scope,
         of: Option<&JobId>,
-        within: Duration,
+        limit: impl Into<WaitLimit>,
     ) -> Result<NextFollowUp, StoreError> {
+        let limit = limit.into();
+        let within = limit.within().unwrap_or(Duration::MAX);
+        let _hook = self.wake_on_cancel(&limit);
         let deadline = self.ports.clock.awake().saturating_add(within);
         // The first look comes after the watch was made, so that nothing happens unseen between the two.
         let mut changes = (!within.is_zero()).then(|| self.job_changes()).transpose()?;
@@ -68,10 +73,11 @@ impl Hearback {
         loop {
             let delivery = jobs.iter().find(|job| is_next(job, of)).map(|job| self.delivery(job));
             let left = deadline.saturating_sub(self.ports.clock.awake());
-            let Some(changes) = changes.as_mut().filter(|_| delivery.is_none() && !left.is_zero()) else {
+            let is_to_wait = delivery.is_none() && !left.is_zero() && !limit.is_cancelled();
+            let Some(changes) = changes.as_mut().filter(|_| is_to_wait) else {
                 return Ok(NextFollowUp { delivery, problems });
             };
-            match changes.wait(left, |id| self.may_see(scope, id)) {
+            match changes.wait_unless(left, || limit.is_cancelled(), |id| self.may_see(scope, id)) {
                 Changed::Everything => Listing { jobs, problems, .. } = self.follow_ups(scope)?,
                 Changed::Jobs(changed) => {
                     jobs.clear();

@@ -24,6 +24,7 @@ const SEARCHED_MAX: usize = 1000;
 
 /// One job as it was seen.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Job {
     /// Its JSON document.
     pub view: JobView,
@@ -92,6 +93,7 @@ impl Job {
 
 /// One attempt to notify the owner of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Attempt {
     /// When it was begun.
     pub at: Timestamp,
@@ -105,6 +107,7 @@ pub struct Attempt {
 
 /// The result of a kill.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Killed {
     /// The job as it is now, after its end.
     pub job: Job,
@@ -125,8 +128,18 @@ impl Killed {
     }
 }
 
-/// Which jobs to list.
+/// Which jobs to list. By default all; change the fields that matter:
+///
+/// ```
+/// use hearback::Select;
+/// use hearback::core::StateWord;
+///
+/// let mut select = Select::default();
+/// select.states = vec![StateWord::Running];
+/// select.history_max = Some(0);
+/// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Select {
     /// Only those of this scope.
     pub scope: Scope,
@@ -168,6 +181,7 @@ impl Select {
 
 /// What [`Hearback::watch_jobs`] reports.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum ChangedJobs {
     /// Perhaps any job has changed: list them again.
     Everything,
@@ -177,6 +191,7 @@ pub enum ChangedJobs {
 
 /// A list of jobs. A job that cannot be read does not hide others.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Listing {
     /// Newest first.
     pub jobs: Vec<Job>,
@@ -316,8 +331,9 @@ impl Hearback {
 
     /// A request without secrets: its reason is recorded.
     fn masked_request(&self, request: &KillRequest) -> KillRequest {
-        let reason = request.reason.as_ref().map(|reason| self.secrets().masked(reason));
-        KillRequest { reason, ..request.clone() }
+        let mut request = request.clone();
+        request.reason = request.reason.map(|reason| self.secrets().masked(&reason));
+        request
     }
 
     fn killed(&self, id: &JobId, report: kill::Report) -> Result<Killed, KillError> {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hearback_core::port::record::StoreError;
 use hearback_core::{CommandLine, JobId, NotifyPolicy, OsText};
@@ -29,6 +29,9 @@ pub enum RequestError {
     /// The working directory is unknown.
     #[error("the current directory no longer exists")]
     NoDirectory(#[source] io::Error),
+    /// There is no such directory to run in.
+    #[error("`{}` is not a directory", .0.display())]
+    NotADirectory(PathBuf),
 }
 
 /// Why a job was not launched.
@@ -85,6 +88,26 @@ pub fn argv<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Result<Requ
 /// When the working directory has been removed.
 pub fn shell(text: impl Into<String>) -> Result<Request, RequestError> {
     Ok(Request::new(CommandLine::Shell { shell: text.into(), program: None }, here()?))
+}
+
+/// A directory for [`Request::cwd`]. A relative path counts from this process's working directory.
+///
+/// ```no_run
+/// use hearback::{argv, directory};
+///
+/// let request = argv(["make", "all"])?.cwd(directory("build")?);
+/// # Ok::<(), hearback::RequestError>(())
+/// ```
+///
+/// # Errors
+///
+/// When it is not a directory, or the working directory has been removed.
+pub fn directory(path: impl AsRef<Path>) -> Result<OsText, RequestError> {
+    let path = std::path::absolute(path.as_ref()).map_err(RequestError::NoDirectory)?;
+    match fs_err::metadata(&path) {
+        Ok(found) if found.is_dir() => Ok(hearback_platform::from_os(path.as_os_str())),
+        _ => Err(RequestError::NotADirectory(path)),
+    }
 }
 
 fn here() -> Result<OsText, RequestError> {

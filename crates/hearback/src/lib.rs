@@ -37,6 +37,7 @@ mod lookup;
 mod mask;
 mod masked;
 mod monitor;
+mod on_follow_up;
 mod open;
 mod permissions;
 mod rehearsal;
@@ -69,7 +70,7 @@ pub use hearback_monitor::kill::{KillError, Request as KillRequest};
 pub use hearback_monitor::launch::{LaunchError as LaunchFailure, Launched, Request};
 pub use hearback_monitor::prune::Retention;
 pub use hearback_monitor::session::{OpenTurn, Refusal};
-pub use hearback_monitor::wait::{Until, WaitError};
+pub use hearback_monitor::wait::{CancelHook, CancelWait, Until, WaitError, WaitLimit};
 pub use hearback_monitor::{HostState, prune, reconcile};
 pub use hearback_platform::{
     StopWatch, TERMINALS_TAKE_BYTES, exit_code, from_os, local_offset, split_variable, stdout_is_connected,
@@ -77,7 +78,7 @@ pub use hearback_platform::{
 };
 pub use hearback_store::{Log, Piece};
 pub use jobs::{Attempt, ChangedJobs, Job, Killed, Listing, Select};
-pub use launch::{LaunchError, RequestError, argv, shell};
+pub use launch::{LaunchError, RequestError, argv, directory, shell};
 pub use log_document::LogRange;
 pub use logs::{FollowError, JobWatch, LogPiece};
 pub use lookup::{FindError, LAST};

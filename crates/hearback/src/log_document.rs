@@ -13,6 +13,7 @@ use crate::{Hearback, Job, Listing};
 
 /// Which part of the output of a job. Without a field that chooses one: from the beginning.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct LogRange {
     /// Only the first lines.
     pub head: Option<u64>,
@@ -27,10 +28,14 @@ pub struct LogRange {
 }
 
 impl LogRange {
+    /// From the beginning, at most this many bytes.
+    pub fn new(max_bytes: usize) -> Self {
+        Self { head: None, tail: None, offset: None, last_bytes: None, max_bytes }
+    }
+
     /// Only the last bytes.
     pub fn last(bytes: u64) -> Self {
-        let max_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        Self { head: None, tail: None, offset: None, last_bytes: Some(bytes), max_bytes }
+        Self { last_bytes: Some(bytes), ..Self::new(usize::try_from(bytes).unwrap_or(usize::MAX)) }
     }
 }
 

@@ -149,4 +149,8 @@ impl Sinks for RegistryOf {
     fn find(&self, name: &str) -> Result<Box<dyn FollowUpSink + '_>, SinkError> {
         self.0.registry.find(name)
     }
+
+    fn is_elsewhere(&self, name: &str) -> bool {
+        self.0.registry.is_elsewhere(name)
+    }
 }

@@ -7,6 +7,7 @@ use crate::session::{SessionError, current_session};
 /// Whose jobs and sessions a caller sees. Every look-up takes one, so that all doors into hearback obey the same rule:
 /// an agent sees what belongs to its own session, and a person without one sees everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Scope {
     /// All jobs and sessions, with an owner or without.
     #[default]

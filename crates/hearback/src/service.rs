@@ -44,6 +44,7 @@ pub enum InstallError {
 
 /// The service that runs the monitor of one store.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct MonitorService {
     /// The service manager.
     pub manager: ServiceManager,
@@ -59,6 +60,7 @@ pub struct MonitorService {
 
 /// A command to the service manager that failed.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FailedOrder {
     /// The command.
     pub order: Order,

@@ -10,13 +10,12 @@ use hearback_core::port::disk::{Publish, Wait};
 use hearback_core::port::process::DetachedRequest;
 use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
 use hearback_core::port::session::SessionStore;
-use hearback_core::port::sink::Sinks;
 use hearback_core::session::{
     ChainCount, Message, MessageFact, MessageFacts, MessageHow, SessionFacts, SessionState, TurnCause,
     TurnHow, fold_session,
 };
 use hearback_core::{Exit, Extra, FORMAT, LockState, OsText, Session, SmallSort};
-use hearback_monitor::delivery::{Due, Inbox, OVERDUE_AFTER, Turn, message_due, message_overdue};
+use hearback_monitor::delivery::{Due, Inbox, OVERDUE_AFTER, Turn, message_overdue};
 use hearback_monitor::session::{Admission, Beginning, OpenTurn, Refusal, Turns, admit};
 use tracing::{debug, warn};
 
@@ -39,6 +38,7 @@ pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
 /// What a host says about a turn that it runs.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct TurnRequest {
     /// Where it shows what the agent says.
     pub destination: Option<String>,
@@ -48,6 +48,7 @@ pub struct TurnRequest {
 
 /// A message to be sent.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct OutgoingMessage {
     /// The session that gets it.
     pub session: Session,
@@ -59,8 +60,16 @@ pub struct OutgoingMessage {
     pub destination: Option<String>,
 }
 
+impl OutgoingMessage {
+    /// A message that goes where the last turn of the session went.
+    pub fn new(session: Session, text: impl Into<String>) -> Self {
+        Self { session, text: text.into(), sink: None, destination: None }
+    }
+}
+
 /// A message that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sent {
     /// Its number.
     pub n: u32,
@@ -117,6 +126,7 @@ pub enum SendError {
 
 /// A session as it was seen.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SeenSession {
     /// Its name.
     pub session: Session,
@@ -311,7 +321,7 @@ impl Hearback {
         let last = turns.clone().find_map(|begin| begin.sink.as_deref());
         let name = chosen.or(last).or(self.settings().default_sink.as_deref());
         let name = name.ok_or_else(|| SendError::NoRoute(seen.session.clone()))?;
-        if self.registry.find(name).is_err() {
+        if !self.registry.knows(name) {
             return Err(SendError::NoSink(name.to_owned()));
         }
         let cwd = turns.clone().find_map(|begin| begin.cwd.clone());
@@ -322,6 +332,10 @@ impl Hearback {
     /// Wakes the monitor to deliver the messages of a session, or starts a messenger process if no monitor runs. Best
     /// effort: the next message or the next monitor delivers what is left waiting.
     fn start_messenger(&self, session: &Session) {
+        // A host that attends the session hears of the message by itself.
+        if matches!(self.message_due(session), Ok(Due::Never)) {
+            return;
+        }
         if self.is_monitored() {
             if let Err(error) = self.store.wake_host() {
                 warn!(%session, %error, "monitor not woken");
@@ -375,8 +389,7 @@ impl Hearback {
     }
 
     fn message_due(&self, session: &Session) -> Result<Due, StoreError> {
-        let facts = self.store.session(session)?;
-        Ok(message_due(&facts, &self.ports.clock.stamp(), &self.settings().retry))
+        Ok(self.inbox().due(&self.store.session(session)?))
     }
 
     /// Discards a message that waits or is a dead letter; returns whether there was one.
@@ -500,6 +513,7 @@ impl Hearback {
 
 /// The sessions that were found.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct SessionListing {
     /// Sorted by name.
     pub sessions: Vec<SeenSession>,

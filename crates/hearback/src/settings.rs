@@ -75,6 +75,7 @@ pub struct Settings {
 
 /// How long a job may run unless its launch says otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DefaultTimeout {
     /// A job that an agent launched has [`DEFAULT_TIMEOUT`]: the agent may have forgotten it. A job of a person has
     /// none.
@@ -105,6 +106,7 @@ impl DefaultTimeout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub enum SettingSource {
     /// A variable of the environment.
     Environment,
@@ -119,6 +121,7 @@ pub enum SettingSource {
 /// One setting as it is in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct EffectiveSetting {
     /// Its name in the settings file.
     pub name: String,

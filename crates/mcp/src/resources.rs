@@ -56,7 +56,9 @@ impl fmt::Display for Address {
 
 /// The resources of a caller.
 pub(crate) fn list(hearback: &Hearback, caller: &Caller) -> Result<Vec<Resource>, Failure> {
-    let select = Select { scope: caller.scope(), history_max: Some(LISTED), ..Select::default() };
+    let mut select = Select::default();
+    select.scope = caller.scope();
+    select.history_max = Some(LISTED);
     let jobs = hearback.jobs(&select)?.jobs;
     Ok(jobs.iter().flat_map(|job| [Part::Record, Part::Log].map(|part| resource(job, part))).collect())
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hearback::core::JobId;
-use hearback::{Hearback, Job};
+use hearback::{CancelWait, Hearback, Job};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams, CancelledNotificationParam,
     GetTaskMethod, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
@@ -24,7 +24,6 @@ use crate::resources::{self, Address, Part};
 use crate::subscriptions::{self, Watching};
 use crate::told::{End, Told};
 use crate::tools::{self, Answer, Call};
-use crate::wait::Cancelled;
 use crate::{Options, tasks};
 
 const INSTRUCTIONS: &str = "\
@@ -66,17 +65,17 @@ impl Server {
     async fn call<T: Send + 'static>(
         &self,
         context: &RequestContext<RoleServer>,
-        call: impl FnOnce(&Shared, &Cancelled) -> T + Send + 'static,
+        call: impl FnOnce(&Shared, &CancelWait) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let cancelled = Cancelled::default();
-        let (shared, heard) = (Arc::clone(&self.shared), cancelled.clone());
+        let cancel = CancelWait::new();
+        let (shared, heard) = (Arc::clone(&self.shared), cancel.clone());
         let called = tokio::task::spawn_blocking(move || call(&shared, &heard));
         tokio::select! {
             result = called => {
                 result.map_err(|_| ErrorData::internal_error("the call failed: see standard error of the server", None))
             }
             () = context.ct.cancelled() => {
-                cancelled.cancel();
+                cancel.cancel();
                 // It is not sent: the client does not expect an answer any more.
                 Err(ErrorData::internal_error("the request was cancelled", None))
             }
@@ -212,9 +211,9 @@ impl ServerHandler for Server {
             Err(failure) => return Ok(failure.into_result().into()),
         };
         let (tasks, arguments) = (follows_tasks(&context), request.arguments.unwrap_or_default());
-        let answer = self.call(&context, move |shared, cancelled| {
+        let answer = self.call(&context, move |shared, cancel| {
             let Shared { hearback, options, .. } = shared;
-            let call = Call { hearback, caller: &caller, sinks: &options.sinks, cancelled, tasks };
+            let call = Call { hearback, caller: &caller, sinks: &options.sinks, cancel, tasks };
             tools::run(&name, &call, arguments)
         });
         let Some(answer) = answer.await? else {

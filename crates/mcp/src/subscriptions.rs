@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hearback::{Hearback, Job};
+use hearback::{CancelWait, Hearback, Job};
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::warn;
 
 use crate::resources::{Address, Part};
-use crate::wait::Cancelled;
 
 /// How soon a watch notices that it is not wanted any more.
 const NOTICE_WITHIN: Duration = Duration::from_secs(1);
@@ -18,7 +17,7 @@ const NOT_MORE_OFTEN_THAN: Duration = Duration::from_millis(200);
 /// A watch, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watching {
-    stop: Cancelled,
+    stop: CancelWait,
 }
 
 impl Drop for Watching {
@@ -48,7 +47,7 @@ pub(crate) fn watch(
     address: Address,
     changed: UnboundedSender<Address>,
 ) -> Watching {
-    let stop = Cancelled::default();
+    let stop = CancelWait::new();
     let (hearback, stopped) = (Arc::clone(hearback), stop.clone());
     let thread = std::thread::Builder::new().name("watch".to_owned());
     let spawned = thread.spawn(move || {
@@ -65,7 +64,7 @@ pub(crate) fn watch(
 fn report(
     hearback: &Hearback,
     address: &Address,
-    stopped: &Cancelled,
+    stopped: &CancelWait,
     changed: &UnboundedSender<Address>,
 ) -> Result<(), hearback::core::port::record::StoreError> {
     let Address { job: id, part } = address;

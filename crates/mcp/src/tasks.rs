@@ -55,8 +55,8 @@ fn base(view: &JobView, status: TaskStatus) -> Task {
 
 /// Ends the job of a task.
 pub(crate) fn cancel(hearback: &Hearback, caller: &Caller, job: &Job) -> Result<(), Failure> {
-    let request =
-        KillRequest { by: caller.killer(), reason: Some(CANCELLED.to_owned()), grace: None, force: false };
+    let mut request = KillRequest::new(caller.killer());
+    request.reason = Some(CANCELLED.to_owned());
     hearback.kill(&job.view.id, &request)?;
     Ok(())
 }

@@ -9,7 +9,10 @@ use hearback::core::{
     job_of_delivery,
 };
 use hearback::documents::{ClosedDocument, KillDocument, ListDocument, LogDocument, Problem};
-use hearback::{Closed, Hearback, Job, KillRequest, LogRange, NextFollowUp, Reading, Request, Select, Until};
+use hearback::{
+    CancelWait, Closed, Hearback, Job, KillRequest, LogRange, NextFollowUp, Reading, Request, Select, Until,
+    WaitLimit,
+};
 use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,7 +28,7 @@ use crate::inputs::{
 use crate::promise::{self, Promise};
 use crate::schema::{of_answer, of_input};
 use crate::told::End;
-use crate::wait::{Cancelled, wait};
+use crate::wait::wait;
 
 /// How many lines `output` shows by default.
 const TAIL_LINES: u64 = 100;
@@ -41,7 +44,7 @@ pub(crate) struct Call<'a> {
     pub(crate) caller: &'a Caller,
     /// The sinks of every launch that has a session; by default those of the settings.
     pub(crate) sinks: &'a [String],
-    pub(crate) cancelled: &'a Cancelled,
+    pub(crate) cancel: &'a CancelWait,
     /// Whether the client would follow a launch as a task.
     pub(crate) tasks: bool,
 }
@@ -260,13 +263,11 @@ fn request(call: &Call<'_>, input: LaunchInput) -> Result<Request, Failure> {
 
 fn list(call: &Call<'_>, input: ListInput) -> Result<Answer, Failure> {
     let limit = input.limit.clamp(1, MAX_LISTED);
-    let select = Select {
-        scope: call.caller.scope(),
-        states: input.state.into_iter().collect(),
-        history_max: Some(limit),
-        most: Some(limit),
-        ..Select::default()
-    };
+    let mut select = Select::default();
+    select.scope = call.caller.scope();
+    select.states = input.state.into_iter().collect();
+    select.history_max = Some(limit);
+    select.most = Some(limit);
     let document = ListDocument::new(call.hearback.jobs(&select)?);
     Answer::new(as_text(&document), &document)
 }
@@ -295,13 +296,10 @@ fn output(call: &Call<'_>, input: OutputInput) -> Result<Answer, Failure> {
     }
     let job = find(call, &input.job)?;
     let is_default = input.head.is_none() && input.offset.is_none();
-    let range = LogRange {
-        head: input.head,
-        tail: input.tail.or(is_default.then_some(TAIL_LINES)),
-        last_bytes: None,
-        offset: input.offset,
-        max_bytes: input.max_bytes.clamp(MIN_BYTES, MAX_BYTES),
-    };
+    let mut range = LogRange::new(input.max_bytes.clamp(MIN_BYTES, MAX_BYTES));
+    range.head = input.head;
+    range.tail = input.tail.or(is_default.then_some(TAIL_LINES));
+    range.offset = input.offset;
     let document = call.hearback.log_document(&job, &range)?;
     let mut text = printed(&document);
     let mut ends = Vec::new();
@@ -353,7 +351,7 @@ fn wait_for(call: &Call<'_>, input: WaitInput) -> Result<Answer, Failure> {
         WaitUntil::Any => Until::Any,
     };
     let within = Duration::from_secs(input.timeout_s).min(MAX_WAIT);
-    let (mut seen, complete) = wait(call.hearback, &ids, until, within, call.cancelled);
+    let (mut seen, complete) = wait(call.hearback, &ids, until, within, call.cancel);
     let (mut ended, mut running, mut problems, mut ends) = (vec![], vec![], vec![], vec![]);
     for (id, reading) in ids.iter().zip(&mut readings) {
         match seen.remove(id) {
@@ -374,8 +372,9 @@ fn wait_for(call: &Call<'_>, input: WaitInput) -> Result<Answer, Failure> {
 
 fn kill(call: &Call<'_>, input: KillInput) -> Result<Answer, Failure> {
     let id = call.hearback.find_to_kill(&input.job, &call.caller.scope())?;
-    let request =
-        KillRequest { by: call.caller.killer(), reason: input.reason, grace: None, force: input.force };
+    let mut request = KillRequest::new(call.caller.killer());
+    request.reason = input.reason;
+    request.force = input.force;
     let killed = call.hearback.kill(&id, &request)?;
     let view = &killed.job.view;
     let document = KillDocument::new(&killed, None);
@@ -440,15 +439,8 @@ fn follow_ups(call: &Call<'_>, input: FollowUpsInput) -> Result<Answer, Failure>
     }
 }
 
-/// The next follow-up, in slices, so that a cancelled request does not wait to the end of its time.
+/// The next follow-up. A request that is cancelled does not wait to the end of its time.
 fn next_follow_up(call: &Call<'_>, within: Duration) -> Result<NextFollowUp, Failure> {
-    let mut left = within;
-    loop {
-        let slice = left.min(Duration::from_secs(1));
-        let next = call.hearback.next_follow_up(&call.caller.scope(), None, slice)?;
-        left -= slice;
-        if next.delivery.is_some() || left.is_zero() || call.cancelled.is_cancelled() {
-            return Ok(next);
-        }
-    }
+    let limit = WaitLimit::from(within).or_cancelled(call.cancel);
+    Ok(call.hearback.next_follow_up(&call.caller.scope(), None, limit)?)
 }

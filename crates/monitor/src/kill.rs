@@ -20,6 +20,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// How to kill a job.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Request {
     /// Who requests it.
     pub by: KilledBy,
@@ -29,6 +30,13 @@ pub struct Request {
     pub grace: Option<Duration>,
     /// Whether to kill an unresponsive supervisor, too.
     pub force: bool,
+}
+
+impl Request {
+    /// A request of `by`: without a reason, with the grace of the launch, and without force.
+    pub fn new(by: KilledBy) -> Self {
+        Self { by, reason: None, grace: None, force: false }
+    }
 }
 
 /// The result of a kill.
@@ -155,7 +163,7 @@ fn conclude(
         Asked::Requested { within } => {
             let left = since.saturating_add(within).saturating_sub(ports.clock.awake());
             let mut ended = None;
-            waits.wait(ports, std::slice::from_ref(id), Until::All, Some(left), |_, it| ended = Some(it));
+            waits.wait(ports, std::slice::from_ref(id), Until::All, &left.into(), |_, it| ended = Some(it));
             ended
         }
         Asked::Forced => None,

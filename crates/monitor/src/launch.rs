@@ -44,6 +44,7 @@ pub struct Launcher {
 
 /// The result of a successful launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Launched {
     /// It runs.
     Started {

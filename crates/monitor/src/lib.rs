@@ -24,6 +24,7 @@
 //! # Ok::<(), hearback_core::port::record::StoreError>(())
 //! ```
 
+mod cancel;
 mod ports;
 mod request;
 

@@ -15,6 +15,7 @@ const UNFINISHED: Duration = Duration::from_secs(60 * 60);
 
 /// How long settled jobs are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Retention {
     /// Not longer than this after they were settled.
     pub max_age: Duration,

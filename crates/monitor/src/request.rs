@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use hearback_core::agents::LaunchingAgent;
 use hearback_core::{
-    CommandLine, Durability, ExecutorName, Extra, FORMAT, JobId, Key, Limits, LogCap, NotifyPolicy, OsText,
-    Session, Spec, Timestamp,
+    CommandLine, Durability, ExecutorName, Extra, FORMAT, JobId, Key, Leftovers, Limits, LogCap,
+    NotifyPolicy, OsText, OverCap, Session, Spec, Timestamp,
 };
 
 /// What to launch.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Request {
     /// What to run.
     pub command: CommandLine,
@@ -189,6 +190,51 @@ impl Request {
     #[must_use]
     pub fn env_remove(mut self, name: impl Into<OsString>) -> Self {
         self.env.push((name.into(), None));
+        self
+    }
+
+    /// What happens to processes that outlive the main one.
+    #[must_use]
+    pub fn leftovers(mut self, leftovers: Leftovers) -> Self {
+        self.limits.leftovers = leftovers;
+        self
+    }
+
+    /// The most of its output that is kept; `None` for all of it.
+    #[must_use]
+    pub fn log_cap(mut self, cap: Option<LogCap>) -> Self {
+        self.limits.log_cap = cap;
+        self
+    }
+
+    /// What happens when its output exceeds the cap.
+    #[must_use]
+    pub fn over_cap(mut self, over_cap: OverCap) -> Self {
+        self.limits.over_cap = over_cap;
+        self
+    }
+
+    /// Makes it end with the host: a monitor that restarts or stops kills it first.
+    #[must_use]
+    pub fn bound(mut self) -> Self {
+        self.bound = true;
+        self
+    }
+
+    /// Where to run it: an absolute path.
+    #[must_use]
+    pub fn cwd(mut self, cwd: impl Into<OsText>) -> Self {
+        self.cwd = cwd.into();
+        self
+    }
+
+    /// The shell that runs the text; by default that of the system. Nothing changes for a program that runs without a
+    /// shell.
+    #[must_use]
+    pub fn shell_program(mut self, shell: impl Into<String>) -> Self {
+        if let CommandLine::Shell { program, .. } = &mut self.command {
+            *program = Some(shell.into());
+        }
         self
     }
 

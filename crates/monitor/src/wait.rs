@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::{JobId, JobState, LockView, Observed, fold};
 use tracing::debug;
 
+pub use crate::cancel::{CancelHook, CancelWait, WaitLimit};
 use crate::{Ports, reconcile};
 
 /// Why a wait returned before the job ended.
@@ -96,12 +96,19 @@ fn ended(seen: Observed) -> Option<Observed> {
 
 type WaitResult = Result<Observed, WaitError>;
 
+/// What a caller that waits hears.
+#[derive(Debug)]
+enum WaitEvent {
+    Ended(JobId, WaitResult),
+    Cancelled,
+}
+
 /// A caller that waits for a job.
 #[derive(Debug)]
 struct Waiter {
     /// The number of its wait.
     wait: u64,
-    sender: Sender<(JobId, WaitResult)>,
+    sender: Sender<WaitEvent>,
 }
 
 /// The callers that wait, by job, and how many waits there have been.
@@ -126,6 +133,7 @@ fn lock(parked: &Mutex<Parked>) -> MutexGuard<'_, Parked> {
 
 /// When a wait for several jobs returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Until {
     /// When all have ended.
     All,
@@ -134,17 +142,17 @@ pub enum Until {
 }
 
 impl Waits {
-    /// Waits for `ids`, but not longer than `within`, and calls `each` as they end. Returns whether the wait was
-    /// complete before its deadline.
+    /// Waits for `ids`, but not longer than `limit` says, and calls `each` as they end. Returns whether the wait was
+    /// complete before that.
     pub fn wait(
         &self,
         ports: &Arc<Ports>,
         ids: &[JobId],
         until: Until,
-        within: Option<Duration>,
+        limit: &WaitLimit,
         mut each: impl FnMut(&JobId, WaitResult),
     ) -> bool {
-        if let ([id], None) = (ids, within) {
+        if let ([id], None, None) = (ids, limit.within(), limit.cancel()) {
             each(id, until_ended(ports, id));
             return true;
         }
@@ -170,16 +178,20 @@ impl Waits {
         for id in &left {
             self.park(ports, id, Waiter { wait, sender: sender.clone() });
         }
+        let _hook = limit.cancel().map(|cancel| {
+            let sender = sender.clone();
+            cancel.on_cancel(move || drop(sender.send(WaitEvent::Cancelled)))
+        });
         drop(sender);
         // A deadline beyond the end of the clock is none.
-        let deadline = within.and_then(|within| ports.clock.awake().checked_add(within));
+        let deadline = limit.within().and_then(|within| ports.clock.awake().checked_add(within));
         let mut in_time = true;
         while !left.is_empty() {
             let next = match deadline {
                 None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(deadline) => receiver.recv_timeout(deadline.saturating_sub(ports.clock.awake())),
             };
-            let Ok((id, result)) = next else {
+            let Ok(WaitEvent::Ended(id, result)) = next else {
                 in_time = false;
                 break;
             };
@@ -228,7 +240,7 @@ impl Waits {
 fn report(parked: &Mutex<Parked>, id: &JobId, result: &WaitResult) {
     let waiters = lock(parked).jobs.remove(id);
     for waiter in waiters.into_iter().flatten() {
-        let _ = waiter.sender.send((id.clone(), result.clone())); // The caller may have given up.
+        let _ = waiter.sender.send(WaitEvent::Ended(id.clone(), result.clone())); // The caller may have given up.
     }
 }
 
@@ -242,6 +254,7 @@ mod tests {
     use hearback_core::port::record::{FactStore, JobFiles};
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};
     use hearback_core::{Durability, Fact, Facts, Read};
+    use std::time::Duration;
 
     fn world() -> (FakeStore, Arc<Ports>) {
         let store = FakeStore::default();
@@ -273,10 +286,10 @@ mod tests {
         let alive = store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap();
         let waits = Waits::default();
         for _ in 0..3 {
-            let brief = Some(Duration::from_millis(1));
+            let brief = Duration::from_millis(1).into();
             assert!(
                 !waits
-                    .wait(&ports, std::slice::from_ref(&id), Until::All, brief, |_, _| panic!("it runs on"))
+                    .wait(&ports, std::slice::from_ref(&id), Until::All, &brief, |_, _| panic!("it runs on"))
             );
         }
         let parked = lock(&waits.parked);
@@ -294,12 +307,36 @@ mod tests {
             &ports,
             std::slice::from_ref(&id),
             Until::Any,
-            Some(Duration::from_secs(20)),
+            &Duration::from_secs(20).into(),
             |id, result| {
                 seen.push((id.clone(), result.unwrap().facts.end));
             }
         ));
         assert_eq!(seen, [(id, Read::Present(sample::end(3)))]);
+    }
+
+    #[test]
+    fn a_wait_is_cancelled_from_another_thread_and_leaves_nothing_behind() {
+        let (store, ports) = world();
+        let id = sample::id(1);
+        begun(&store, &id);
+        let alive = store.lock(&id, JobLock::Alive, LockMode::Exclusive, Wait::Try).unwrap();
+        let (waits, cancel) = (Waits::default(), CancelWait::new());
+        let ids = std::slice::from_ref(&id);
+        std::thread::scope(|scope| {
+            let wait = scope.spawn(|| {
+                waits.wait(&ports, ids, Until::All, &(&cancel).into(), |_, _| panic!("it runs on"))
+            });
+            // It sleeps, or is about to: either way it ends.
+            while !lock(&waits.parked).jobs.contains_key(&id) {
+                std::thread::yield_now();
+            }
+            cancel.cancel();
+            assert!(!wait.join().unwrap());
+        });
+        assert_eq!(lock(&waits.parked).jobs[&id].len(), 0);
+        assert!(!waits.wait(&ports, ids, Until::All, &(&cancel).into(), |_, _| panic!("it runs on")));
+        drop(alive);
     }
 
     #[test]
@@ -311,8 +348,8 @@ mod tests {
         }
         for (until, reported) in [(Until::All, &ids[..2]), (Until::Any, &ids[..1])] {
             let mut seen = Vec::new();
-            let no_time = Some(Duration::ZERO);
-            assert!(Waits::default().wait(&ports, &ids, until, no_time, |id, _| seen.push(id.clone())));
+            let no_time = Duration::ZERO.into();
+            assert!(Waits::default().wait(&ports, &ids, until, &no_time, |id, _| seen.push(id.clone())));
             assert_eq!(seen, reported);
         }
     }

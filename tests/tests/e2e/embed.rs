@@ -24,7 +24,7 @@ fn own_sink(world: &World, depth: &str) -> hearback_tests::Ran {
 }
 
 #[test]
-fn settings_and_a_sink_can_be_made_in_code_and_no_settings_file_is_read() {
+fn scenario_143_settings_and_a_sink_made_in_code_need_no_settings_file() {
     let world = World::new();
     // Nothing of this holds: settings that are made in code stand in place of the file.
     world.run(["reconcile"]).ok();
@@ -36,6 +36,68 @@ fn settings_and_a_sink_can_be_made_in_code_and_no_settings_file_is_read() {
     let expected = format!("{id}.end failed: exit code 3\n");
     assert_eq!(fs_err::read_to_string(world.scratch("witness")).unwrap(), expected);
     world.show(&id).has("/follow_up/policy", "auto");
+}
+
+/// A program that is told of the follow-ups of the session `s`.
+fn hears(world: &World, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(bin("hears"));
+    world.settle(&mut command);
+    command.arg("s").arg(world.scratch("witness")).args(args);
+    command
+}
+
+#[test]
+fn scenario_143_a_program_is_told_in_a_closure_and_what_it_gives_back_comes_again() {
+    let world = World::new();
+    let id = world.run(args!["launch", "-q", "-s", "s", "--", bin("exit-with"), "3"]).ok();
+    run(hears(&world, ["--refuse", "1", "--until", "1"])).ok();
+    let told = [1, 2].map(|attempt| format!("{id}.end {attempt} failed: exit code 3"));
+    assert_eq!(lines(world.scratch("witness")), told);
+    world.show(&id).has("/follow_up/state", "delivered");
+    // What was acknowledged is not told again, and neither is what belongs to another session.
+    world.run(args!["launch", "-q", "-s", "other", "--wait", "--", bin("exit-with"), "0"]).ok();
+    run(hears(&world, ["--within", "0"])).ok();
+    assert_eq!(lines(world.scratch("witness")), told);
+    assert!(!world.home().join("config.toml").exists());
+}
+
+#[test]
+fn scenario_143_each_follow_up_is_told_to_one_of_several_programs_until_they_are_cancelled() {
+    let world = World::new();
+    let stop = world.scratch("stop");
+    let mut programs: Vec<_> =
+        (0..2).map(|_| KillOnDrop(hears(&world, args!["--stop", stop]).spawn().unwrap())).collect();
+    let launch = || world.run(args!["launch", "-q", "-s", "s", "--", bin("exit-with"), "0"]).ok();
+    let mut expected: Vec<_> = (0..6).map(|_| format!("{}.end 1 done: exit code 0", launch())).collect();
+    expected.sort();
+    let told = hearback_tests::eventually("all are told", || {
+        Some(lines(world.scratch("witness"))).filter(|told| told.len() >= expected.len())
+    });
+    hearback_tests::eventually("nothing is pending", || {
+        let pending = world.json(["followups", "--session", "s", "--json"]);
+        (pending["jobs"] == json!([])).then_some(())
+    });
+    fs_err::write(&stop, "").unwrap();
+    assert!(programs.iter_mut().all(|program| program.0.wait().unwrap().success()));
+    let mut told_at_last = lines(world.scratch("witness"));
+    told_at_last.sort();
+    assert_eq!(told_at_last, expected, "{told:?}");
+}
+
+#[test]
+fn scenario_143_what_a_program_held_when_it_died_comes_to_the_next() {
+    let world = World::new();
+    let id = world.run(args!["launch", "-q", "-s", "s", "--", bin("exit-with"), "0"]).ok();
+    let mut program = KillOnDrop(hears(&world, args!["--hold", world.scratch("never")]).spawn().unwrap());
+    hearback_tests::eventually("it is told", || (!lines(world.scratch("witness")).is_empty()).then_some(()));
+    // Another program leaves it alone for as long as the first one lives.
+    run(hears(&world, ["--within", "300"])).ok();
+    assert_eq!(lines(world.scratch("witness")).len(), 1);
+    program.0.kill().unwrap();
+    program.0.wait().unwrap();
+    run(hears(&world, ["--until", "1"])).ok();
+    let told = [1, 2].map(|attempt| format!("{id}.end {attempt} done: exit code 0"));
+    assert_eq!(lines(world.scratch("witness")), told);
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
 
 fn next(hearback: &Hearback, scope: &Scope, args: &NextArgs, output: &Output) -> Result<u32, CliError> {
     let job = args.job.as_ref().map(|name| super::find_one(hearback, name, scope)).transpose()?;
-    let NextFollowUp { delivery, problems } =
+    let NextFollowUp { delivery, problems, .. } =
         hearback.next_follow_up(scope, job.as_ref(), args.wait.unwrap_or_default())?;
     let unread = super::unread(&problems, output);
     // A follow-up that can be read is printed. Without one, a job that cannot be read may have one.

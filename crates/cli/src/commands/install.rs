@@ -98,7 +98,7 @@ fn finish(
     if output.is_json() {
         return output.reply(document(service, true, orders, failed), error.as_ref());
     }
-    for FailedOrder { order, why } in failed {
+    for FailedOrder { order, why, .. } in failed {
         output.warn(&format!("`{}` {why}", shown(order)));
     }
     error.map_or(Ok(0), Err)

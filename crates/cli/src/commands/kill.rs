@@ -22,7 +22,10 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
     }
     let by =
         hearback::current_session()?.or(scope.session().cloned()).map_or(KilledBy::Person, KilledBy::Session);
-    let request = KillRequest { by, reason: args.reason.clone(), grace: args.grace, force: args.force };
+    let mut request = KillRequest::new(by);
+    request.reason = args.reason.clone();
+    request.grace = args.grace;
+    request.force = args.force;
     let (mut code, mut unprinted) = (0, None);
     hearback.kill_all(&found.ids, &request, |id, killed| match killed {
         Ok(killed) => {
@@ -43,15 +46,7 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
 fn tell(killed: &Killed, log: Option<LogDocument>, subject: &str, output: &Output) -> Result<(), CliError> {
     let view = &killed.job.view;
     if output.is_json() {
-        let error = (!killed.is_complete()).then(|| {
-            let why = match killed.out_of_sight {
-                None => "processes of the job could not be killed",
-                Some(_) => "processes of the job cannot be seen from here, and may still run",
-            };
-            CliError::no(ErrorKind::NotKilled, why).of(subject)
-        });
-        let document = KillDocument::new(killed, log);
-        return output.object(&Reply { document, error: error.as_ref().map(CliError::detail) });
+        return output.object(&document(killed, log, subject));
     }
     output.prose(&format!("{} {}", view.id, ending(killed)))?;
     if let Some(place) = &killed.out_of_sight {
@@ -64,6 +59,19 @@ fn tell(killed: &Killed, log: Option<LogDocument>, subject: &str, output: &Outpu
         output.warn(&format!("process {pid} of job `{}` could not be killed", view.id));
     }
     Ok(())
+}
+
+/// The result of a kill for programs.
+pub(crate) fn document(killed: &Killed, log: Option<LogDocument>, subject: &str) -> Reply<KillDocument> {
+    let error = (!killed.is_complete()).then(|| {
+        let why = match killed.out_of_sight {
+            None => "processes of the job could not be killed",
+            Some(_) => "processes of the job cannot be seen from here, and may still run",
+        };
+        CliError::no(ErrorKind::NotKilled, why).of(subject)
+    });
+    let document = KillDocument::new(killed, log);
+    Reply { document, error: error.as_ref().map(CliError::detail) }
 }
 
 /// How a job ended that was to be killed.

@@ -208,7 +208,8 @@ fn variable(setting: &OsString) -> Result<Option<(OsString, Option<OsString>)>, 
     Ok(value.map(|value| (name, Some(value))))
 }
 
-fn recorded(error: &LaunchError) -> Option<&JobId> {
+/// The job of a launch that failed, if it is recorded.
+pub(crate) fn recorded(error: &LaunchError) -> Option<&JobId> {
     match error {
         LaunchError::Failed(
             LaunchFailure::FailedToStart { id, .. }
@@ -224,17 +225,19 @@ fn print_id(hearback: &Hearback, launched: &Launched, output: &Output) -> Result
     if !output.is_json() {
         return output.line(id.as_str());
     }
+    output.document(&document(hearback, launched)?)
+}
+
+/// A job that was launched, for programs.
+pub(crate) fn document(hearback: &Hearback, launched: &Launched) -> Result<LaunchDocument, CliError> {
+    let id = launched.id();
     // A read without reconciling: a supervisor that has not answered yet must not be recorded as lost.
-    match hearback.look(id)? {
-        Some(job) => {
-            let expected = hearback.expectation(&job);
-            let text = in_words(&expected, &job);
-            let expect = ExpectationDocument::new(expected, text);
-            let created = !matches!(launched, Launched::Known { .. });
-            output.document(&LaunchDocument { job: job.view, created, expect })
-        }
-        None => Err(FindError::NotFound(id.to_string()).into()),
-    }
+    let job = hearback.look(id)?.ok_or_else(|| FindError::NotFound(id.to_string()))?;
+    let expected = hearback.expectation(&job);
+    let text = in_words(&expected, &job);
+    let expect = ExpectationDocument::new(expected, text);
+    let created = !matches!(launched, Launched::Known { .. });
+    Ok(LaunchDocument { job: job.view, created, expect })
 }
 
 /// What to expect when the job ends, as its launcher reads it.
@@ -263,7 +266,7 @@ fn show_hints(hearback: &Hearback, launched: &Launched, owner: Option<&Session>,
         }
         Launched::Started { pid: None, .. } => output.hint("started in the background"),
         Launched::Killed { .. } => output.hint("killed before it was started"),
-        Launched::Known { .. } => {}
+        _ => {}
     }
     let job = hearback.job(id).ok().flatten();
     if let (Launched::Known { .. }, Some(job)) = (launched, &job) {

@@ -102,15 +102,15 @@ fn watch(hearback: &Hearback, args: &ListArgs, output: &Output) -> Result<u32, C
 
 /// What the arguments select.
 pub(super) fn select(hearback: &Hearback, args: &SelectArgs) -> Result<Select, CliError> {
-    Ok(Select {
-        scope: super::scope(&args.scope)?,
-        states: args.state.iter().flat_map(|state| state.words()).copied().collect(),
-        outcomes: args.outcome.iter().map(|kind| (*kind).into()).collect(),
-        label: args.label.clone(),
-        launched_since: args.since.map(|within| hearback.now().before(within)),
-        history_max: args.limit.or((!args.all).then_some(NEWEST)),
-        most: args.limit,
-    })
+    let mut select = Select::default();
+    select.scope = super::scope(&args.scope)?;
+    select.states = args.state.iter().flat_map(|state| state.words()).copied().collect();
+    select.outcomes = args.outcome.iter().map(|kind| (*kind).into()).collect();
+    select.label = args.label.clone();
+    select.launched_since = args.since.map(|within| hearback.now().before(within));
+    select.history_max = args.limit.or((!args.all).then_some(NEWEST));
+    select.most = args.limit;
+    Ok(select)
 }
 
 pub(super) fn is_filtered(args: &SelectArgs) -> bool {

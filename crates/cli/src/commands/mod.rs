@@ -239,12 +239,7 @@ fn selected(
 /// Says that no job runs that could have been meant, which is not an error: there is nothing left to do.
 fn none_running(args: &JobsArgs, scope: &Scope, output: &Output) -> Result<u32, CliError> {
     if output.is_json() {
-        let none = ListDocument::new(Listing {
-            jobs: Vec::new(),
-            problems: Vec::new(),
-            truncated: false,
-            total: None,
-        });
+        let none = ListDocument::new(Listing::default());
         return output.reply(none, None);
     }
     let what = match args.label {

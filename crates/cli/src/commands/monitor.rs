@@ -46,7 +46,11 @@ fn run_monitor(
         output.hint(&format!("monitoring {}; stop with Ctrl-C", hearback.home().display()));
     }
     let (once, service, after) = (args.once, args.service, args.after);
-    let options = MonitorOptions { once, service, succeed: !service, after };
+    let mut options = MonitorOptions::default();
+    options.once = once;
+    options.service = service;
+    options.succeed = !service;
+    options.after = after;
     hearback.raise_descriptor_limit();
     let end = Arc::new(hearback).run_monitor(&options)?;
     if output.is_json() {
@@ -55,6 +59,6 @@ fn run_monitor(
     }
     match end {
         MonitorEnd::Stopped(StopKind::Restart) if args.service => Ok(RESTART_EXIT_CODE),
-        MonitorEnd::Done | MonitorEnd::Stopped(_) => Ok(0),
+        _ => Ok(0),
     }
 }

@@ -1,19 +1,17 @@
 //! `hearback prune`
 
+use hearback::Hearback;
 use hearback::core::DOCUMENT_FORMAT;
 use hearback::documents::PruneDocument;
-use hearback::{Hearback, Retention};
 
 use crate::args::PruneArgs;
 use crate::error::CliError;
 use crate::output::Output;
 
 pub(crate) fn run(hearback: &Hearback, args: &PruneArgs, output: &Output) -> Result<u32, CliError> {
-    let default = hearback.settings().retention;
-    let retention = Retention {
-        max_age: args.older_than.unwrap_or(default.max_age),
-        max_jobs: args.max_jobs.unwrap_or(default.max_jobs),
-    };
+    let mut retention = hearback.settings().retention;
+    retention.max_age = args.older_than.unwrap_or(retention.max_age);
+    retention.max_jobs = args.max_jobs.unwrap_or(retention.max_jobs);
     let report = hearback.prune(retention, args.dry_run)?;
     let failed = (!report.failed.is_empty()).then_some(CliError::Partly);
     if output.is_json() {

@@ -12,7 +12,10 @@ pub(crate) fn run(hearback: &Hearback, args: SendArgs, output: &Output) -> Resul
     let session = super::session(args.session.as_ref(), "a message")?;
     let text = super::text_or_input(args.text)?;
     let (sink, destination) = (args.sink, args.destination);
-    let sent = hearback.send(&OutgoingMessage { session: session.clone(), text, sink, destination })?;
+    let mut message = OutgoingMessage::new(session.clone(), text);
+    message.sink = sink;
+    message.destination = destination;
+    let sent = hearback.send(&message)?;
     if output.is_json() {
         let (message, interrupted, in_turn) = (sent.n, sent.interrupted, sent.in_turn);
         output.document(&SentDocument { format: DOCUMENT_FORMAT, session, message, interrupted, in_turn })?;

@@ -157,7 +157,7 @@ fn sentence(error: &CliError) -> String {
 }
 
 fn kill(hearback: &Hearback, id: &JobId, by: KilledBy) -> Result<String, CliError> {
-    let request = KillRequest { by, reason: None, grace: None, force: false };
+    let request = KillRequest::new(by);
     let killed = hearback.kill(id, &request)?;
     let ending = super::kill::ending(&killed);
     match killed.is_complete() {
@@ -189,6 +189,6 @@ fn acknowledge(hearback: &Hearback, id: &JobId) -> Result<String, CliError> {
 }
 
 fn send(hearback: &Hearback, session: Session, text: String) -> Result<String, CliError> {
-    let sent = hearback.send(&OutgoingMessage { session, text, sink: None, destination: None })?;
+    let sent = hearback.send(&OutgoingMessage::new(session, text))?;
     Ok(format!("message {}: {}", sent.n, super::send::fate(&sent)))
 }

@@ -17,7 +17,9 @@ pub(crate) fn run(hearback: &Hearback, args: &TurnArgs, output: &Output) -> Resu
     }
     let wait = if args.no_wait { Wait::Try } else { Wait::Block };
     let history = args.history.map(Into::into).unwrap_or_default();
-    let request = TurnRequest { destination: args.destination.clone(), history };
+    let mut request = TurnRequest::default();
+    request.destination = args.destination.clone();
+    request.history = history;
     match hearback.run_agent(&session, wait, request, &args.argv)? {
         None => {
             if !output.is_json() {

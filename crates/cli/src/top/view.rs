@@ -85,16 +85,16 @@ impl View {
     /// Takes over what has changed.
     pub(crate) fn update(&mut self, hearback: &Hearback, changed: ChangedJobs) -> Result<(), CliError> {
         match changed {
-            ChangedJobs::Everything => {
-                let listing = hearback.jobs(&self.select)?;
-                (self.jobs, self.is_cut) = (listing.jobs, listing.truncated);
-                self.unread = listing.problems.len();
-            }
             ChangedJobs::Jobs(changed) => {
                 for (id, job) in changed {
                     self.jobs.retain(|known| known.view.id != id);
                     self.jobs.extend(job.filter(|job| self.select.wants(job)));
                 }
+            }
+            _ => {
+                let listing = hearback.jobs(&self.select)?;
+                (self.jobs, self.is_cut) = (listing.jobs, listing.truncated);
+                self.unread = listing.problems.len();
             }
         }
         self.arrange();

@@ -66,6 +66,9 @@ pub enum SinkError {
     /// There is no sink of this name.
     #[error("there is no sink `{0}`")]
     Missing(String),
+    /// Another process has it.
+    #[error("only a host that attends the session has the sink `{0}`")]
+    Elsewhere(String),
     /// It could not be run or reached, or its reply was invalid.
     #[error("the sink failed: {0}")]
     Failed(String),
@@ -128,8 +131,21 @@ impl<T: FollowUpSink + ?Sized> FollowUpSink for &T {
     }
 }
 
+/// The sink of the host that attends a session: only the process of that host has it.
+pub const HOST_SINK: &str = "host";
+
 /// The known sinks.
 pub trait Sinks: Send + Sync {
     /// Finds a sink by its name.
     fn find(&self, name: &str) -> Result<Box<dyn FollowUpSink + '_>, SinkError>;
+
+    /// Whether the sink of this name is left to another process, which has it: nothing is due there from here.
+    fn is_elsewhere(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// The sink that gets the follow-ups which name none, if there is one: otherwise their owner fetches them.
+    fn of_unrouted(&self) -> Option<&str> {
+        None
+    }
 }

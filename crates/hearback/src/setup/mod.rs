@@ -17,6 +17,7 @@ const MARK: &str = "written by `hearback agent setup`";
 
 /// Where the files of an agent are put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SetupScope {
     /// For all projects of this user.
     User,

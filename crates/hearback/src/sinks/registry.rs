@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hearback_core::SinkPayload;
-use hearback_core::port::sink::{DeliveryContext, FollowUpSink, SinkError, SinkReply, Sinks};
+use hearback_core::port::sink::{DeliveryContext, FollowUpSink, HOST_SINK, SinkError, SinkReply, Sinks};
 use hearback_platform::Native;
 use hearback_store::Store;
 
@@ -59,7 +59,7 @@ impl fmt::Debug for SinksInCode {
 impl Registry {
     /// Whether there is a sink of this name.
     pub(crate) fn knows(&self, name: &str) -> bool {
-        self.in_code.0.contains_key(name) || self.settings(name).is_some()
+        name == HOST_SINK || self.in_code.0.contains_key(name) || self.settings(name).is_some()
     }
 
     /// The settings of the sink of this name, unless it is supplied in code; none if there is no such sink.
@@ -75,7 +75,7 @@ impl Registry {
     pub(crate) fn starts_turn(&self, name: &str) -> bool {
         match self.in_code.0.get(name) {
             Some(sink) => sink.starts_turn(),
-            None => self.settings(name).is_some_and(|settings| settings.turn),
+            None => name == HOST_SINK || self.settings(name).is_some_and(|settings| settings.turn),
         }
     }
 
@@ -88,7 +88,7 @@ impl Registry {
     /// The names of all sinks, except plugins on the PATH.
     pub(crate) fn names(&self) -> Vec<String> {
         let configured = self.configured.keys().cloned();
-        let others = configured.chain(preset::names().map(str::to_owned));
+        let others = configured.chain(preset::names().map(str::to_owned)).chain([HOST_SINK.to_owned()]);
         let others = others.filter(|name| !self.in_code.0.contains_key(name));
         self.in_code.0.keys().cloned().chain(others).collect()
     }
@@ -99,6 +99,9 @@ impl Sinks for Registry {
         if let Some(sink) = self.in_code.0.get(name) {
             return Ok(Box::new(SuppliedSink { sink: &**sink, secrets: &self.secrets }));
         }
+        if name == HOST_SINK {
+            return Err(SinkError::Elsewhere(name.to_owned()));
+        }
         // The settings may have changed while this process slept.
         let now = self.store.as_ref().and_then(|store| {
             let (path, read) = store.read_config();
@@ -108,6 +111,10 @@ impl Sinks for Registry {
         let settings = settings.ok_or_else(|| SinkError::Missing(name.to_owned()))?;
         let (native, program, secrets) = (self.native, self.program.as_deref(), &self.secrets);
         Ok(Box::new(ConfiguredSink { native, program, secrets, settings }))
+    }
+
+    fn is_elsewhere(&self, name: &str) -> bool {
+        name == HOST_SINK && !self.in_code.0.contains_key(name)
     }
 }
 

@@ -9,7 +9,7 @@ use tracing::debug;
 
 use super::Deliverer;
 use super::claim::{LeaseRule, LeasedFollowUp};
-use super::due::{Claim, Due, age_of_end, due};
+use super::due::{Claim, Due, age_of_end};
 use super::hand_over::Route;
 
 /// Jobs that end within this time of each other are told together.
@@ -89,7 +89,7 @@ impl Deliverer<'_> {
             other.session == spec.session
                 && other.cwd == spec.cwd
                 && other.notify != NotifyPolicy::Never
-                && other.sinks.iter().any(|name| name == route.name)
+                && self.may_go_to(other, route.name)
         };
         let open = self.ports.store.open_jobs().unwrap_or_else(|error| {
             debug!(job = %seen.id, %error, "other jobs of the session cannot be listed");
@@ -108,8 +108,7 @@ impl Deliverer<'_> {
             let Due::Now(claim) = (match is_due {
                 // What failed together is due again a few milliseconds apart.
                 Due::In(_) if last_lease == LockState::Free => {
-                    let soon = in_a_moment(self.ports.clock.stamp());
-                    due(&seen, &self.ports.here, self.around(&seen, last_lease), &soon, &self.retry)
+                    self.due_at(&seen, last_lease, &in_a_moment(self.ports.clock.stamp()))
                 }
                 other => other,
             }) else {

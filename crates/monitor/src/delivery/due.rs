@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hearback_core::port::process::Presence;
+use hearback_core::port::sink::HOST_SINK;
 use hearback_core::session::{INTERRUPTIONS_MAX, SessionFacts};
 use hearback_core::{
     Facts, FollowUpState, Here, JobState, Lease, LeaseResult, LockState, Observed, Read, Stamp,
@@ -10,6 +11,7 @@ use hearback_core::{
 
 /// How often and for how long a delivery is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Retry {
     /// After so many attempts, a person has to act.
     pub attempts_max: u32,
@@ -90,29 +92,42 @@ pub struct Around {
 
 /// Decides about the follow-up of a job.
 pub fn due(seen: &Observed, here: &Here, around: Around, now: &Stamp, retry: &Retry) -> Due {
+    let chain = seen.facts.spec.present().map_or(0, |spec| spec.sinks.len());
+    due_at(seen, here, around, now, retry, chain).0
+}
+
+/// The same for a chain of so many sinks, with the one of them that it is about.
+pub(super) fn due_at(
+    seen: &Observed,
+    here: &Here,
+    around: Around,
+    now: &Stamp,
+    retry: &Retry,
+    chain: usize,
+) -> (Due, u32) {
     let last_lease = around.last_lease;
     let (facts, folded) = (&seen.facts, seen.fold());
     if seen.hands_off(here).is_some() || !matches!(folded.state, JobState::Ended { .. }) {
-        return Due::Never;
+        return (Due::Never, 0);
     }
     let state = folded.follow_up.state;
     if state.is_closed() {
-        return Due::Never;
+        return (Due::Never, 0);
     }
     let attempts = facts.leases.iter().filter_map(|(_, lease)| lease.present()).map(|lease| &lease.at);
     let ended_at = facts.end.present().and_then(|end| end.at.as_ref());
     if ended_at.is_some_and(|at| is_expired(at, attempts, now, retry)) {
-        return Due::Expired;
+        return (Due::Expired, 0);
     }
-    let chain = facts.spec.present().map_or(0, |spec| spec.sinks.len());
     if state == FollowUpState::DeadLetter || chain == 0 {
-        return Due::Never;
+        return (Due::Never, 0);
     }
     let Some((n, lease)) = facts.leases.iter().max_by_key(|(n, _)| n) else {
-        return match last_lease {
+        let first = match last_lease {
             LockState::Held => Due::In(UNRECORDED),
             LockState::Free => Due::Now(Claim { n: 1, attempts_used: 1, sink: 0, in_place_of: None }),
         };
+        return (first, 0);
     };
     let n = *n;
     // A lease that cannot be read was an attempt, too. Its number tells how many came before it.
@@ -126,7 +141,7 @@ pub fn due(seen: &Observed, here: &Here, around: Around, now: &Stamp, retry: &Re
             let free = lease.attempts_used.saturating_sub(1);
             if let Some(sink) = stand_in(facts, lease, result, chain) {
                 let claim = Claim { n: n + 1, attempts_used: free + 1, sink, in_place_of: Some(own) };
-                return Due::Now(claim);
+                return (Due::Now(claim), sink);
             }
             let pause = match around.open_in {
                 // The session is no longer open there, so another door may be open.
@@ -143,7 +158,7 @@ pub fn due(seen: &Observed, here: &Here, around: Around, now: &Stamp, retry: &Re
         None if last_lease == LockState::Held => {
             let rest = left(&lease.at, lease.deadline_ms, now);
             if !rest.is_zero() {
-                return Due::In(rest);
+                return (Due::In(rest), lease.sink);
             }
             (Duration::ZERO, lease.attempts_used, own)
         }
@@ -153,9 +168,9 @@ pub fn due(seen: &Observed, here: &Here, around: Around, now: &Stamp, retry: &Re
     let is_last =
         || attempts_used >= retry.attempts_max || facts.cut_short_before(n + 1).0 >= INTERRUPTIONS_MAX;
     if result.is_none() && is_last() {
-        return Due::GiveUp { n };
+        return (Due::GiveUp { n }, sink);
     }
-    after(pause, Claim { n: n + 1, attempts_used: attempts_used + 1, sink, in_place_of: None })
+    (after(pause, Claim { n: n + 1, attempts_used: attempts_used + 1, sink, in_place_of: None }), sink)
 }
 
 /// The next sink to be told in place of one that could not reach the session. Each of the chain is asked until one has
@@ -215,7 +230,9 @@ pub fn message_overdue(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> Dura
     let Some((n, Due::Now(_) | Due::Expired)) = next_message(facts, now, retry) else {
         return Duration::ZERO;
     };
-    let since = facts.message(n).and_then(|message| match message.last_result() {
+    // One that a host gets waits until there is a host.
+    let message = facts.message(n).filter(|it| it.message.present().is_none_or(|it| it.sink != HOST_SINK));
+    let since = message.and_then(|message| match message.last_result() {
         Some(last) => Some((&last.at, last.next_ms)),
         None => Some((&message.message.present()?.at, 0)),
     });

@@ -7,11 +7,11 @@ use hearback_core::port::process::Presence;
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::port::sink::{Delivery, Sinks};
 use hearback_core::session::held;
-use hearback_core::{BegunBy, JobId, LockState, NoticeBytes, Observed, SmallSort};
+use hearback_core::{BegunBy, JobId, LockState, NoticeBytes, Observed, SmallSort, Spec, Stamp};
 use tracing::{debug, error, warn};
 
 use super::claim::{LeaseRule, LeasedFollowUp};
-use super::due::{Around, Claim, Due, OVERDUE_AFTER, Retry, due, overdue};
+use super::due::{Around, Claim, Due, OVERDUE_AFTER, Retry, due_at, overdue};
 use super::hand_over::{Attempts, Item, Route};
 use super::interpret::Verdict;
 use super::{company, compose, record};
@@ -178,8 +178,7 @@ impl Deliverer<'_> {
 
     /// The sink that an attempt goes to.
     pub(super) fn route<'s>(&'s self, seen: &'s Observed, claim: Claim) -> Option<Route<'s>> {
-        let spec = seen.facts.spec.present()?;
-        let name = spec.sinks.get(claim.sink as usize).map_or("", String::as_str);
+        let name = self.sink_name(seen.facts.spec.present()?, claim.sink);
         Some(Route { name, sink: self.sinks.find(name) })
     }
 
@@ -376,8 +375,35 @@ impl Deliverer<'_> {
         }
         // Without room for its lease, the first attempt is known by its lock alone.
         let last_lease = self.lease_lock(seen, seen.last_lease().max(1))?;
+        let due = self.due_at(seen, last_lease, &self.ports.clock.stamp());
+        Ok((due, last_lease))
+    }
+
+    /// What is to be done about a follow-up at some moment, if the lock of its last attempt is known. What another
+    /// process has the sink for is left to it, and so is an attempt that it makes right now.
+    pub(super) fn due_at(&self, seen: &Observed, last_lease: LockState, now: &Stamp) -> Due {
+        let Some(spec) = seen.facts.spec.present() else { return Due::Never };
+        let is_unrouted = spec.sinks.is_empty() && self.sinks.of_unrouted().is_some();
+        let chain = if is_unrouted { 1 } else { spec.sinks.len() };
         let around = self.around(seen, last_lease);
-        Ok((due(seen, &self.ports.here, around, &self.ports.clock.stamp(), &self.retry), last_lease))
+        match due_at(seen, &self.ports.here, around, now, &self.retry, chain) {
+            (Due::Now(_) | Due::In(_), sink) if self.sinks.is_elsewhere(self.sink_name(spec, sink)) => {
+                Due::Never
+            }
+            (due, _) => due,
+        }
+    }
+
+    /// The name of a sink of the chain.
+    fn sink_name<'s>(&'s self, spec: &'s Spec, place: u32) -> &'s str {
+        let named = spec.sinks.get(place as usize).map(String::as_str);
+        named.or_else(|| self.sinks.of_unrouted().filter(|_| spec.sinks.is_empty())).unwrap_or_default()
+    }
+
+    /// Whether a job can have its follow-up sent to the sink of this name.
+    pub(super) fn may_go_to(&self, spec: &Spec, name: &str) -> bool {
+        spec.sinks.iter().any(|sink| sink == name)
+            || (spec.sinks.is_empty() && self.sinks.of_unrouted() == Some(name))
     }
 
     /// What is seen of a follow-up besides its records, if the lock of its last attempt is known.

@@ -2,7 +2,7 @@
 
 use hearback_core::port::record::StoreError;
 use hearback_core::port::sink::{SinkReply, Sinks};
-use hearback_core::session::{MessageHow, TurnCause, TurnHow, fold_session};
+use hearback_core::session::{MessageHow, SessionFacts, TurnCause, TurnHow, fold_session};
 use hearback_core::{LockState, MessagePayload, Session};
 use tracing::{info, warn};
 
@@ -38,7 +38,7 @@ impl Inbox<'_> {
             if self.turns.close_cut_short(session, &facts)? {
                 continue;
             }
-            let next = next_message(&facts, &ports.clock.stamp(), &self.retry);
+            let next = self.next(&facts);
             let (n, claim) = match next {
                 None => return Ok(Due::Never),
                 Some((n, Due::Now(claim))) => (n, claim),
@@ -57,6 +57,20 @@ impl Inbox<'_> {
                 return Ok(Due::Now(claim));
             }
         }
+    }
+
+    /// What is to be done about the messages of a session.
+    pub fn due(&self, facts: &SessionFacts) -> Due {
+        self.next(facts).map_or(Due::Never, |(_, due)| due)
+    }
+
+    /// The number of the next message, and what is to be done about it. One whose sink another process has is left to
+    /// it, and so are those behind it.
+    fn next(&self, facts: &SessionFacts) -> Option<(u32, Due)> {
+        let (n, due) = next_message(facts, &self.turns.ports.clock.stamp(), &self.retry)?;
+        let message = facts.message(n).and_then(|message| message.message.present());
+        let is_left = message.is_some_and(|message| self.sinks.is_elsewhere(&message.sink));
+        Some((n, if is_left && due != Due::Expired { Due::Never } else { due }))
     }
 
     fn attempts(&self) -> Attempts<'_> {
@@ -135,7 +149,7 @@ mod tests {
 
     use super::*;
     use hearback_core::port::sink::{DeliveryContext, FollowUpSink, SinkError};
-    use hearback_core::session::{Interruption, Message, SessionFacts};
+    use hearback_core::session::{Interruption, Message};
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeSink, FakeStore, sample};
     use hearback_core::{Durability, Session, SinkPayload};
 

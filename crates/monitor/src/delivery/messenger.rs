@@ -8,7 +8,7 @@ use hearback_core::port::record::StoreError;
 use hearback_core::port::session::SessionLock;
 use tracing::warn;
 
-use super::due::{Due, message_due};
+use super::due::Due;
 use super::inbox::Inbox;
 
 /// How long to rest after an error of the store; longer each time.
@@ -52,7 +52,7 @@ impl Inbox<'_> {
             }
             drop(mine);
             let facts = ports.sessions.session(session)?;
-            if message_due(&facts, &ports.clock.stamp(), &self.retry) == Due::Never {
+            if self.due(&facts) == Due::Never {
                 return Ok(());
             }
         }

@@ -51,6 +51,17 @@ impl<'a> JobChanges<'a> {
     /// Sleeps until jobs have changed that `is_wanted`, but not longer than `within`, and brings them up to date. What
     /// no event tells is found by looking at everything, as a monitor does.
     pub fn wait(&mut self, within: Duration, is_wanted: impl Fn(&JobId) -> bool) -> Changed {
+        self.wait_unless(within, || false, is_wanted)
+    }
+
+    /// The same, but returns when `is_cancelled`. That is looked at whenever something wakes the watch: what cancels
+    /// has to wake it as well, by [`SessionStore::wake_host`](hearback_core::port::session::SessionStore::wake_host).
+    pub fn wait_unless(
+        &mut self,
+        within: Duration,
+        is_cancelled: impl Fn() -> bool,
+        is_wanted: impl Fn(&JobId) -> bool,
+    ) -> Changed {
         let began = self.ports.clock.awake();
         let most = within.min(LOOK_AT_ALL_EVERY);
         loop {
@@ -67,7 +78,7 @@ impl<'a> JobChanges<'a> {
             }
             let left = most.saturating_sub(now.saturating_sub(began));
             let has_sessions = self.sessions.as_ref().is_some_and(|sessions| !sessions.is_empty());
-            if !changed.is_empty() || has_sessions || (left.is_zero() && most == within) {
+            if !changed.is_empty() || has_sessions || (left.is_zero() && most == within) || is_cancelled() {
                 return Changed::Jobs(changed);
             }
             if left.is_zero() {

@@ -12,7 +12,7 @@ use super::news::Task;
 use super::open_job::OpenJob;
 use super::run::{LOOK_AT_ALL_EVERY, Loop};
 use super::work::{JobWork, SessionWork, of_job, of_session};
-use crate::delivery::{Turn, message_due};
+use crate::delivery::Turn;
 use crate::{prune, reconcile};
 
 /// After so long, what was heard meanwhile comes first: it may be a request to end.
@@ -199,7 +199,7 @@ impl Loop {
             Ok(facts) => facts,
             Err(error) => return self.fail_session(session, "session cannot be read", error),
         };
-        let next = message_due(&facts, &ports.clock.stamp(), &self.monitor.policy.retry);
+        let next = self.monitor.inbox().due(&facts);
         if let Err(error) = self.resume(session) {
             return self.fail_session(session, "session not continued", error);
         }

@@ -20,6 +20,7 @@ use crate::session::{ActiveTurns, Turns};
 
 /// How to run a monitor.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct MonitorOptions {
     /// Do what is due now, and return.
     pub once: bool,
@@ -34,6 +35,7 @@ pub struct MonitorOptions {
 
 /// Why a monitor returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MonitorEnd {
     /// Everything that was due is done.
     Done,

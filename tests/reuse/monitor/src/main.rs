@@ -132,9 +132,11 @@ fn settled_jobs_are_pruned(world: &World) -> Result<(), Box<dyn Error>> {
     // Its launcher is at work.
     let _launching = world.store.hold_launch(&open);
     assert_eq!(world.store.past_jobs(usize::MAX)?.len(), 3);
-    let keep_all = Retention { max_age: Duration::from_secs(3600), max_jobs: 100 };
+    let mut keep_all = Retention::default();
+    keep_all.max_age = Duration::from_secs(3600);
     assert!(prune::all(&world.ports, keep_all)?.pruned.is_empty());
-    let keep_one = Retention { max_jobs: 1, ..keep_all };
+    let mut keep_one = keep_all;
+    keep_one.max_jobs = 1;
     assert_eq!(prune::all(&world.ports, keep_one)?.pruned.len(), 2);
     assert_eq!(world.store.past_jobs(usize::MAX)?.len(), 1);
     assert_eq!(world.store.open_jobs()?, [open], "what is open is never pruned");

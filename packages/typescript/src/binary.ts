@@ -22,7 +22,7 @@ export function findBinary(env: NodeJS.ProcessEnv = process.env): string {
     const path = join(folder, NAME);
     if (folder !== "" && isProgram(path)) return path;
   }
-  throw new HearbackError("not_found_binary", "there is no hearback program", {
+  throw new HearbackError("not_found", "there is no hearback program", {
     tip: `install ${PLATFORM_PACKAGE}, or put hearback on the PATH, or name it in HEARBACK`,
   });
 }

@@ -1,17 +1,22 @@
 import { findBinary } from "./binary.js";
 import { HearbackError } from "./error.js";
 import { EventStream, type EventSource } from "./events.js";
-import type { Attended, CallOptions, ClientOptions, EventsParams, JobKey, KillParams, KillResult, LaunchParams, ListParams, OutputParams, SendParams, ShowParams, TurnParams, WaitParams, WaitResult } from "./params.js";
-import { Pipe, type Hello, type PipeListener } from "./pipe.js";
-import { Turn, type TurnDocument } from "./turn.js";
+import type { Attended, CallOptions, ClientOptions, EventsOptions, JobKey, KillOptions, LaunchOptions, ListOptions, OutputOptions, SendOptions, ShowOptions, TurnOptions, WaitOptions } from "./params.js";
+import { Pipe, type PipeListener } from "./pipe.js";
+import { Slots } from "./slots.js";
+import { Turn } from "./turn.js";
 import { TurnQueue } from "./turns.js";
-import type { EventDocument, JobViewReply, LaunchDocumentReply, ListDocumentReply, LogDocumentReply, SentDocumentReply } from "./types.js";
+import type { AttendParams, EventDocument, HelloDocument, Notification, ServeParams, ServeResults, SubscribedDocument, TurnOpenedDocument } from "./types.js";
 
 /** How often a process is started without a hello before the client gives up. A call begins anew. */
 const STARTS_MAX = 10;
 const PAUSE_MS = { first: 100, most: 5_000 };
 /** How often a call that is safe to repeat is sent. */
 const SENDS_MAX = 5;
+
+/** `serve` takes 128 unanswered requests. Those that it answers at once are fewer, which leaves room for those that wait. */
+const QUICK_AT_ONCE = 32;
+const LONG = new Set(["wait", "turn.open"]);
 
 /** Whether a call may be sent again when its process has ended before it answered. */
 type Repeat = "safe" | "once";
@@ -33,6 +38,7 @@ export class Client implements AsyncDisposable {
   readonly #options: ClientOptions;
   #connected: Connected | undefined;
   #connecting: Promise<Connected> | undefined;
+  readonly #quick = new Slots(QUICK_AT_ONCE);
   #greetedOnce = false;
   #closed = false;
   #holds = 0;
@@ -48,48 +54,51 @@ export class Client implements AsyncDisposable {
   }
 
   /** The first line of the process that runs now. */
-  async hello(): Promise<Hello> {
+  async hello(): Promise<HelloDocument> {
     return (await this.#connection()).pipe.hello;
   }
 
   /** Launches a job: a program with its arguments, or `{ shell: "text" }`. It outlives this program. */
-  launch(command: readonly string[] | { shell: string }, options: LaunchParams & CallOptions = {}): Promise<LaunchDocumentReply> {
+  launch(command: readonly string[] | { shell: string }, options: LaunchOptions = {}): Promise<ServeResults["launch"]> {
     const { signal, ...params } = options;
-    const what = "shell" in command ? { shell: command.shell } : { command };
+    const what = "shell" in command ? { shell: command.shell } : { command: [...command] };
     // With a key, a launch that is sent again finds the job of the first.
-    return this.#call("launch", { ...what, ...params }, params.key === undefined ? "once" : "safe", signal);
+    return this.#call("launch", { ...what, ...params }, params.key ? "safe" : "once", signal);
   }
 
-  list(options: ListParams & CallOptions = {}): Promise<ListDocumentReply> {
+  list(options: ListOptions = {}): Promise<ServeResults["list"]> {
     const { signal, ...params } = options;
     return this.#call("list", params, "safe", signal);
   }
 
   /** Shows a job, by its id or by its key in a session; with `output_bytes`, its output, too. */
-  show(job: string | JobKey, options: ShowParams & CallOptions = {}): Promise<JobViewReply> {
+  show(job: string | JobKey, options: ShowOptions = {}): Promise<ServeResults["show"]> {
     const { signal, ...params } = options;
-    return this.#call("show", { ...(typeof job === "string" ? { job } : job), ...params }, "safe", signal);
+    return this.#call("show", { ...(typeof job === "string" ? { job } : job), ...params } as ServeParams["show"], "safe", signal);
   }
 
-  output(job: string, options: OutputParams & CallOptions = {}): Promise<LogDocumentReply> {
+  output(job: string, options: OutputOptions = {}): Promise<ServeResults["output"]> {
     const { signal, ...params } = options;
     return this.#call("output", { job, ...params }, "safe", signal);
   }
 
   /** Waits for jobs to end: all, or with `any` the first. Cancelling it leaves the jobs alone. */
-  wait(jobs: string | readonly string[], options: WaitParams & CallOptions = {}): Promise<WaitResult> {
-    const { signal, ...params } = options;
-    return this.#call("wait", { jobs: [jobs].flat(), ...params }, "safe", signal);
+  wait(jobs: string | readonly string[], options: WaitOptions = {}): Promise<ServeResults["wait"]> {
+    const { signal, timeout_ms, ...params } = options;
+    const began = performance.now();
+    // A wait that is sent again has the rest of its time.
+    const left = () => Math.max(0, (timeout_ms ?? 0) - Math.floor(performance.now() - began));
+    return this.#call("wait", () => ({ jobs: [jobs].flat(), ...params, ...(timeout_ms == null ? {} : { timeout_ms: left() }) }), "safe", signal);
   }
 
   /** Kills jobs, each with every process that it started. */
-  kill(jobs: string | readonly string[], options: KillParams & CallOptions = {}): Promise<KillResult> {
+  kill(jobs: string | readonly string[], options: KillOptions = {}): Promise<ServeResults["kill"]> {
     const { signal, ...params } = options;
     return this.#call("kill", { jobs: [jobs].flat(), ...params }, "once", signal);
   }
 
   /** Sends a message to a session. */
-  send(session: string, text: string, options: SendParams & CallOptions = {}): Promise<SentDocumentReply> {
+  send(session: string, text: string, options: SendOptions = {}): Promise<ServeResults["send"]> {
     const { signal, ...params } = options;
     return this.#call("send", { session, text, ...params }, "once", signal);
   }
@@ -108,10 +117,10 @@ export class Client implements AsyncDisposable {
   }
 
   /** Opens a turn, in which the host itself runs the agent. Fails with the kind `busy` while another turn runs there. */
-  turn(session: string, options: TurnParams & CallOptions = {}): Promise<Turn> {
+  turn(session: string, options: TurnOptions = {}): Promise<Turn> {
     const { signal, ...params } = options;
-    return this.#send("turn.open", { session, ...params }, "once", signal, (result, connected) =>
-      this.#opened({ ...(result as TurnDocument), session }, connected),
+    return this.#send("turn.open", () => ({ session, ...params }), "once", signal, (result, connected) =>
+      this.#opened(result as TurnOpenedDocument, connected),
     );
   }
 
@@ -130,7 +139,7 @@ export class Client implements AsyncDisposable {
   }
 
   /** What happens to jobs and sessions, behind a cursor, from `"beginning"` or from `"now"`. Misses and repeats nothing. */
-  events(options: EventsParams & CallOptions = {}): EventStream {
+  events(options: EventsOptions = {}): EventStream {
     const release = this.#hold();
     const source: EventSource = {
       subscribe: (stream, since) => this.#subscribe(stream, since),
@@ -140,14 +149,14 @@ export class Client implements AsyncDisposable {
         release();
       },
     };
-    const stream = new EventStream(source, options.since ?? "now", options.session, options.signal);
+    const stream = new EventStream(source, options.since ?? "now", options.session ?? undefined, options.signal);
     if (!stream.over) this.#streams.add(stream);
     return stream;
   }
 
   /** Calls a method that this class does not know. It is not sent again if the process ends. */
   call(method: string, params: object = {}, options: CallOptions = {}): Promise<unknown> {
-    return this.#call(method, params, "once", options.signal);
+    return this.#send(method, () => params, "once", options.signal, (result) => result);
   }
 
   /** Ends the process. Open turns are cut short, loops end, calls fail. Jobs are left alone. */
@@ -163,11 +172,13 @@ export class Client implements AsyncDisposable {
     return this.close();
   }
 
-  #call<T>(method: string, params: object, repeat: Repeat, signal: AbortSignal | undefined): Promise<T> {
-    return this.#send(method, params, repeat, signal, (result) => result as T);
+  #call<M extends keyof ServeResults>(method: M, params: ServeParams[M] | (() => ServeParams[M]), repeat: Repeat, signal: AbortSignal | undefined): Promise<ServeResults[M]> {
+    const made = typeof params === "function" ? params : () => params;
+    return this.#send(method, made, repeat, signal, (result) => result as ServeResults[M]);
   }
 
-  async #send<T>(method: string, params: object, repeat: Repeat, signal: AbortSignal | undefined, accept: (result: unknown, connected: Connected) => T): Promise<T> {
+  /** Sends a request, and again if that is safe when its process ends. `params` is asked each time. */
+  async #send<T>(method: string, params: () => object, repeat: Repeat, signal: AbortSignal | undefined, accept: (result: unknown, connected: Connected) => T): Promise<T> {
     const release = this.#hold();
     try {
       for (let sent = 1; ; sent++) {
@@ -175,7 +186,8 @@ export class Client implements AsyncDisposable {
         const connected = await abortable(this.#connection(), signal);
         await connected.pipe.drained();
         try {
-          return await connected.pipe.request(method, params, (result) => accept(result, connected), signal);
+          const request = () => connected.pipe.request(method, params(), (result) => accept(result, connected), signal);
+          return await (LONG.has(method) ? request() : this.#quick.run(request));
         } catch (error) {
           const ended = error instanceof HearbackError && error === connected.pipe.over && error.kind === "disconnected";
           if (!ended || repeat === "once" || this.#closed || sent === SENDS_MAX) throw error;
@@ -197,7 +209,7 @@ export class Client implements AsyncDisposable {
   }
 
   #connection(): Promise<Connected> {
-    if (this.#closed) return Promise.reject(new HearbackError("disconnected", "the client was closed"));
+    if (this.#closed) return Promise.reject(new HearbackError("closed", "the client was closed"));
     if (this.#connected) return Promise.resolve(this.#connected);
     this.#connecting ??= this.#connect().finally(() => (this.#connecting = undefined));
     return this.#connecting;
@@ -224,7 +236,7 @@ export class Client implements AsyncDisposable {
     const early: Array<(connected: Connected) => void> = [];
     const then = (act: (connected: Connected) => void) => (connected ? act(connected) : void early.push(act));
     const listener: PipeListener = {
-      notification: (method, params) => then((connected) => this.#notified(connected, method, params)),
+      notification: (message) => then((connected) => this.#notified(connected, message)),
       ended: (why) => then((connected) => this.#ended(connected, why)),
       diagnostic: this.#options.diagnostics ?? ((text) => void process.stderr.write(text)),
     };
@@ -236,7 +248,7 @@ export class Client implements AsyncDisposable {
     pipe.hold(this.#holds > 0);
     try {
       await this.#restore(connected);
-      if (this.#closed) throw new HearbackError("disconnected", "the client was closed");
+      if (this.#closed) throw new HearbackError("closed", "the client was closed");
     } catch (error) {
       await pipe.close();
       throw error;
@@ -265,28 +277,32 @@ export class Client implements AsyncDisposable {
     });
   }
 
-  #notified(connected: Connected, method: string, params: Record<string, unknown>): void {
-    const turn = connected.turns.get(String(params["turn"]));
-    switch (method) {
+  #notified(connected: Connected, message: Notification): void {
+    switch (message.method) {
       case "turn":
-        this.#queue.push(this.#opened(params as unknown as TurnDocument, connected));
+        this.#queue.push(this.#opened(message.params, connected));
         break;
       case "due":
-        turn?.becameDue(Number(params["count"] ?? 1));
+        connected.turns.get(message.params.turn)?.becameDue(message.params.count);
         break;
       case "interrupt":
-        turn?.interrupt(String(params["reason"]));
+        connected.turns.get(message.params.turn)?.interrupt(message.params.reason);
         break;
       case "event": {
-        const { subscription, ...event } = params;
-        connected.streams.get(Number(subscription))?.push(event as unknown as EventDocument);
+        const { subscription, ...event } = message.params;
+        connected.streams.get(subscription)?.push(event as EventDocument);
+        break;
+      }
+      case "events.ended": {
+        const { subscription, error } = message.params;
+        connected.streams.get(subscription)?.fail(HearbackError.of(error));
         break;
       }
       // A newer hearback may send more.
     }
   }
 
-  #opened(document: TurnDocument, connected: Connected): Turn {
+  #opened(document: TurnOpenedDocument & { text?: string }, connected: Connected): Turn {
     const release = this.#hold();
     const turn = new Turn(document, connected.pipe, () => {
       connected.turns.delete(document.turn);
@@ -315,7 +331,7 @@ export class Client implements AsyncDisposable {
   #subscribeTo(connected: Connected, stream: EventStream, since: string): Promise<void> {
     const session = stream.session === undefined ? {} : { session: stream.session };
     return connected.pipe.request("events", { since, ...session }, (result) => {
-      const { subscription, cursor } = result as { subscription: number; cursor?: string };
+      const { subscription, cursor } = result as SubscribedDocument;
       connected.streams.set(subscription, stream);
       stream.began(cursor);
     });
@@ -333,7 +349,7 @@ export class Client implements AsyncDisposable {
   }
 }
 
-function attendParams(session: Attended): object {
+function attendParams(session: Attended): AttendParams {
   return typeof session === "string" ? { session } : { all: true };
 }
 

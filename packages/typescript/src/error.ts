@@ -1,21 +1,19 @@
-import type { ErrorKind } from "./types.js";
+import type { ErrorDetail, ErrorKind } from "./types.js";
 
 /**
- * What kind of error it is: those of hearback (`docs/exit-codes.md`), those of `serve`, and three that this package makes.
+ * What kind of error it is: those of hearback (`docs/exit-codes.md`), and three that this package makes.
  *
- * - `cancelled`: the request was cancelled.
  * - `disconnected`: the `serve` process ended before it answered, and the call is not safe to repeat; or the turn belongs
  *   to a process that has ended.
- * - `not_found_binary`: there is no hearback program.
+ * - `closed`: the client was closed.
  * - `protocol`: the program speaks another protocol.
  *
- * A newer hearback may have more of them.
+ * Without a hearback program, it is `not_found`. A newer hearback may have more of them.
  */
 export type HearbackErrorKind =
   | ErrorKind
-  | "cancelled"
   | "disconnected"
-  | "not_found_binary"
+  | "closed"
   | "protocol"
   // Any other text, without losing the completion of those above.
   | (string & {});
@@ -37,6 +35,12 @@ export class HearbackError extends Error {
     this.tip = more.tip;
     this.subject = more.subject;
     this.code = more.code;
+  }
+
+  /** @internal */
+  static of(detail: ErrorDetail, code?: number): HearbackError {
+    const { kind, message, tip, subject } = detail;
+    return new HearbackError(kind, message, { tip: tip ?? undefined, subject: subject ?? undefined, code });
   }
 
   override toString(): string {

@@ -22,6 +22,7 @@ export class EventStream implements AsyncIterableIterator<EventDocument> {
   readonly #signal: AbortSignal | undefined;
   readonly #cancel = () => this.#finish(this.#signal?.reason);
   #since: string;
+  #cursor: string;
   #buffer: EventDocument[] = [];
   #behind = false;
   #failed: { error: unknown } | undefined;
@@ -32,6 +33,7 @@ export class EventStream implements AsyncIterableIterator<EventDocument> {
   constructor(source: EventSource, since: string, session: string | undefined, signal: AbortSignal | undefined) {
     this.#source = source;
     this.#since = since;
+    this.#cursor = since;
     this.session = session;
     this.#signal = signal;
     this.ready = signal?.aborted ? Promise.reject(signal.reason) : source.subscribe(this, since);
@@ -43,10 +45,18 @@ export class EventStream implements AsyncIterableIterator<EventDocument> {
     return this;
   }
 
+  /** What to pass as `since` to read on behind the last event that was read. */
+  get cursor(): string {
+    return this.#cursor;
+  }
+
   async next(): Promise<IteratorResult<EventDocument>> {
     for (;;) {
       const event = this.#buffer.shift();
-      if (event !== undefined) return { done: false, value: event };
+      if (event !== undefined) {
+        this.#cursor = event.cursor;
+        return { done: false, value: event };
+      }
       if (this.#failed) {
         const { error } = this.#failed;
         this.#failed = undefined;
@@ -78,8 +88,9 @@ export class EventStream implements AsyncIterableIterator<EventDocument> {
   }
 
   /** `serve` has confirmed the subscription, and says where it begins. @internal */
-  began(cursor: unknown): void {
-    if (typeof cursor === "string") this.#since = cursor;
+  began(cursor: string): void {
+    if (this.#cursor === this.#since) this.#cursor = cursor;
+    this.#since = cursor;
   }
 
   /** @internal */

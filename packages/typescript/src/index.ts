@@ -5,6 +5,5 @@ export { Client } from "./client.js";
 export { HearbackError, type HearbackErrorKind } from "./error.js";
 export type { EventStream } from "./events.js";
 export type * from "./params.js";
-export type { Hello } from "./pipe.js";
-export type { Item, Turn, ItemDocument, ReleaseHow, ReleaseOptions } from "./turn.js";
+export type { Envelope, Item, Turn } from "./turn.js";
 export type * from "./types.js";

@@ -1,6 +1,4 @@
-import type { JobViewReply, KillDocumentReply } from "./types.js";
-
-// Names and units are those of the protocol (docs/hosts.md), so that a field has one name everywhere.
+import type { LaunchParams, ListParams, OutputParams, SendParams, ShowParams, KillParams, TurnOpenParams, WaitParams, EventsParams } from "./types.js";
 
 export interface ClientOptions {
   /** The hearback program. Else: the package for this system, `$HEARBACK`, the `PATH`. */
@@ -21,86 +19,18 @@ export interface CallOptions {
 /** A session, or all of them. */
 export type Attended = string | { all: true };
 
+/** A job by the key that it was launched with. */
 export interface JobKey {
   key: string;
   session: string;
 }
 
-export interface LaunchParams {
-  /** The session that owns the job. Without `sinks`, its follow-up comes to a host that attends the session. */
-  session?: string;
-  cwd?: string;
-  /** Variables for the job; `null` takes one away. */
-  env?: Record<string, string | null>;
-  label?: string;
-  /** Launching twice with one key launches once. */
-  key?: string;
-  /** `null` is no limit. */
-  timeout_ms?: number | null;
-  idle_timeout_ms?: number | null;
-  grace_ms?: number;
-  notify?: string;
-  sinks?: string[];
-  log_cap_bytes?: number;
-}
-
-export interface ListParams {
-  session?: string;
-  state?: string;
-  outcome?: string;
-  label?: string;
-  limit?: number;
-  all?: boolean;
-}
-
-export interface ShowParams {
-  output_bytes?: number;
-}
-
-export interface OutputParams {
-  offset?: number;
-  head?: number;
-  tail?: number;
-  max_bytes?: number;
-}
-
-export interface WaitParams {
-  any?: boolean;
-  timeout_ms?: number;
-  /** Does not count as having told the owner. */
-  peek?: boolean;
-}
-
-export interface WaitResult {
-  format: number;
-  jobs: JobViewReply[];
-  timed_out: boolean;
-}
-
-export interface KillParams {
-  reason?: string;
-  grace_ms?: number;
-  force?: boolean;
-}
-
-export interface KillResult {
-  format: number;
-  jobs: KillDocumentReply[];
-}
-
-export interface SendParams {
-  sink?: string;
-  destination?: string;
-}
-
-export interface TurnParams {
-  /** How long to wait while another turn runs there. 0 refuses at once. */
-  wait_ms?: number;
-  destination?: string;
-  history?: string;
-}
-
-export interface EventsParams {
-  since?: string;
-  session?: string;
-}
+export type LaunchOptions = Omit<LaunchParams, "command" | "shell"> & CallOptions;
+export type ListOptions = ListParams & CallOptions;
+export type ShowOptions = Omit<ShowParams, "job" | "key"> & CallOptions;
+export type OutputOptions = Omit<OutputParams, "job"> & CallOptions;
+export type WaitOptions = Omit<WaitParams, "jobs"> & CallOptions;
+export type KillOptions = Omit<KillParams, "jobs"> & CallOptions;
+export type SendOptions = Omit<SendParams, "session" | "text"> & CallOptions;
+export type TurnOptions = Omit<TurnOpenParams, "session"> & CallOptions;
+export type EventsOptions = EventsParams & CallOptions;

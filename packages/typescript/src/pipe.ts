@@ -1,17 +1,6 @@
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { HearbackError } from "./error.js";
-
-/** The first line of `serve`. */
-export interface Hello {
-  format: number;
-  protocol: number;
-  /** The version of hearback. */
-  version: string;
-  /** The folder of the store. */
-  home: string;
-  /** The `serve` process. */
-  pid: number;
-}
+import type { HelloDocument, Notification, RpcError } from "./types.js";
 
 export const PROTOCOL = 1;
 const LINE_MAX_BYTES = 16 * 1024 * 1024;
@@ -21,7 +10,7 @@ const DIAGNOSTICS_KEPT_BYTES = 4096;
 
 export interface PipeListener {
   /** Called in the order of the lines, and before any promise of the same chunk resolves. */
-  notification(method: string, params: Record<string, unknown>): void;
+  notification(message: Notification): void;
   /** The process has ended, or sent what is no protocol. Called once, and never for a start that failed. */
   ended(why: HearbackError): void;
   diagnostic(text: string): void;
@@ -38,9 +27,9 @@ export class Pipe {
   readonly #listener: PipeListener;
   readonly #pending = new Map<number, Pending>();
   readonly #exited: Promise<void>;
-  readonly #greeted: Promise<Hello>;
-  #greet!: { resolve(hello: Hello): void; reject(error: unknown): void };
-  #hello: Hello | undefined;
+  readonly #greeted: Promise<HelloDocument>;
+  #greet!: { resolve(hello: HelloDocument): void; reject(error: unknown): void };
+  #hello: HelloDocument | undefined;
   #over: HearbackError | undefined;
   #nextId = 1;
   #chunks: Buffer[] = [];
@@ -59,7 +48,7 @@ export class Pipe {
         resolve();
       });
       child.once("error", (error: NodeJS.ErrnoException) => {
-        const kind = error.code === "ENOENT" ? "not_found_binary" : "disconnected";
+        const kind = error.code === "ENOENT" ? "not_found" : "disconnected";
         this.#end(new HearbackError(kind, `${binary} cannot be started: ${error.message}`));
         resolve();
       });
@@ -84,7 +73,7 @@ export class Pipe {
     return pipe;
   }
 
-  get hello(): Hello {
+  get hello(): HelloDocument {
     return this.#hello!;
   }
 
@@ -151,7 +140,7 @@ export class Pipe {
   /** Closes the pipe, which ends the process. Its open turns are cut short, its claims are free. */
   async close(): Promise<void> {
     this.hold(true);
-    this.#end(new HearbackError("disconnected", "the client was closed"));
+    this.#end(new HearbackError("closed", "the client was closed"));
     this.#child.stdin.end();
     const late = setTimeout(() => this.#child.kill("SIGKILL"), CLOSE_WITHIN_MS);
     await this.#exited;
@@ -207,7 +196,7 @@ export class Pipe {
     if (typeof message !== "object" || message === null) return this.#fail(`hearback serve sent no object: ${line.slice(0, 200)}`);
     if (!this.#hello) return this.#first(message, line);
     if (typeof message.method === "string") {
-      this.#listener.notification(message.method, message.params ?? {});
+      this.#listener.notification(message);
       return;
     }
     const pending = this.#pending.get(message.id);
@@ -227,11 +216,6 @@ export class Pipe {
   }
 }
 
-function errorOf(error: any): HearbackError {
-  const data = error.data ?? {};
-  return new HearbackError(data.kind ?? "failed", String(error.message), {
-    tip: data.tip ?? undefined,
-    subject: data.subject ?? undefined,
-    code: error.code,
-  });
+function errorOf({ code, message, data }: RpcError): HearbackError {
+  return HearbackError.of({ ...data, message }, code);
 }

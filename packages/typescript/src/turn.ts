@@ -1,48 +1,34 @@
 import { HearbackError } from "./error.js";
 import type { Pipe } from "./pipe.js";
+import type { ClaimedDocument, CloudEvent, Delivery, ItemDocument, ItemKind, MessagePayload, Note, ReleaseHow, ReleaseParams, TurnOpenedDocument } from "./types.js";
 
-/** A follow-up or message that a turn holds, as `serve` sends it. */
-export interface ItemDocument {
-  token: string;
-  kind: "follow_up" | "message";
-  /** It never changes, however often the item is offered: a repeat is recognised by it. */
-  id: string;
-  attempt: number;
-  /** What a sink gets (`docs/sinks.md`). */
-  payload: Record<string, unknown>;
-}
-
-/** How an item is given back: `busy` spends no attempt, `gone` says that its session no longer exists. */
-export type ReleaseHow = "busy" | "failed" | "gone";
-
-export interface ReleaseOptions {
-  reason?: string;
-  retry_after_ms?: number;
-}
+/** What a sink gets (`docs/sinks.md`): a document in its envelope. */
+export type Envelope<Data> = Omit<CloudEvent, "data"> & { data: Data };
 
 /** A follow-up or message that this host holds. No other host has it until it is released or this host dies. */
-export class Item {
-  readonly kind: ItemDocument["kind"];
+export class HeldItem<Kind extends ItemKind, Data extends { text: string }> {
+  readonly kind: Kind;
+  /** The same in every attempt: a repeat is recognised by it. */
   readonly id: string;
+  /** The number of this attempt, from 1. */
   readonly attempt: number;
-  readonly payload: Record<string, unknown>;
+  readonly payload: Envelope<Data>;
   readonly token: string;
   readonly #pipe: Pipe;
 
   /** @internal */
   constructor(document: ItemDocument, pipe: Pipe) {
-    this.kind = document.kind;
+    this.kind = document.kind as Kind;
     this.id = document.id;
     this.attempt = document.attempt;
-    this.payload = document.payload;
+    this.payload = document.payload as Envelope<Data>;
     this.token = document.token;
     this.#pipe = pipe;
   }
 
   /** The text for the agent. */
   get text(): string {
-    const text = this.payload["text"];
-    return typeof text === "string" ? text : "";
+    return this.payload.data.text;
   }
 
   /** Acknowledges it: it is never offered again. */
@@ -50,31 +36,30 @@ export class Item {
     await this.#pipe.request("ack", { token: this.token }, () => {});
   }
 
-  /** Gives it back. */
-  async release(how: ReleaseHow, options: ReleaseOptions = {}): Promise<void> {
+  /** Gives it back. It is free when its turn ends. */
+  async release(how: ReleaseHow, options: Omit<ReleaseParams, "token" | "how"> = {}): Promise<void> {
     await this.#pipe.request("release", { token: this.token, how, ...options }, () => {});
   }
 }
 
-/** A turn as `serve` sends it: the result of `turn.open`, and the notification `turn`. */
-export interface TurnDocument {
-  turn: string;
-  session: string;
-  number: number;
-  /** What the agent hears first, because its last turn was cut short. */
-  note?: string | null;
-  destination?: string | null;
-  items: ItemDocument[];
-  text?: string | null;
+/** `kind` tells which of the two it is, and so what its payload holds. */
+export type Item = HeldItem<"follow_up", Delivery> | HeldItem<"message", MessagePayload>;
+
+function held(documents: readonly ItemDocument[], pipe: Pipe): Item[] {
+  return documents.map((document) => new HeldItem(document, pipe) as Item);
 }
 
 /** One run of the agent in a session, which this host has. At most one runs in a session at a time. */
 export class Turn {
   readonly session: string;
   readonly number: number;
-  readonly note: string | undefined;
+  /** What the agent is to hear first, because its last turn was cut short. `text` has it, too. */
+  readonly note: Note | undefined;
+  /** Where the host shows what the agent says. */
   readonly destination: string | undefined;
-  /** What the agent is to be told; empty in a turn that the host opened. */
+  /** Variables for the processes of the agent. By these they are found, and ended, if this host dies. */
+  readonly env: Record<string, string>;
+  /** What the agent is to be told: the note and the items. In a turn that the host opened, the note. */
   readonly text: string;
   readonly token: string;
   readonly #pipe: Pipe;
@@ -88,14 +73,15 @@ export class Turn {
   #awaitingDue: Array<() => void> = [];
 
   /** @internal */
-  constructor(document: TurnDocument, pipe: Pipe, onClosed: (turn: Turn) => void) {
+  constructor(document: TurnOpenedDocument & { text?: string }, pipe: Pipe, onClosed: (turn: Turn) => void) {
     this.session = document.session;
     this.number = document.number;
     this.note = document.note ?? undefined;
     this.destination = document.destination ?? undefined;
-    this.text = document.text ?? "";
+    this.env = document.env;
+    this.text = document.text ?? document.note?.text ?? "";
     this.token = document.turn;
-    this.#items = document.items.map((item) => new Item(item, pipe));
+    this.#items = held(document.items, pipe);
     this.#pipe = pipe;
     this.#onClosed = onClosed;
   }
@@ -124,7 +110,7 @@ export class Turn {
   async claim(): Promise<readonly Item[]> {
     this.#due = 0;
     return await this.#pipe.request("turn.claim", { turn: this.token }, (result) => {
-      const items = (result as { items: ItemDocument[] }).items.map((item) => new Item(item, this.#pipe));
+      const items = held((result as ClaimedDocument).items, this.#pipe);
       this.#items.push(...items);
       return items;
     });

@@ -62,6 +62,8 @@ export interface Documents {
   results: ResultsDocumentReply;
   /** `send`. */
   send: SentDocumentReply;
+  /** `serve`. */
+  serve: ServeProtocol;
   /** `sessions`. */
   sessions: SessionsDocumentReply;
   /** `settings`. */
@@ -76,6 +78,12 @@ export interface Documents {
   turn: TurnDocumentReply;
   /** `--version`. */
   version: VersionDocumentReply;
+}
+
+/** What `ack` takes. */
+export interface AckParams {
+  /** The token of the item. */
+  token: string;
 }
 
 /** An agent that hearback knows. */
@@ -166,8 +174,22 @@ export interface AttemptDocument {
   sink?: string | null;
 }
 
+/** What `attend` and `unattend` take: one of the two. */
+export interface AttendParams {
+  /** Every session. */
+  all?: boolean;
+  /** This session. */
+  session?: Session | null;
+}
+
 /** Names one run of an operating system. Opaque; compared for equality only. */
 export type BootId = string;
+
+/** What the notification `cancel` of a host takes. */
+export interface CancelParams {
+  /** The `id` of a request that is not answered yet. */
+  id: RequestId;
+}
 
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
 export interface ChangedMessageDocumentReply {
@@ -193,6 +215,16 @@ export interface CheckDocument {
   name: string;
   /** What to do about it. */
   tip?: string | null;
+}
+
+/** What `turn.claim` answers. */
+export interface ClaimedDocument {
+  /** The version of this document. */
+  format: number;
+  /** What the turn holds besides, from now on. */
+  items: ItemDocument[];
+  /** The items as text for the agent; absent without an item. */
+  text?: string | null;
 }
 
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
@@ -310,6 +342,34 @@ export interface DoctorDocumentReply {
   version: string;
 }
 
+/** An answer that says no more than that it is done. */
+export interface DoneDocument {
+  /** The version of this document. */
+  format: number;
+}
+
+/** A monitor restarts or stops, and no turn begins until that is over: the notification `draining`. */
+export interface DrainingDocument {
+  /** The version of this document. */
+  format: number;
+  /** What the monitor does. */
+  kind: StopKind;
+  /** Whether it is over. */
+  over: boolean;
+}
+
+/** Something became due for a session while a turn of this host runs there: the notification `due`. */
+export interface DueDocument {
+  /** How much is due now. `turn.claim` takes it; otherwise it comes after the turn. */
+  count: number;
+  /** The version of this document. */
+  format: number;
+  /** The session. */
+  session: Session;
+  /** The token of the turn. */
+  turn: string;
+}
+
 /** Whether records survive a power cut. */
 export type Durability =
   /** Requests and outcomes are flushed to the disk before any process relies on them. */
@@ -404,7 +464,11 @@ export type ErrorKind =
   /** Anything else failed. */
   | "failed"
   /** The command was interrupted. */
-  | "interrupted";
+  | "interrupted"
+  /** The host cancelled the request. */
+  | "cancelled"
+  /** The turn, the claim or the subscription is over, or never was. */
+  | "unknown_token";
 
 /** One line of `events`: something that happened. */
 export type EventDocument = {
@@ -516,6 +580,30 @@ export type EventDocument = {
     type: "message_closed";
   }
 );
+
+/** Why a subscription ended that the host did not stop: the notification `events.ended`. */
+export interface EventsEndedDocument {
+  /** Why. */
+  error: ErrorDetail;
+  /** The version of this document. */
+  format: number;
+  /** The subscription. */
+  subscription: number;
+}
+
+/** What `events` takes. */
+export interface EventsParams {
+  /** Only what happens to this session and its jobs. */
+  session?: Session | null;
+  /** The `cursor` of an event, `beginning` or `now`; by default `now`. */
+  since?: string | null;
+}
+
+/** What `events.stop` takes. */
+export interface EventsStopParams {
+  /** The subscription. */
+  subscription: number;
+}
 
 /** How a process that hearback terminated or killed then ended. */
 export type Exit =
@@ -671,6 +759,142 @@ export type GapReason =
   /** A reason that only a newer build knows. */
   | "unknown";
 
+/** Something happened: the notification `event`. */
+export type HappenedDocument = {
+  /** When it happened, by the clock of that moment. */
+  at: string;
+  /** What to pass to `--since` to read on behind it. */
+  cursor: string;
+  /** The version of this document. */
+  format: number;
+  /** Its identity. An event that is read again has the same one. */
+  id: string;
+  /** The job, as it is now. */
+  job?: JobView | null;
+  /** Whose job or session it is. */
+  session?: Session | null;
+  /** The subscription. */
+  subscription: number;
+} & (
+  /** A job is on disk: its owner will hear of it. */
+  | {
+    type: "launched";
+  }
+  /** Its command runs. */
+  | {
+    type: "started";
+  }
+  /** A kill was requested. */
+  | {
+    /** By whom. */
+    by: KilledBy;
+    /** Why. */
+    reason?: string | null;
+    type: "kill_requested";
+  }
+  /** It has ended. */
+  | {
+    type: "ended";
+  }
+  /** Its owner was not reached, and another attempt will be made. */
+  | {
+    /** The number of the attempt. */
+    attempt: number;
+    /** Why not. */
+    reason?: string | null;
+    /** The sink. */
+    sink?: string | null;
+    type: "not_told";
+  }
+  /** Its owner was not reached, and no further attempt will be made until a person acts. */
+  | {
+    /** The number of the attempt. */
+    attempt: number;
+    /** Why not. */
+    reason?: string | null;
+    /** The sink. */
+    sink?: string | null;
+    type: "dead_letter";
+  }
+  /** A person had a dead letter tried again. */
+  | {
+    type: "retried";
+  }
+  /** Its owner has it, or will not get it. */
+  | {
+    /** How. */
+    how: ToldHow;
+    type: "told";
+  }
+  /** Nothing more will happen to the job. */
+  | {
+    type: "settled";
+  }
+  /** A turn of a session has begun. */
+  | {
+    /** What it is for. */
+    cause: TurnCause;
+    /** Its number. */
+    turn: number;
+    type: "turn_begun";
+  }
+  /** A turn of a session has ended. */
+  | {
+    /** How. */
+    how: TurnHow;
+    /** Its number. */
+    turn: number;
+    type: "turn_ended";
+  }
+  /** A message waits for a session. */
+  | {
+    /** Its number. */
+    message: number;
+    type: "message_queued";
+  }
+  /** A message was not delivered. */
+  | {
+    /** Whether a person has to act before another attempt is made. */
+    dead_letter: boolean;
+    /** Its number. */
+    message: number;
+    /** Why not. */
+    reason: string;
+    type: "message_not_delivered";
+  }
+  /** Nothing more is to be done about a message. */
+  | {
+    /** What became of it. */
+    how: MessageHow;
+    /** Its number. */
+    message: number;
+    type: "message_closed";
+  }
+);
+
+/** The first line, from the server. */
+export interface HelloDocument {
+  /** The version of this document. */
+  format: number;
+  /** Where the store is. */
+  home: string;
+  /** The process of the server. */
+  pid: number;
+  /** The version of the protocol. A host that does not know it ends. */
+  protocol: number;
+  /** The version of hearback. */
+  version: string;
+}
+
+/** What the history of a conversation ends with. */
+export type HistoryWord =
+  /** Tool results that the agent has not processed. */
+  | "tool_results"
+  /** A message of the agent or its user. */
+  | "text"
+  /** Nothing: the history is empty. */
+  | "empty";
+
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
 export interface InboxDocumentReply {
   /** Why the command failed, wholly or in part; absent when it succeeded. */
@@ -701,6 +925,18 @@ export interface InstallDocumentReply {
   text: string;
 }
 
+/** A turn is to end: the notification `interrupt`. */
+export interface InterruptDocument {
+  /** The version of this document. */
+  format: number;
+  /** Why. */
+  reason: Interruption;
+  /** The session. */
+  session: Session;
+  /** The token of the turn. */
+  turn: string;
+}
+
 /** A turn that was interrupted. */
 export interface InterruptedDocument {
   /** When it was interrupted, if known (RFC 3339). */
@@ -723,6 +959,27 @@ export type Interruption =
   | "crash"
   /** A reason that only a newer build knows. */
   | "unknown";
+
+/** A follow-up or a message that this host holds. */
+export interface ItemDocument {
+  /** The number of this attempt, from 1. */
+  attempt: number;
+  /** The id of the delivery: the same in every attempt, so that a repeat is recognisable. */
+  id: string;
+  /** What it is. */
+  kind: ItemKind;
+  /** What a sink gets: a follow-up or a message in its envelope. */
+  payload: unknown;
+  /** Names the claim, for `ack` and `release`. It is used once. */
+  token: string;
+}
+
+/** What an item is. */
+export type ItemKind =
+  /** A job has ended. */
+  | "follow_up"
+  /** Somebody sent a message. */
+  | "message";
 
 /**
  * Names a job on disk and on the command line. Always a legal file name on Windows and Unix.
@@ -878,6 +1135,20 @@ export interface KillDocumentReply {
   survivors?: number[];
 }
 
+/** What `kill` takes. */
+export interface KillParams {
+  /** Kill a supervisor that does not answer, too. */
+  force?: boolean;
+  /** How long its processes have between being terminated and being killed. */
+  grace_ms?: number | null;
+  /** The jobs. If one of them is not found, none is killed. */
+  jobs: string[];
+  /** Why, for the record. */
+  reason?: string | null;
+  /** Only jobs of this session, which kills them. */
+  session?: Session | null;
+}
+
 /** Who requested a kill. */
 export type KilledBy =
   /** An agent, in this session. */
@@ -894,6 +1165,82 @@ export type KilledBy =
   | "output_limit"
   /** An actor that only a newer build knows. It was killed all the same. */
   | "unknown";
+
+/** What `kill` answers. */
+export interface KilledDocument {
+  /** Why others are not known to have ended. */
+  errors?: ErrorDetail[];
+  /** The version of this document. */
+  format: number;
+  /** The jobs that have ended, each with why something of it is left, if that is so. */
+  jobs: KillDocumentReply[];
+}
+
+/** What `launch --json` prints: the job, and what to expect when it ends. */
+export interface LaunchDocument {
+  /** The agent whose session launched it, if it was found. */
+  agent?: LaunchingAgent | null;
+  /** The answer of a job that `ask` started, once it has ended. */
+  answer?: Answer | null;
+  /** Whether a monitor that restarts or stops kills it first (`--bound`). */
+  bound?: boolean;
+  /** The unit of a service manager, or the Job Object, in which it was launched and with which it ends. */
+  bound_to?: string | null;
+  /** The command that it runs; absent when its record cannot be read. */
+  command?: CommandLine | null;
+  /** Whether this launch made it; false if its key names a job that was launched before. */
+  created: boolean;
+  /** Its working directory. */
+  cwd?: OsText | null;
+  /** When it ended, as the supervisor observed it (RFC 3339). */
+  ended_at?: string | null;
+  /** What its owner can expect when it ends. */
+  expect: ExpectationDocument;
+  /** The follow-up that notifies its owner. */
+  follow_up: FollowUpView;
+  /** The version of this document. */
+  format: number;
+  /** The id of the job. */
+  id: JobId;
+  /** The longest time without output, in milliseconds; absent when there is no limit. */
+  idle_timeout_ms?: number | null;
+  /** Its key, from `--key`. */
+  key?: string | null;
+  /** Its label, from `--label`. */
+  label?: string | null;
+  /** When it was launched (RFC 3339). */
+  launched_at?: string | null;
+  /** Whether it was launched through the MCP server. */
+  mcp?: boolean;
+  /** Remarks, such as: a fact cannot be read, a fact has a newer format, the job belongs to another machine. */
+  notes?: string[];
+  /** The pid namespace in which processes of it may still run: they could not be seen when its end was recorded. */
+  out_of_sight?: string | null;
+  /** How it ended. */
+  outcome?: Outcome | null;
+  /** Its output. */
+  output: OutputView;
+  /** Whether its main process is paused, by a signal or a suspend. Its limits still count. */
+  paused?: boolean;
+  /** The pid of its main process, to show to people. Pids are reused, so do not send signals to it. */
+  pid?: number | null;
+  /** How long it ran, in milliseconds, without the time in which the machine slept. */
+  ran_ms?: number | null;
+  /** The session that owns it. */
+  session?: Session | null;
+  /** When its main process was started (RFC 3339). */
+  started_at?: string | null;
+  /** The state of the job. */
+  state: StateWord;
+  /** What it survives. */
+  survives?: string[];
+  /** Pids of processes that outlived it and still run: they could not be killed, or were kept. */
+  survivors?: number[];
+  /** The longest time that it may run, in milliseconds; absent when there is no limit. */
+  timeout_ms?: number | null;
+  /** The CPU time and memory that it used. */
+  usage?: Usage | null;
+}
 
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
 export interface LaunchDocumentReply {
@@ -963,6 +1310,36 @@ export interface LaunchDocumentReply {
   usage?: Usage | null;
 }
 
+/** What `launch` takes: `command` or `shell`, and how to run it. */
+export interface LaunchParams {
+  /** A program and its arguments, which no shell reads. */
+  command?: string[] | null;
+  /** The working directory, as an absolute path; by default that of the server. */
+  cwd?: string | null;
+  /** Variables that are set, or with `null` removed. The rest is the environment of the server. */
+  env?: Record<string, string | null>;
+  /** How long its processes have between being terminated and being killed. */
+  grace_ms?: number | null;
+  /** How long it may be silent. */
+  idle_timeout_ms?: number | null;
+  /** Makes the launch repeatable: the same key names the same job. */
+  key?: string | null;
+  /** A name for people. */
+  label?: string | null;
+  /** How much of its output is kept; `null` for all. At least 1 MiB. */
+  log_cap_bytes?: number | null;
+  /** When its owner is notified. */
+  notify?: NotifyPolicy | null;
+  /** The session that owns the job; by default that of the environment. */
+  session?: Session | null;
+  /** Text for a shell. */
+  shell?: string | null;
+  /** Where the follow-up goes, in this order. Left out, that of a session comes to a host that attends it. */
+  sinks?: string[] | null;
+  /** How long it may run; `null` for no limit. Left out, the settings decide. */
+  timeout_ms?: number | null;
+}
+
 /**
  * The agent that launched a job, as it was found at launch. Its sessions belong to its directory, and its program need
  * not be on the `PATH` of the process that wakes it.
@@ -976,6 +1353,20 @@ export interface LaunchingAgent {
   process?: ProcessIdentity | null;
   /** Its program. */
   program?: OsText | null;
+}
+
+/** What `list --json` prints. */
+export interface ListDocument {
+  /** The version of this document. */
+  format: number;
+  /** The jobs, newest first. */
+  jobs: JobView[];
+  /** Jobs that could not be read. */
+  problems?: Problem[];
+  /** How many jobs there are in all; absent with a filter, or when there are too many to count. */
+  total?: number | null;
+  /** Whether more jobs may match: only the open ones and the newest of history were listed. */
+  truncated: boolean;
 }
 
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
@@ -992,6 +1383,42 @@ export interface ListDocumentReply {
   total?: number | null;
   /** Whether more jobs may match: only the open ones and the newest of history were listed. */
   truncated: boolean;
+}
+
+/** What `list` takes. */
+export interface ListParams {
+  /** The whole history. Otherwise what is open, and the newest 20 of it. */
+  all?: boolean;
+  /** Only jobs with this label. */
+  label?: string | null;
+  /** At most so many, the newest. */
+  limit?: number | null;
+  /** Only jobs that ended so: a kind of `outcome`. */
+  outcome?: string | null;
+  /** Only jobs of this session. */
+  session?: Session | null;
+  /** Only jobs in this state. */
+  state?: StateWord | null;
+}
+
+/** What `logs --json` prints. */
+export interface LogDocument {
+  /** The size of all output so far. */
+  bytes: number;
+  /** How many of these bytes were dropped. */
+  dropped: number;
+  /** Where this document ends; pass it as `--offset` to continue reading. */
+  end: number;
+  /** The version of this document. */
+  format: number;
+  /** The job. */
+  id: JobId;
+  /** Where this document begins in the output, in bytes. */
+  offset: number;
+  /** How the job ended; only in a document that reaches the end of the output of an ended job. */
+  outcome?: Outcome | null;
+  /** The output from `offset` to `end`, in order. Each part begins where the one before it ends. */
+  parts: LogPart[];
 }
 
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
@@ -1207,6 +1634,37 @@ export interface Notice {
   text: string;
 }
 
+/** What the server tells without being asked. */
+export type Notification =
+  | {
+    method: "hello";
+    params: HelloDocument;
+  }
+  | {
+    method: "turn";
+    params: TurnDocument;
+  }
+  | {
+    method: "due";
+    params: DueDocument;
+  }
+  | {
+    method: "interrupt";
+    params: InterruptDocument;
+  }
+  | {
+    method: "draining";
+    params: DrainingDocument;
+  }
+  | {
+    method: "event";
+    params: HappenedDocument;
+  }
+  | {
+    method: "events.ended";
+    params: EventsEndedDocument;
+  };
+
 /** When the owner of a job is notified that it has ended. */
 export type NotifyPolicy =
   /** Always, except when the session itself killed the job. */
@@ -1331,6 +1789,22 @@ export interface OutputExcerpt {
   tail: string;
 }
 
+/** What `output` takes: at most one of `offset`, `head` and `tail`. */
+export interface OutputParams {
+  /** Only the first lines. */
+  head?: number | null;
+  /** The job. */
+  job: string;
+  /** At most so many bytes; by default 64 KiB, and never more than 4 MiB. */
+  max_bytes?: number | null;
+  /** From this offset on. */
+  offset?: number | null;
+  /** Only a job of this session, which has read how it ended if the answer says so. */
+  session?: Session | null;
+  /** Only the last lines. */
+  tail?: number | null;
+}
+
 /** The output of a job. */
 export interface OutputView {
   /** The size of all output, in bytes. */
@@ -1425,6 +1899,32 @@ export interface ReconcileDocumentReply {
   steps: StepDocument[];
 }
 
+/** Why an item is given back. */
+export type ReleaseHow =
+  /** Not now. No attempt is spent. */
+  | "busy"
+  /** The agent could not take it. An attempt is spent. */
+  | "failed"
+  /** The session no longer exists here: the next sink of the chain gets it. */
+  | "gone";
+
+/** What `release` takes. The item is free when its turn ends. */
+export interface ReleaseParams {
+  /** Why. */
+  how: ReleaseHow;
+  /** The same in words. */
+  reason?: string | null;
+  /** When to offer it again; otherwise after a pause that grows. Not for `gone`. */
+  retry_after_ms?: number | null;
+  /** The token of the item. */
+  token: string;
+}
+
+/** How a request is named: text or a number. */
+export type RequestId =
+  | number
+  | string;
+
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
 export interface ResultsDocumentReply {
   /** Why the command failed, wholly or in part; absent when it succeeded. */
@@ -1443,6 +1943,52 @@ export interface ResultsDocumentReply {
   running: JobId[];
 }
 
+/** The error of a request. */
+export interface RpcError {
+  /** -32000, or what JSON-RPC says about the request itself. */
+  code: number;
+  /** What kind of error it is, and what to try. */
+  data: RpcErrorData;
+  /** What failed, and why, for people. */
+  message: string;
+}
+
+/** The error of a request, for programs. */
+export interface RpcErrorData {
+  /** The kind, as the errors of `--json` have it. */
+  kind: ErrorKind;
+  /** Which job it is about, as the caller named it. */
+  subject?: string | null;
+  /** What to try. */
+  tip?: string | null;
+}
+
+/** What `send` takes. */
+export interface SendParams {
+  /** Where the host shows what the agent says. */
+  destination?: string | null;
+  /** The session that gets it. */
+  session: Session;
+  /** The sink that it goes to; by default where the last turn went, else the host that attends the session. */
+  sink?: string | null;
+  /** Its text. */
+  text: string;
+}
+
+/** What `send --json` prints. */
+export interface SentDocument {
+  /** The version of this document. */
+  format: number;
+  /** Whether the session was in a turn. */
+  in_turn: boolean;
+  /** Whether the message interrupted a turn of the session. */
+  interrupted: boolean;
+  /** The number of the message. */
+  message: number;
+  /** The session that gets the message. */
+  session: Session;
+}
+
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
 export interface SentDocumentReply {
   /** Why the command failed, wholly or in part; absent when it succeeded. */
@@ -1457,6 +2003,58 @@ export interface SentDocumentReply {
   message: number;
   /** The session that gets the message. */
   session: Session;
+}
+
+export interface ServeParams {
+  ack: AckParams;
+  attend: AttendParams;
+  /** A notification: it has no answer of its own. */
+  cancel: CancelParams;
+  events: EventsParams;
+  "events.stop": EventsStopParams;
+  kill: KillParams;
+  launch: LaunchParams;
+  list: ListParams;
+  output: OutputParams;
+  release: ReleaseParams;
+  send: SendParams;
+  show: ShowParams;
+  "turn.claim": TurnClaimParams;
+  "turn.close": TurnCloseParams;
+  "turn.open": TurnOpenParams;
+  unattend: AttendParams;
+  wait: WaitParams;
+}
+
+/** Every message of `hearback serve`. Each line is an object of JSON-RPC 2.0. */
+export interface ServeProtocol {
+  /** The `error` of a request that failed. */
+  error: RpcError;
+  /** `method` and `params` of what the server tells without being asked. */
+  notification: Notification;
+  /** The `params` of each request of a host. */
+  params: ServeParams;
+  /** The `result` of each request. */
+  results: ServeResults;
+}
+
+export interface ServeResults {
+  ack: DoneDocument;
+  attend: DoneDocument;
+  events: SubscribedDocument;
+  "events.stop": DoneDocument;
+  kill: KilledDocument;
+  launch: LaunchDocument;
+  list: ListDocument;
+  output: LogDocument;
+  release: DoneDocument;
+  send: SentDocument;
+  show: JobView;
+  "turn.claim": ClaimedDocument;
+  "turn.close": DoneDocument;
+  "turn.open": TurnOpenedDocument;
+  unattend: DoneDocument;
+  wait: WaitedDocument;
 }
 
 /** The program that starts services at login, and restarts them. */
@@ -1579,6 +2177,14 @@ export type SetupState =
   /** A file that hearback cannot edit safely: the entry has to be made by hand. */
   | "by_hand";
 
+/** What `show` takes: a job as people name one, or a key. */
+export interface ShowParams {
+  /** The job: its id, four characters of either end of it, its label or `@last`. */
+  job: string;
+  /** Only a job of this session. */
+  session?: Session | null;
+}
+
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
 export interface SinkTestDocumentReply {
   /** Whether the sink accepted the sample. */
@@ -1655,6 +2261,16 @@ export type StopKind =
   | "drain"
   /** A kind that only a newer build knows; taken for [`StopKind::Stop`], which promises least. */
   | "unknown";
+
+/** What `events` answers. */
+export interface SubscribedDocument {
+  /** What to pass to `since` to read on from here. */
+  cursor: string;
+  /** The version of this document. */
+  format: number;
+  /** Names the subscription. */
+  subscription: number;
+}
 
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
 export interface TimelineDocumentReply {
@@ -1782,6 +2398,51 @@ export type TurnCause =
     kind: "unknown";
   };
 
+/** What `turn.claim` takes. */
+export interface TurnClaimParams {
+  /** The token of the turn. */
+  turn: string;
+}
+
+/** How a turn ended. */
+export type TurnCloseHow =
+  /** The agent did what it was asked. What is open of its items is acknowledged. */
+  | "done"
+  /** It did not. What is open of its items is given back, and an attempt is spent. */
+  | "failed";
+
+/** What `turn.close` takes. */
+export interface TurnCloseParams {
+  /** Why it failed. */
+  error?: string | null;
+  /** How it ended. */
+  how: TurnCloseHow;
+  /** The token of the turn. */
+  turn: string;
+}
+
+/** A turn that the server has begun, because something is due: the notification `turn`. */
+export interface TurnDocument {
+  /** Where the host shows what the agent says. */
+  destination?: string | null;
+  /** Variables for the processes of the agent. By these they are found, and ended, if this host dies. */
+  env: Record<string, string>;
+  /** The version of this document. */
+  format: number;
+  /** What the turn holds. Empty in the answer of `turn.open`. */
+  items: ItemDocument[];
+  /** What the agent should hear first: the turn before was cut short. */
+  note?: Note | null;
+  /** The number of the turn. */
+  number: number;
+  /** The session. */
+  session: Session;
+  /** The note and the items as text for the agent. */
+  text: string;
+  /** The token of the turn. */
+  turn: string;
+}
+
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
 export interface TurnDocumentReply {
   /** Why the command failed, wholly or in part; absent when it succeeded. */
@@ -1817,6 +2478,38 @@ export type TurnHow =
     kind: "unknown";
   };
 
+/** What `turn.open` takes. */
+export interface TurnOpenParams {
+  /** Where the host shows what the agent says. */
+  destination?: string | null;
+  /** What the history of the conversation ends with, if the host knows: it decides whether the agent gets a note. */
+  history?: HistoryWord | null;
+  /** The session. */
+  session: Session;
+  /** How long to wait while the session is in another turn. */
+  wait_ms?: number;
+}
+
+/** A turn that this host runs: what `turn.open` answers. */
+export interface TurnOpenedDocument {
+  /** Where the host shows what the agent says. */
+  destination?: string | null;
+  /** Variables for the processes of the agent. By these they are found, and ended, if this host dies. */
+  env: Record<string, string>;
+  /** The version of this document. */
+  format: number;
+  /** What the turn holds. Empty in the answer of `turn.open`. */
+  items: ItemDocument[];
+  /** What the agent should hear first: the turn before was cut short. */
+  note?: Note | null;
+  /** The number of the turn. */
+  number: number;
+  /** The session. */
+  session: Session;
+  /** The token of the turn. */
+  turn: string;
+}
+
 /** The CPU time and memory of a job, with the children that it waited for. */
 export interface Usage {
   /** The largest memory of one of its processes. */
@@ -1835,4 +2528,30 @@ export interface VersionDocumentReply {
   format: number;
   /** The version of hearback. */
   version: string;
+}
+
+/** What `wait` takes. */
+export interface WaitParams {
+  /** Return when one of them has ended. */
+  any?: boolean;
+  /** The jobs. */
+  jobs: string[];
+  /** The session has not read how they ended. */
+  peek?: boolean;
+  /** Only jobs of this session, which has read how they ended when it is answered. */
+  session?: Session | null;
+  /** How long to wait; left out or `null`, until they have ended. */
+  timeout_ms?: number | null;
+}
+
+/** What `wait` answers. */
+export interface WaitedDocument {
+  /** The version of this document. */
+  format: number;
+  /** The jobs as they are now, in the order of the request. */
+  jobs: JobView[];
+  /** Jobs that cannot be waited for. */
+  problems?: Problem[];
+  /** Whether the time of the wait passed before it was complete. The jobs continue. */
+  timed_out: boolean;
 }

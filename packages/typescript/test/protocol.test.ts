@@ -51,7 +51,7 @@ test("another protocol, no hello, a line that is not JSON and one without an end
 
 test("a program that is not there, and one that ends at once, say so", async () => {
   await using absent = new Client({ binary: "/nonexistent/hearback" });
-  assert.equal(await kindOf(absent.list()), "not_found_binary");
+  assert.equal(await kindOf(absent.list()), "not_found");
   await using brief = new Client({ binary: process.execPath, env: {}, diagnostics: () => {} });
   // Too much for the system to start a program with.
   await using swollen = new Client({ binary: FAKE, env: { FAKE: "x".repeat(1 << 22) } });
@@ -72,7 +72,7 @@ test("a call that is safe to repeat is sent again a bounded number of times, and
 });
 
 test("what follows a reply in the same write finds what the reply made", async () => {
-  const opened = reply({ format: 1, turn: "t", session: "s", number: 1, items: [] });
+  const opened = reply({ format: 1, turn: "t", session: "s", number: 1, items: [], env: {} });
   const news = [notification("due", { session: "s", turn: "t", count: 1 }), notification("interrupt", { turn: "t", session: "s", reason: "drain" })];
   await using client = fake({ "turn.open": [opened, ...news], "turn.close": [reply({ format: 1 })] });
   const turn = await client.turn("s");
@@ -86,7 +86,7 @@ test("what follows a reply in the same write finds what the reply made", async (
 test("a reader that is slower than the events bounds what is buffered, and no reply waits for it", async () => {
   const event = (n: number) => notification("event", { subscription: 1, format: 1, id: `${n}`, cursor: `c${n}`, at: "", type: "settled" });
   const flood = Array.from({ length: BUFFERED_MAX + 500 }, (_, n) => event(n));
-  await using client = fake({ events: [reply({ format: 1, subscription: 1 }), ...flood], "events.stop": [reply({ format: 1 })], list: [reply({ format: 1, jobs: [] })] });
+  await using client = fake({ events: [reply({ format: 1, subscription: 1, cursor: "c" }), ...flood], "events.stop": [reply({ format: 1 })], list: [reply({ format: 1, jobs: [] })] });
   const events = client.events({ since: "beginning" });
   await events.ready;
   assert.deepEqual((await client.list()).jobs, []);
@@ -108,7 +108,7 @@ test("a client that is closed fails its calls and ends its loops", async () => {
   const next = turns.next();
   await client.hello();
   await client.close();
-  assert.equal(await waiting, "disconnected");
+  assert.equal(await waiting, "closed");
   assert.equal((await next).done, true);
-  assert.equal(await kindOf(client.list()), "disconnected");
+  assert.equal(await kindOf(client.list()), "closed");
 });

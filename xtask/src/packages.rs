@@ -24,21 +24,38 @@ enum Check {
     Installed(&'static [&'static str]),
 }
 
-const PACKAGES: &[Package] = &[Package {
-    name: "python",
-    needs: &["python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))"],
-    env: &[("PYTHONPATH", "{root}/packages/python/src"), ("PYTHONDONTWRITEBYTECODE", "1")],
-    install: &[
-        &["python3", "-m", "venv", "{place}"],
-        &["{place}/bin/python", "-m", "pip", "install", "--quiet", "mypy==2.4.1", "pyright==1.1.414"],
-    ],
-    checks: &[
-        Check::Always(&["python3", "packages/python/generate.py", "--check"]),
-        Check::Always(&["python3", "-m", "unittest", "discover", "-s", "packages/python/tests"]),
-        Check::Installed(&["{place}/bin/mypy", "--config-file", "packages/python/pyproject.toml"]),
-        Check::Installed(&["{place}/bin/pyright", "--project", "packages/python/pyproject.toml"]),
-    ],
-}];
+const PACKAGES: &[Package] = &[
+    Package {
+        name: "python",
+        needs: &["python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))"],
+        env: &[("PYTHONPATH", "{root}/packages/python/src"), ("PYTHONDONTWRITEBYTECODE", "1")],
+        install: &[
+            &["python3", "-m", "venv", "{place}"],
+            &["{place}/bin/python", "-m", "pip", "install", "--quiet", "mypy==2.4.1", "pyright==1.1.414"],
+        ],
+        checks: &[
+            Check::Always(&["python3", "packages/python/generate.py", "--check"]),
+            Check::Always(&["python3", "-m", "unittest", "discover", "-s", "packages/python/tests"]),
+            Check::Installed(&["{place}/bin/mypy", "--config-file", "packages/python/pyproject.toml"]),
+            Check::Installed(&["{place}/bin/pyright", "--project", "packages/python/pyproject.toml"]),
+        ],
+    },
+    Package {
+        name: "typescript",
+        needs: &["npm", "--version"],
+        env: &[("npm_config_audit", "false"), ("npm_config_fund", "false"), ("npm_config_loglevel", "error")],
+        install: &[
+            // The Node of a distribution may be older than the package allows.
+            &["npm", "install", "--prefix", "{place}", "node@22.23.3"],
+            &["npm", "ci", "--prefix", "packages/typescript"],
+        ],
+        // The compiler is not part of Node.
+        checks: &[Check::Installed(&[
+            "{place}/node_modules/node/bin/node",
+            "packages/typescript/scripts/test.mjs",
+        ])],
+    },
+];
 
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     let wanted = Wanted::parse(args)?;

@@ -23,6 +23,7 @@ if (!existsSync(TSC)) {
 // A test whose source is gone would go on running.
 rmSync(join(HERE, "dist"), { recursive: true, force: true });
 node(TSC);
+node(TSC, "--project", "../../examples/gateway-typescript");
 const wanted = process.argv.slice(2);
 const files = readdirSync(join(HERE, "dist/test")).filter((file) => file.endsWith(".test.js"));
 const chosen = files.filter((file) => wanted.length === 0 || wanted.some((name) => file.startsWith(name)));

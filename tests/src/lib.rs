@@ -18,6 +18,7 @@ mod look;
 mod mcp;
 #[cfg(any(target_os = "linux", windows))]
 mod mounts;
+pub mod node;
 mod outbox;
 #[cfg(windows)]
 pub mod outside;

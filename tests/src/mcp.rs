@@ -253,15 +253,17 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
                 check(root, target.expect("a reference has a target"), value, at, found);
             }
             "type" => {
-                let fits = match rule.as_str().expect("one type, not a list of them") {
+                let fits = |name: &Value| match name.as_str().expect("a type has a name") {
                     "object" => value.is_object(),
                     "array" => value.is_array(),
                     "string" => value.is_string(),
                     "boolean" => value.is_boolean(),
                     "integer" => value.is_i64() || value.is_u64(),
                     "number" => value.is_number(),
+                    "null" => value.is_null(),
                     other => panic!("an unknown type: {other}"),
                 };
+                let fits = rule.as_array().map_or_else(|| fits(rule), |names| names.iter().any(fits));
                 if !fits {
                     found.push(format!("{at}: {value} is not of type {rule}"));
                 }

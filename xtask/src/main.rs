@@ -13,6 +13,7 @@ mod features;
 mod layers;
 mod mcp;
 mod measure;
+mod packages;
 mod record;
 mod reuse;
 mod skips;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         Task::Record => record::run(&workspace),
         Task::Mcp(args) => mcp::run(&workspace, args),
         Task::Agents(args) => agents::run(&workspace, args),
+        Task::Packages(args) => packages::run(&workspace, args),
         Task::One(step, extra) => (step.run)(&workspace, extra),
     };
     match outcome {
@@ -75,6 +77,8 @@ enum Task<'a> {
     Mcp(&'a [String]),
     /// Real agents, with what followed.
     Agents(&'a [String]),
+    /// Packages for other languages, with what followed.
+    Packages(&'a [String]),
     /// One step, with the arguments for it.
     One(&'static Step, &'a [String]),
 }
@@ -86,7 +90,7 @@ impl<'a> Task<'a> {
             None => rest,
             Some((dashes, extra)) if dashes == "--" && name == "test" => extra,
             // They take options of their own, and read them.
-            Some(_) if matches!(name.as_str(), "windows" | "mcp" | "agents" | "measure") => rest,
+            Some(_) if matches!(name.as_str(), "windows" | "mcp" | "agents" | "measure" | "packages") => rest,
             Some((other, _)) => return Err(format!("task `{name}` does not take `{other}`")),
         };
         match name.as_str() {
@@ -102,6 +106,7 @@ impl<'a> Task<'a> {
             },
             "mcp" => Ok(Self::Mcp(rest)),
             "agents" => Ok(Self::Agents(rest)),
+            "packages" => Ok(Self::Packages(rest)),
             _ => match STEPS.iter().find(|step| step.name == name) {
                 Some(step) => Ok(Self::One(step, extra)),
                 None => Err(format!("there is no task `{name}`")),
@@ -124,6 +129,7 @@ mod tests {
             Task::Measure(part) => format!("measure {part:?}"),
             Task::Mcp(args) => format!("mcp {args:?}"),
             Task::Agents(args) => format!("agents {args:?}"),
+            Task::Packages(args) => format!("packages {args:?}"),
             Task::One(step, extra) => format!("{} {extra:?}", step.name),
         })
     }

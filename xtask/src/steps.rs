@@ -150,6 +150,11 @@ pub(crate) fn help() -> String {
         "  {:<9} {}\n",
         "mcp", "real MCP clients can use `hearback mcp` (`--install` adds them); not part of ci"
     );
+    text += &format!(
+        "  {:<9} {}\n",
+        "packages",
+        "the packages for other languages and their examples (`--install` adds type checkers; names); not part of ci"
+    );
     text += &format!("  {:<9} {}", "help", "show this list");
     text
 }

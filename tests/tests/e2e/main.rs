@@ -15,6 +15,7 @@ mod crowd;
 mod damage;
 mod diagnostics;
 mod doctor;
+mod doors;
 mod durable;
 mod edges;
 mod embed;

@@ -1,0 +1,105 @@
+"""The parameters of the calls, which both clients share. Times are in milliseconds, as in every document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NotRequired, TypedDict
+
+from .documents import JobView, KillDocumentReply, NotifyPolicy
+
+
+class LaunchParams(TypedDict):
+    shell: NotRequired[str]
+    """Text for a shell, in place of a command."""
+    session: NotRequired[str]
+    """Who owns the job. Without `sinks`, its follow-up comes to the host that attends the session."""
+    cwd: NotRequired[str]
+    env: NotRequired[Mapping[str, str | None]]
+    """More variables; None removes one."""
+    label: NotRequired[str]
+    key: NotRequired[str]
+    """A second launch with the same key finds the first job and starts nothing: it is safe to repeat."""
+    timeout_ms: NotRequired[int | None]
+    """The longest time that it may run; None means no limit."""
+    idle_timeout_ms: NotRequired[int]
+    grace_ms: NotRequired[int]
+    notify: NotRequired[NotifyPolicy]
+    sinks: NotRequired[Sequence[str]]
+    log_cap_bytes: NotRequired[int]
+
+
+class ListParams(TypedDict):
+    session: NotRequired[str]
+    state: NotRequired[str]
+    outcome: NotRequired[str]
+    label: NotRequired[str]
+    limit: NotRequired[int]
+    all: NotRequired[bool]
+
+
+class ShowParams(TypedDict):
+    key: NotRequired[str]
+    session: NotRequired[str]
+    output_bytes: NotRequired[int]
+    """Adds this much of its output."""
+
+
+class OutputParams(TypedDict):
+    offset: NotRequired[int]
+    head: NotRequired[int]
+    tail: NotRequired[int]
+    max_bytes: NotRequired[int]
+
+
+class WaitParams(TypedDict):
+    any: NotRequired[bool]
+    """Return when one of them has ended, not all."""
+    timeout_ms: NotRequired[int]
+    peek: NotRequired[bool]
+    """Leave the follow-ups pending."""
+
+
+class KillParams(TypedDict):
+    reason: NotRequired[str]
+    grace_ms: NotRequired[int]
+    force: NotRequired[bool]
+
+
+class SendParams(TypedDict):
+    sink: NotRequired[str]
+    destination: NotRequired[str]
+
+
+class TurnParams(TypedDict):
+    wait_ms: NotRequired[int]
+    """How long to wait while the session is in another turn; 0, the default, refuses at once."""
+    destination: NotRequired[str]
+    history: NotRequired[Literal["tool-results", "text", "empty"]]
+
+
+class ReleaseParams(TypedDict):
+    reason: NotRequired[str]
+    retry_after_ms: NotRequired[int]
+
+
+ReleaseHow = Literal["busy", "failed", "gone"]
+"""`busy` spends no attempt."""
+
+
+class HelloDocument(TypedDict):
+    format: int
+    protocol: int
+    version: str
+    home: str
+    pid: int
+
+
+class WaitedDocument(TypedDict):
+    format: int
+    jobs: list[JobView]
+    timed_out: bool
+
+
+class KilledDocument(TypedDict):
+    format: int
+    jobs: list[KillDocumentReply]

@@ -112,13 +112,20 @@ enum Heard {
 }
 
 /// Ends a wait before its time, from another thread.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct CancelWait(Arc<Mutex<Cancellation>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Cancellation {
     is_cancelled: bool,
-    waits: Vec<Sender<Heard>>,
+    /// What ends the waits.
+    waits: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+impl std::fmt::Debug for CancelWait {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CancelWait").field("is_cancelled", &self.is_cancelled()).finish()
+    }
 }
 
 impl CancelWait {
@@ -126,9 +133,7 @@ impl CancelWait {
     pub fn cancel(&self) {
         let mut cancellation = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cancellation.is_cancelled = true;
-        for wait in cancellation.waits.drain(..) {
-            let _ = wait.send(Heard::Cancelled); // It may have ended.
-        }
+        cancellation.waits.drain(..).for_each(|end| end());
     }
 
     /// Whether it was cancelled.
@@ -136,12 +141,13 @@ impl CancelWait {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_cancelled
     }
 
-    fn tell(&self, wait: Sender<Heard>) {
+    /// Calls `end` when it is cancelled, or now if it is.
+    pub fn on_cancel(&self, end: impl FnOnce() + Send + 'static) {
         let mut cancellation = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if cancellation.is_cancelled {
-            let _ = wait.send(Heard::Cancelled);
+            end();
         } else {
-            cancellation.waits.push(wait);
+            cancellation.waits.push(Box::new(end));
         }
     }
 }
@@ -225,7 +231,8 @@ impl Waits {
         for id in &left {
             self.park(ports, id, Waiter { wait, sender: sender.clone() });
         }
-        cancel.tell(sender);
+        // The caller may have given up by then.
+        cancel.on_cancel(move || _ = sender.send(Heard::Cancelled));
         // A deadline beyond the end of the clock is none.
         let deadline = within.and_then(|within| ports.clock.awake().checked_add(within));
         let mut in_time = true;

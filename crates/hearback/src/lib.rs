@@ -24,6 +24,7 @@
 
 mod agent;
 mod answers;
+mod attend;
 pub mod diagnostics;
 mod doctor;
 pub mod documents;
@@ -60,6 +61,9 @@ mod wait;
 
 pub use agent::SeenAgent;
 pub use answers::{Acknowledged, Results, ResultsQuery, ask, with_prompt};
+pub use attend::{
+    Attend, HostItem, HostNews, HostTurn, OpenTurnError, Release, SessionHost, TokenError, TurnClose,
+};
 pub use doctor::{Diagnosis, DoctorError};
 pub use events::{Event, Events, EventsSince};
 pub use expectation::Expectation;

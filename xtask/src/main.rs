@@ -16,6 +16,7 @@ mod measure;
 mod packages;
 mod record;
 mod reuse;
+mod semver;
 mod skips;
 mod slim;
 mod steps;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Task::Dist => dist::run(&workspace),
         Task::Measure(part) => measure::run(&workspace, part),
         Task::Record => record::run(&workspace),
+        Task::Semver(revision) => semver::run(&workspace, revision),
         Task::Mcp(args) => mcp::run(&workspace, args),
         Task::Agents(args) => agents::run(&workspace, args),
         Task::Packages(args) => packages::run(&workspace, args),
@@ -73,6 +75,8 @@ enum Task<'a> {
     Measure(Part),
     /// The picture of the README.
     Record,
+    /// What programs can see of the libraries, compared with a revision.
+    Semver(Option<&'a str>),
     /// Real MCP clients, with what followed.
     Mcp(&'a [String]),
     /// Real agents, with what followed.
@@ -90,7 +94,14 @@ impl<'a> Task<'a> {
             None => rest,
             Some((dashes, extra)) if dashes == "--" && name == "test" => extra,
             // They take options of their own, and read them.
-            Some(_) if matches!(name.as_str(), "windows" | "mcp" | "agents" | "measure" | "packages") => rest,
+            Some(_)
+                if matches!(
+                    name.as_str(),
+                    "windows" | "mcp" | "agents" | "measure" | "packages" | "semver"
+                ) =>
+            {
+                rest
+            }
             Some((other, _)) => return Err(format!("task `{name}` does not take `{other}`")),
         };
         match name.as_str() {
@@ -103,6 +114,11 @@ impl<'a> Task<'a> {
                 [part] if part == "monitor" => Ok(Self::Measure(Part::Monitor)),
                 [part] if part == "peers" => Ok(Self::Measure(Part::Peers)),
                 _ => Err("`measure` takes nothing, `monitor` or `peers`".to_owned()),
+            },
+            "semver" => match extra {
+                [] => Ok(Self::Semver(None)),
+                [revision] => Ok(Self::Semver(Some(revision))),
+                _ => Err("`semver` takes one revision".to_owned()),
             },
             "mcp" => Ok(Self::Mcp(rest)),
             "agents" => Ok(Self::Agents(rest)),
@@ -127,6 +143,7 @@ mod tests {
             Task::Dist => "dist".to_owned(),
             Task::Record => "record".to_owned(),
             Task::Measure(part) => format!("measure {part:?}"),
+            Task::Semver(revision) => format!("semver {revision:?}"),
             Task::Mcp(args) => format!("mcp {args:?}"),
             Task::Agents(args) => format!("agents {args:?}"),
             Task::Packages(args) => format!("packages {args:?}"),

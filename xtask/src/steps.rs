@@ -148,6 +148,11 @@ pub(crate) fn help() -> String {
     text += &format!("  {:<9} {}\n", "record", "docs/recording.svg from a real terminal; not part of ci");
     text += &format!(
         "  {:<9} {}\n",
+        "semver",
+        "the libraries stay compatible with the last release, or a REVISION (where cargo-semver-checks is installed)"
+    );
+    text += &format!(
+        "  {:<9} {}\n",
         "mcp", "real MCP clients can use `hearback mcp` (`--install` adds them); not part of ci"
     );
     text += &format!(

@@ -107,6 +107,12 @@ pub(crate) enum CliError {
     #[cfg(feature = "serve")]
     #[error("the request was cancelled")]
     Cancelled,
+    #[cfg(feature = "serve")]
+    #[error(transparent)]
+    OpenTurn(#[from] hearback::OpenTurnError),
+    #[cfg(feature = "serve")]
+    #[error(transparent)]
+    Token(#[from] hearback::TokenError),
     #[error("the output cannot be written")]
     Output(#[source] io::Error),
     #[error("job `{id}` was launched, but its id cannot be printed")]
@@ -217,7 +223,17 @@ impl CliError {
             Self::Launch(LaunchError::Failed(_)) => ErrorKind::NotStarted,
             Self::Doctor(DoctorError::Interrupted) => ErrorKind::Interrupted,
             #[cfg(feature = "serve")]
-            Self::Cancelled => ErrorKind::Cancelled,
+            Self::Cancelled | Self::OpenTurn(hearback::OpenTurnError::Cancelled) => ErrorKind::Cancelled,
+            #[cfg(feature = "serve")]
+            Self::OpenTurn(hearback::OpenTurnError::Denied(_))
+            | Self::Token(hearback::TokenError::Denied(_)) => ErrorKind::Denied,
+            #[cfg(feature = "serve")]
+            Self::OpenTurn(hearback::OpenTurnError::Store(_))
+            | Self::Token(hearback::TokenError::Store(_)) => ErrorKind::Store,
+            #[cfg(feature = "serve")]
+            Self::OpenTurn(_) => ErrorKind::Busy,
+            #[cfg(feature = "serve")]
+            Self::Token(_) => ErrorKind::UnknownToken,
             Self::Partly => ErrorKind::Partly,
             #[cfg(feature = "input")]
             Self::Input(error) => match error.why {

@@ -125,6 +125,25 @@ impl std::fmt::Debug for Events<'_> {
 impl Hearback {
     /// Reads what happens to the jobs and sessions of a scope.
     ///
+    /// ```standalone_crate
+    /// use std::time::Duration;
+    /// use hearback::{EventsSince, Hearback, Options, Scope, argv};
+    /// use hearback::core::event::Happened;
+    ///
+    /// hearback::supervise_if_asked();
+    /// # let place = std::env::temp_dir().join(format!("hearback-doc-{}", std::process::id()));
+    /// let hearback = Hearback::open(Options::default().home(&place))?;
+    /// let mut events = hearback.events(&Scope::All, EventsSince::Now)?;
+    /// let id = hearback.launch(&argv(["rustc", "--version"])?)?.id().clone();
+    ///
+    /// let first = events.next(Duration::from_secs(60))?.ok_or("nothing happened")?;
+    /// assert!(matches!(first.what, Happened::Launched));
+    /// // A reader that comes back with `first.cursor` reads on from here.
+    /// # hearback.wait(&id)?;
+    /// # std::fs::remove_dir_all(place)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// When the store cannot be read or watched, or the index cannot be written.

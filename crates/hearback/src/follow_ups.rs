@@ -98,6 +98,15 @@ impl Hearback {
         }
     }
 
+    /// The open jobs of a session.
+    pub(crate) fn open_jobs_of(&self, session: &Session) -> Result<Vec<JobId>, StoreError> {
+        let is_of = |id: &JobId| match self.store.spec(id) {
+            Ok(Read::Present(spec)) => spec.session.as_ref() == Some(session),
+            _ => false,
+        };
+        Ok(self.store.open_jobs()?.into_iter().filter(is_of).collect())
+    }
+
     /// Hears which jobs change, from now on.
     pub(crate) fn job_changes(&self) -> Result<JobChanges<'_>, StoreError> {
         Ok(JobChanges::new(&self.ports, self.store.watch_all()?))

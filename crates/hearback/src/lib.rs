@@ -2,24 +2,29 @@
 //!
 //! The library behind the `hearback` program, for programs that embed it:
 //!
-//! ```no_run
+//! ```standalone_crate
 //! use hearback::{Hearback, Options, argv};
 //!
 //! // First thing in `main`: the supervisor of a job is this same program, executed again.
 //! hearback::supervise_if_asked();
 //!
-//! let hearback = Hearback::open(Options::default())?;
-//! let launched = hearback.launch(&argv(["make", "all"])?)?;
+//! # let place = std::env::temp_dir().join(format!("hearback-doc-{}", std::process::id()));
+//! let hearback = Hearback::open(Options::default().home(&place))?;
+//! let launched = hearback.launch(&argv(["rustc", "--version"])?.label("version"))?;
 //! let job = hearback.wait(launched.id())?;
-//! println!("{}", job.view.outcome.map_or("running".into(), |outcome| outcome.to_string()));
+//! assert_eq!(job.view.outcome.map(|outcome| outcome.to_string()).as_deref(), Some("done: exit code 0"));
+//! # std::fs::remove_dir_all(place)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The types to know: [`Hearback`] is a store and everything that can be done with it, [`Request`] is what to
-//! launch (made by [`argv`] or [`shell()`]), and [`Job`] is a job as it was seen.
+//! launch (made by [`argv`] or [`shell()`]), and [`Job`] is a job as it was seen. [`WaitLimit`] ends a wait: a time, or
+//! a [`CancelWait`] that another thread cancels. [`Hearback::on_follow_up`] tells a closure of what has ended, and
+//! [`Events`] of everything else. Nothing here polls, and every call blocks.
 
 mod agent;
 mod answers;
+mod attend;
 pub mod diagnostics;
 mod doctor;
 pub mod documents;
@@ -56,6 +61,9 @@ mod wait;
 
 pub use agent::SeenAgent;
 pub use answers::{Acknowledged, Results, ResultsQuery, ask, with_prompt};
+pub use attend::{
+    Attend, HostItem, HostNews, HostTurn, OpenTurnError, Release, SessionHost, TokenError, TurnClose,
+};
 pub use doctor::{Diagnosis, DoctorError};
 pub use events::{Event, Events, EventsSince};
 pub use expectation::Expectation;

@@ -32,21 +32,24 @@ impl Hearback {
     /// Any number of processes and threads may do this at once: each follow-up is leased to one of them. Between
     /// follow-ups this sleeps, and looks only at jobs that change.
     ///
-    /// ```no_run
+    /// ```standalone_crate
     /// use hearback::{CancelWait, Hearback, Options, argv};
     /// use hearback::core::Session;
     ///
-    /// # hearback::supervise_if_asked();
-    /// let hearback = Hearback::open(Options::default())?;
+    /// hearback::supervise_if_asked();
+    /// # let place = std::env::temp_dir().join(format!("hearback-doc-{}", std::process::id()));
+    /// let hearback = Hearback::open(Options::default().home(&place))?;
     /// let chat = Session::parse("chat-7")?;
-    /// hearback.launch(&argv(["make", "all"])?.session(chat.clone()))?;
+    /// hearback.launch(&argv(["rustc", "--version"])?.session(chat.clone()))?;
     ///
-    /// let cancel = CancelWait::new();
+    /// let (cancel, mut told) = (CancelWait::new(), Vec::new());
     /// hearback.on_follow_up(&chat.into(), &cancel, |delivery| {
-    ///     println!("{}", delivery.text);
+    ///     told.push(delivery.text.clone());
     ///     cancel.cancel(); // One is enough here.
     ///     Ok::<(), std::io::Error>(())
     /// })?;
+    /// assert!(told[0].contains("outcome: done"));
+    /// # std::fs::remove_dir_all(place)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

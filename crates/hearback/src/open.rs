@@ -22,6 +22,14 @@ use crate::sinks::{Registry, SinksInCode};
 use crate::{doctor, home, supervisor};
 
 /// How to open a store. By default as the `hearback` program does.
+///
+/// ```
+/// use hearback::{Options, Permissions, Settings};
+///
+/// let mut settings = Settings::default();
+/// settings.max_depth = 2;
+/// let options = Options::default().home("/var/lib/chat").settings(settings).permissions(Permissions::all());
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     pub(crate) home: Option<PathBuf>,

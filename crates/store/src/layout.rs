@@ -258,6 +258,16 @@ pub(crate) fn parse_session_fact(name: &str) -> Option<(u32, SessionFactKind)> {
     Some((n.parse().ok()?, kind))
 }
 
+/// Recognises the lock of a session's turn.
+pub(crate) fn is_turn_lock(name: &str) -> bool {
+    session_lock(Path::new(""), SessionLock::Turn).as_os_str() == name
+}
+
+/// Recognises a name that tells something about the host: one of its facts, or its lock.
+pub(crate) fn is_of_host(name: &str) -> bool {
+    run_lock(Path::new("")).as_os_str() == name || parse_session_fact(name).is_some()
+}
+
 /// Recognises the folder of an era of history.
 pub(crate) fn is_era(name: &str) -> bool {
     name.len() == 5 && name.bytes().all(|byte| byte.is_ascii_alphanumeric())

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use hearback_tests::{KillOnDrop, World, args, bin, lines, run};
 use serde_json::json;
@@ -77,8 +78,13 @@ fn scenario_143_each_follow_up_is_told_to_one_of_several_programs_until_they_are
         let pending = world.json(["followups", "--session", "s", "--json"]);
         (pending["jobs"] == json!([])).then_some(())
     });
+    let since = Instant::now();
     fs_err::write(&stop, "").unwrap();
     assert!(programs.iter_mut().all(|program| program.0.wait().unwrap().success()));
+    assert!(
+        since.elapsed() < Duration::from_secs(30),
+        "they are woken: they look by themselves once a minute"
+    );
     let mut told_at_last = lines(world.scratch("witness"));
     told_at_last.sort();
     assert_eq!(told_at_last, expected, "{told:?}");

@@ -5,5 +5,6 @@ mod jobs;
 mod pipe;
 mod rpc;
 mod server;
+mod turns;
 
 pub(crate) use server::run;

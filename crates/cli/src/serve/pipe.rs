@@ -3,7 +3,8 @@
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{Builder, JoinHandle};
+use std::thread::Builder;
+use std::time::Duration;
 
 use hearback::documents::serve::Notification;
 use serde::Serialize;
@@ -12,6 +13,9 @@ use super::rpc;
 
 /// So many lines wait to be written.
 const WAITING_MAX: usize = 32;
+
+/// A host that does not read any more is waited for so long.
+const FINISH_WITHIN: Duration = Duration::from_secs(2);
 
 /// What is done once a line was written.
 pub(super) type AfterWrite = Box<dyn FnOnce() + Send>;
@@ -26,11 +30,11 @@ struct Line {
 pub(super) struct Pipe(SyncSender<Line>);
 
 impl Pipe {
-    /// Starts the thread that writes. It ends when no thread has anything more to say.
-    pub(super) fn start() -> io::Result<(Self, JoinHandle<()>)> {
+    /// Starts the thread that writes.
+    pub(super) fn start() -> io::Result<Self> {
         let (lines, waiting) = sync_channel(WAITING_MAX);
-        let writer = Builder::new().name("writer".into()).spawn(move || write(&waiting))?;
-        Ok((Self(lines), writer))
+        Builder::new().name("writer".into()).spawn(move || write(&waiting))?;
+        Ok(Self(lines))
     }
 
     /// Writes a line, after those that wait.
@@ -39,6 +43,15 @@ impl Pipe {
         text.push(b'\n');
         // The thread that writes ends only with this process.
         let _ = self.0.send(Line { text, after });
+    }
+
+    /// Waits until what was said so far is written.
+    pub(super) fn finish(&self) {
+        let (written, is_written) = sync_channel(1);
+        let after: AfterWrite = Box::new(move || _ = written.send(()));
+        if self.0.send(Line { text: Vec::new(), after: Some(after) }).is_ok() {
+            let _ = is_written.recv_timeout(FINISH_WITHIN);
+        }
     }
 
     /// Tells the host something that it did not ask for.

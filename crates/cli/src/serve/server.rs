@@ -2,20 +2,21 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
 use hearback::core::{DOCUMENT_FORMAT, Session};
 use hearback::documents::ErrorKind;
 use hearback::documents::serve::{CancelParams, HelloDocument, Notification, PROTOCOL, RpcError};
-use hearback::{CancelWait, Hearback, Job, Reading};
+use hearback::{CancelWait, Capability, Hearback, Job, Reading, SessionHost};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::jobs;
 use super::pipe::{AfterWrite, Pipe};
 use super::rpc::{self, Request, Response};
+use super::turns;
 use crate::error::CliError;
 
 /// So many requests run at the same time. Most that wait are `wait`.
@@ -61,8 +62,10 @@ impl Answer {
 
 /// Serves the host at the other end of standard input and output until it closes one of them.
 pub(crate) fn run(hearback: Hearback) -> Result<u32, CliError> {
-    let (pipe, writer) = Pipe::start().map_err(CliError::Output)?;
-    let server = Arc::new(Server { hearback: Arc::new(hearback), pipe, running: Running::default() });
+    let pipe = Pipe::start().map_err(CliError::Output)?;
+    let server =
+        Server { hearback: Arc::new(hearback), pipe, running: Running::default(), host: OnceLock::new() };
+    let server = Arc::new(server);
     server.pipe.notify(&Notification::Hello(HelloDocument {
         format: DOCUMENT_FORMAT,
         protocol: PROTOCOL,
@@ -77,12 +80,10 @@ pub(crate) fn run(hearback: Hearback) -> Result<u32, CliError> {
         }
     }
     server.running.finish(FINISH_WITHIN);
-    // What was answered is written before this process ends, unless a request is still at it.
-    if let Some(server) = Arc::into_inner(server) {
-        drop(server);
-        let _ = writer.join();
-    }
-    Ok(0)
+    // What was answered is written before this process ends. What the host holds is not given back: it is gone, and its
+    // turns are cut short as by a death.
+    server.pipe.finish();
+    std::process::exit(0)
 }
 
 /// Reads a line; of one that is too long, a part that is too long.
@@ -103,6 +104,8 @@ struct Server {
     hearback: Arc<Hearback>,
     pipe: Pipe,
     running: Running,
+    /// What this process is for the sessions of its host, once a request needs it.
+    host: OnceLock<Result<SessionHost, String>>,
 }
 
 impl Server {
@@ -147,9 +150,37 @@ impl Server {
             "wait" => jobs::wait(hearback, rpc::params(params)?, cancel),
             "kill" => jobs::kill(hearback, rpc::params(params)?),
             "send" => jobs::send(hearback, rpc::params(params)?),
+            _ => return self.answer_host(method, params, cancel),
+        };
+        answer.map_err(|error| RpcError::of(error.detail()))
+    }
+}
+
+impl Server {
+    fn answer_host(&self, method: &str, params: Value, cancel: &CancelWait) -> Result<Answer, RpcError> {
+        let host = || self.host().map_err(|error| RpcError::of(error.detail()));
+        let answer = match method {
+            "attend" => turns::attend(host()?, rpc::params(params)?),
+            "unattend" => turns::unattend(host()?, rpc::params(params)?),
+            "turn.open" => turns::open(host()?, rpc::params(params)?, cancel),
+            "turn.claim" => turns::claim(host()?, rpc::params(params)?),
+            "turn.close" => turns::close(host()?, rpc::params(params)?),
+            "ack" => turns::ack(host()?, rpc::params(params)?),
+            "release" => turns::release(host()?, rpc::params(params)?),
             _ => return Err(rpc::unknown(method)),
         };
         answer.map_err(|error| RpcError::of(error.detail()))
+    }
+
+    /// The host, which watches the store from the first time on that it is needed.
+    fn host(&self) -> Result<&SessionHost, CliError> {
+        self.hearback.permissions().check(Capability::Turn)?;
+        let host = self.host.get_or_init(|| {
+            let pipe = self.pipe.clone();
+            let tell = move |news| turns::notification(news).iter().for_each(|line| pipe.notify(line));
+            self.hearback.host_sessions(tell).map_err(|error| error.to_string())
+        });
+        host.as_ref().map_err(|error| CliError::no(ErrorKind::Store, error.clone()))
     }
 }
 

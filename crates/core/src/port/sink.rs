@@ -25,6 +25,9 @@ pub enum SinkReply {
         /// The process in which the session is open, if it is known: the sink is tried again when that has ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         process: Option<ProcessIdentity>,
+        /// When to try again, if the sink knows; otherwise the pause grows each time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
     },
     /// The session is open where it cannot be reached: the next sink of the chain is told, and this one is tried
     /// again. This does not count as an attempt.
@@ -47,6 +50,20 @@ pub enum SinkReply {
         #[serde(default)]
         reason: String,
     },
+    /// It could not be delivered, and the attempt is spent.
+    Failed {
+        /// Why.
+        #[serde(default)]
+        reason: String,
+    },
+    /// Several deliveries in one turn, and a reply for each.
+    #[serde(skip)]
+    Each {
+        /// The replies, by the ids of the deliveries.
+        replies: Vec<(String, SinkReply)>,
+        /// Why the turn failed, if it did.
+        error: Option<String>,
+    },
     /// An answer of a newer protocol, to be treated as a failed attempt.
     #[serde(other)]
     Unknown,
@@ -55,7 +72,7 @@ pub enum SinkReply {
 impl SinkReply {
     /// The session is in a turn.
     pub fn busy() -> Self {
-        Self::Busy { reason: String::new(), process: None }
+        Self::Busy { reason: String::new(), process: None, retry_after_ms: None }
     }
 }
 

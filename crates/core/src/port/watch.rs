@@ -46,9 +46,9 @@ pub struct Changes {
     /// Locks whose file was closed by a process that may have held them. Such a process may hold the lock for another
     /// moment.
     pub closed: BTreeSet<(JobId, JobLock)>,
-    /// Sessions with a new fact.
+    /// Sessions with a new fact, or whose turn has let go of its lock.
     pub sessions: BTreeSet<Session>,
-    /// Whether there may be a new request to the host.
+    /// Whether there may be a new request to the host, or news of one.
     pub host: bool,
     /// Whether anything may have changed.
     pub everything: bool,

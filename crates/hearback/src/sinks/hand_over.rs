@@ -134,7 +134,9 @@ pub(super) fn answer(report: &BoundedRunReport) -> Result<SinkReply, SinkError> 
         Some(Exit::Exited { code: 0 }) => Ok(SinkReply::Delivered),
         // It ran to its end, and this process ignores how its children end. Sent again, it would be told twice.
         Some(Exit::Unknown) => Ok(SinkReply::Delivered),
-        Some(Exit::Exited { code: BUSY }) => Ok(SinkReply::Busy { reason: complaint(report), process: None }),
+        Some(Exit::Exited { code: BUSY }) => {
+            Ok(SinkReply::Busy { reason: complaint(report), process: None, retry_after_ms: None })
+        }
         Some(Exit::Exited { code: GONE }) => Ok(SinkReply::Gone { reason: complaint(report) }),
         Some(exit) => {
             let complaint = complaint(report);

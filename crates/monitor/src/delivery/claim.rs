@@ -41,6 +41,20 @@ impl LeaseRule {
 /// The follow-up of a job whose lease this process holds.
 pub(super) struct LeasedFollowUp<'a> {
     pub(super) deliverer: &'a Deliverer<'a>,
+    pub(super) held: HeldFollowUp,
+}
+
+impl std::ops::Deref for LeasedFollowUp<'_> {
+    type Target = HeldFollowUp;
+
+    fn deref(&self) -> &HeldFollowUp {
+        &self.held
+    }
+}
+
+/// The same without its deliverer: what is held for as long as the attempt takes.
+#[derive(Debug)]
+pub(super) struct HeldFollowUp {
     /// The job as it was seen after the lease was taken.
     pub(super) seen: Observed,
     pub(super) claim: Claim,
@@ -92,7 +106,8 @@ impl<'a> LeasedFollowUp<'a> {
             Err(error) => return Err(error),
         }
         let Some(seen) = still_ours(deliverer, seen, claim.n)? else { return Ok(None) };
-        Ok(Some(Self { deliverer, seen, claim, starts_turn, rule, chance, _keeper: keeper, _lease: lock }))
+        let held = HeldFollowUp { seen, claim, starts_turn, rule, chance, _keeper: keeper, _lease: lock };
+        Ok(Some(Self { deliverer, held }))
     }
 }
 
@@ -120,6 +135,10 @@ impl Item for LeasedFollowUp<'_> {
     fn subject(&self) -> Subject<'_> {
         let session = self.seen.facts.spec.present().and_then(|spec| spec.session.as_ref());
         Subject { job: Some(&self.seen.id), session, message_number: None, attempt: self.claim.n }
+    }
+
+    fn id(&self) -> String {
+        delivery_id(&self.seen.id)
     }
 
     fn needs_turn(&self, sink: &dyn FollowUpSink) -> bool {
@@ -209,6 +228,10 @@ impl Item for FirstMessage<'_> {
             message_number: Some(self.n),
             attempt: self.claim.n,
         }
+    }
+
+    fn id(&self) -> String {
+        format!("{}.message.{}", self.session, self.n)
     }
 
     fn needs_turn(&self, _sink: &dyn FollowUpSink) -> bool {

@@ -101,7 +101,7 @@ impl Deliverer<'_> {
     }
 
     /// A job whose follow-up is due at this sink, or will be in a moment, and that no owner waits for.
-    fn due_mate(&self, id: &JobId, route: &Route<'_>) -> Option<(Observed, Claim)> {
+    pub(super) fn due_mate(&self, id: &JobId, route: &Route<'_>) -> Option<(Observed, Claim)> {
         let found = || -> Result<Option<(Observed, Claim)>, StoreError> {
             let Some(seen) = self.ports.store.observe(id)? else { return Ok(None) };
             let (is_due, last_lease) = self.look(&seen)?;

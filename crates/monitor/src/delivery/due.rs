@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hearback_core::port::process::Presence;
 use hearback_core::port::sink::HOST_SINK;
-use hearback_core::session::{INTERRUPTIONS_MAX, SessionFacts};
+use hearback_core::session::{INTERRUPTIONS_MAX, MessageFacts, SessionFacts};
 use hearback_core::{
     Facts, FollowUpState, Here, JobState, Lease, LeaseResult, LockState, Observed, Read, Stamp,
 };
@@ -194,10 +194,15 @@ pub(super) fn next_message(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> 
     // A message that cannot be read is skipped. One of a newer format waits for a newer build, and so do those behind.
     let mut waiting = facts.waiting().filter(|(_, message)| !matches!(message.message, Read::Unreadable(_)));
     let (n, first) = waiting.next()?;
+    Some((n, due_in_line(first, now, retry)?))
+}
+
+/// What is to be done about a message, if it is its turn; none if it cannot be read.
+pub(super) fn due_in_line(first: &MessageFacts, now: &Stamp, retry: &Retry) -> Option<Due> {
     let message = first.message.present()?;
     let attempts = first.results.iter().filter_map(|(_, result)| result.present()).map(|result| &result.at);
     if is_expired(&message.at, attempts, now, retry) {
-        return Some((n, Due::Expired));
+        return Some(Due::Expired);
     }
     let pause = first.last_result().map_or(Duration::ZERO, |last| left(&last.at, last.next_ms, now));
     // A result that cannot be read was an attempt, too.
@@ -205,7 +210,7 @@ pub(super) fn next_message(facts: &SessionFacts, now: &Stamp, retry: &Retry) -> 
         first.counted().iter().filter(|(_, result)| result.present().is_none_or(|it| it.spent)).count();
     let attempts_used = u32::try_from(spent).unwrap_or(u32::MAX).saturating_add(1);
     let last = first.results.iter().map(|(attempt, _)| *attempt).max().unwrap_or(0);
-    Some((n, after(pause, Claim { n: last + 1, attempts_used, sink: 0, in_place_of: None })))
+    Some(after(pause, Claim { n: last + 1, attempts_used, sink: 0, in_place_of: None }))
 }
 
 /// Whether a delivery has waited for too long. Only time that has certainly passed counts: a wall clock that was set,

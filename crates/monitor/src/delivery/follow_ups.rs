@@ -445,7 +445,7 @@ impl Deliverer<'_> {
     }
 
     /// Settles a job and moves it to history. Best effort: every later command completes what is left undone.
-    fn settle(&self, id: &JobId) {
+    pub(super) fn settle(&self, id: &JobId) {
         if let Err(error) = reconcile::job(self.ports, id) {
             debug!(job = %id, %error, "job not settled");
         }

@@ -23,6 +23,9 @@ pub(super) trait Item {
     /// What it is, for events.
     fn subject(&self) -> Subject<'_>;
 
+    /// The id of its delivery.
+    fn id(&self) -> String;
+
     /// Whether it is handed to this sink as a turn of its session.
     fn needs_turn(&self, sink: &dyn FollowUpSink) -> bool;
 
@@ -145,7 +148,7 @@ impl Attempts<'_> {
         let Some(response) = response else { return Ok(verdicts) };
         let mut failure = None;
         for (place, item) in told {
-            match self.conclude(item, route, &response) {
+            match self.conclude(item, route, &response.about(&item.id())) {
                 Ok(verdict) => verdicts[place] = verdict,
                 Err(error) => failure = failure.or(Some(error)),
             }
@@ -154,7 +157,7 @@ impl Attempts<'_> {
     }
 
     /// Records what an attempt came to for one item; none if another process has taken over.
-    fn conclude(
+    pub(super) fn conclude(
         &self,
         item: &dyn Item,
         route: &Route<'_>,
@@ -201,14 +204,11 @@ impl Attempts<'_> {
             turn.end(TurnHow::Done)?;
             return Ok((None, told));
         };
-        let taken = match response {
-            Response::Replied(SinkReply::Delivered) => Some(Verdict::Delivered),
-            Response::Replied(SinkReply::Queued) => Some(Verdict::Queued),
-            _ => None,
-        };
         for (_, item) in told.iter().filter(|(_, item)| is_acknowledged_in_turn(*item, route)) {
-            if let Some(verdict) = &taken {
-                item.acknowledge(verdict)?;
+            match response.about(&item.id()) {
+                Response::Replied(SinkReply::Delivered) => item.acknowledge(&Verdict::Delivered)?,
+                Response::Replied(SinkReply::Queued) => item.acknowledge(&Verdict::Queued)?,
+                _ => {}
             }
         }
         Ok((Some(end_turn(turn, response)), told))

@@ -22,6 +22,15 @@ pub enum Response {
 }
 
 impl Response {
+    /// The response as far as it is about one delivery.
+    pub fn about(&self, delivery: &str) -> Self {
+        let Self::Replied(SinkReply::Each { replies, error }) = self else { return self.clone() };
+        match replies.iter().find(|(id, _)| id == delivery) {
+            Some((_, reply)) => Self::Replied(reply.clone()),
+            None => Self::Failed(error.clone().unwrap_or_else(|| "the sink gave no answer about it".into())),
+        }
+    }
+
     /// Why it was not delivered; none if it was.
     pub fn error(&self) -> Option<String> {
         let text = match self {
@@ -35,6 +44,9 @@ impl Response {
             Self::Replied(SinkReply::RetryAfter { .. }) => "the sink requested a later time",
             Self::Replied(SinkReply::Gone { reason }) if reason.is_empty() => "the session is gone",
             Self::Replied(SinkReply::Gone { reason }) => reason,
+            Self::Replied(SinkReply::Failed { reason }) if reason.is_empty() => "the sink failed",
+            Self::Replied(SinkReply::Failed { reason }) => reason,
+            Self::Replied(SinkReply::Each { error, .. }) => return error.clone(),
             // A later protocol may have more answers.
             Self::Replied(_) => "the sink gave an unknown answer",
             Self::Failed(error) => error,
@@ -190,8 +202,9 @@ pub fn interpret(response: &Response, history: &History<'_>, retry: &Retry) -> V
     };
     let is_last = history.attempts_used >= retry.attempts_max;
     match response {
-        Response::Replied(SinkReply::Busy { process, .. }) => {
-            Verdict::Busy { error, process: process.clone(), pause: busy_pause() }
+        Response::Replied(SinkReply::Busy { process, retry_after_ms, .. }) => {
+            let wanted = retry_after_ms.map(|millis| Duration::from_millis(millis).min(retry.most));
+            Verdict::Busy { error, process: process.clone(), pause: wanted.unwrap_or_else(busy_pause) }
         }
         Response::Replied(SinkReply::Unreachable { process, .. }) => {
             Verdict::Unreachable { error, process: process.clone(), pause: busy_pause() }

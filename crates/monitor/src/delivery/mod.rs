@@ -3,7 +3,7 @@
 //! | step | what it does | where |
 //! | --- | --- | --- |
 //! | due | decides from the records whether an attempt is to be made now | `due.rs` |
-//! | claim | keeps other processes away from the attempt | `claim.rs`; several at once: `company.rs` |
+//! | claim | keeps other processes away from the attempt | `claim.rs`; several at once: `company.rs`; into a turn that runs: `steer.rs` |
 //! | compose | puts into words what is sent | `compose.rs` |
 //! | hand over | runs the sink, in a turn of the session where it needs one | `hand_over.rs` |
 //! | interpret | decides what the sink's answer means | `interpret.rs` |
@@ -23,6 +23,7 @@ mod inbox;
 mod interpret;
 mod messenger;
 mod record;
+mod steer;
 
 pub use close::{Closed, close, start_afresh};
 pub use compose::compose;
@@ -30,3 +31,4 @@ pub use due::{Claim, Due, OVERDUE_AFTER, Retry, due, message_due, message_overdu
 pub use follow_ups::{Attempt, Deliverer, Turn};
 pub use inbox::Inbox;
 pub use interpret::{History, Response, Verdict, interpret};
+pub use steer::{SteeredFollowUp, SteeredMessage};

@@ -1,4 +1,4 @@
-//! What a monitor has to look at, and when.
+//! What a monitor, or a host of sessions, has to look at, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Jobs or sessions that are to be looked at. Times are those of
 /// [`Clock::awake`](hearback_core::port::clock::Clock::awake).
 #[derive(Debug)]
-pub(super) struct Agenda<K> {
+pub struct Agenda<K> {
     now: BTreeSet<K>,
     later: BTreeMap<K, Duration>,
 }
@@ -19,30 +19,30 @@ impl<K> Default for Agenda<K> {
 
 impl<K: Ord + Clone> Agenda<K> {
     /// An item is to be looked at as soon as possible, however often this is said.
-    pub(super) fn add(&mut self, item: K) {
+    pub fn add(&mut self, item: K) {
         self.now.insert(item);
     }
 
     /// An item is to be looked at then, and not at the time that was said before.
-    pub(super) fn add_at(&mut self, item: K, when: Duration) {
+    pub fn add_at(&mut self, item: K, when: Duration) {
         self.later.insert(item, when);
     }
 
     /// An item is looked at now: the next one of those whose time has come, in order.
-    pub(super) fn next(&mut self) -> Option<K> {
+    pub fn next(&mut self) -> Option<K> {
         let item = self.now.pop_first()?;
         self.later.remove(&item);
         Some(item)
     }
 
     /// Takes note of the time.
-    pub(super) fn advance(&mut self, now: Duration) {
+    pub fn advance(&mut self, now: Duration) {
         let due = self.later.iter().filter(|(_, when)| **when <= now).map(|(item, _)| item.clone());
         self.now.extend(due);
     }
 
     /// How long nothing has to be looked at; none if there is nothing at any time.
-    pub(super) fn pause(&self, now: Duration) -> Option<Duration> {
+    pub fn pause(&self, now: Duration) -> Option<Duration> {
         if !self.now.is_empty() {
             return Some(Duration::ZERO);
         }
@@ -50,7 +50,7 @@ impl<K: Ord + Clone> Agenda<K> {
     }
 
     /// Whether nothing has to be looked at now.
-    pub(super) fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.now.is_empty()
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use hearback_core::port::disk::{LockMode, Wait};
 use hearback_core::port::record::{JobLock, StoreError};
 use hearback_core::port::watch::StoreChanges;
 use hearback_core::{JobId, LockState, Observed, Session};
@@ -20,6 +21,8 @@ pub struct JobChanges<'a> {
     closing: Closing,
     /// Sessions that have changed, if the caller wants to know.
     sessions: Option<BTreeSet<Session>>,
+    /// Whether the host may have changed.
+    host: bool,
 }
 
 /// What has changed.
@@ -34,10 +37,17 @@ pub enum Changed {
 impl<'a> JobChanges<'a> {
     /// Hears by this watch.
     pub fn new(ports: &'a Ports, watch: Box<dyn StoreChanges>) -> Self {
-        Self { ports, watch, agenda: Agenda::default(), closing: Closing::default(), sessions: None }
+        Self {
+            ports,
+            watch,
+            agenda: Agenda::default(),
+            closing: Closing::default(),
+            sessions: None,
+            host: false,
+        }
     }
 
-    /// Hears of sessions as well: a wait returns when one has changed.
+    /// Hears of sessions and of the host as well: a wait returns when one has changed.
     #[must_use]
     pub fn with_sessions(self) -> Self {
         Self { sessions: Some(BTreeSet::new()), ..self }
@@ -46,6 +56,11 @@ impl<'a> JobChanges<'a> {
     /// The sessions that have changed since this was called last.
     pub fn take_sessions(&mut self) -> BTreeSet<Session> {
         self.sessions.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Whether the host may have changed since this was called last: it began, was requested to end, or has ended.
+    pub fn take_host(&mut self) -> bool {
+        std::mem::take(&mut self.host)
     }
 
     /// Sleeps until jobs have changed that `is_wanted`, but not longer than `within`, and brings them up to date. What
@@ -78,7 +93,8 @@ impl<'a> JobChanges<'a> {
             }
             let left = most.saturating_sub(now.saturating_sub(began));
             let has_sessions = self.sessions.as_ref().is_some_and(|sessions| !sessions.is_empty());
-            if !changed.is_empty() || has_sessions || (left.is_zero() && most == within) || is_cancelled() {
+            let has_news = !changed.is_empty() || has_sessions || self.host;
+            if has_news || (left.is_zero() && most == within) || is_cancelled() {
                 return Changed::Jobs(changed);
             }
             if left.is_zero() {
@@ -95,6 +111,7 @@ impl<'a> JobChanges<'a> {
             changes.jobs.into_iter().for_each(|id| self.agenda.add(id));
             if let Some(sessions) = &mut self.sessions {
                 sessions.extend(changes.sessions);
+                self.host |= changes.host;
             }
         }
     }
@@ -102,14 +119,14 @@ impl<'a> JobChanges<'a> {
     /// Looks at a job, and again later if a process has closed one of its locks and still holds it.
     fn look(&mut self, id: &JobId) -> Result<Option<Observed>, StoreError> {
         let seen = reconcile::seen(self.ports, id);
+        let ports = self.ports;
         let locks = seen.as_ref().ok().and_then(|seen| seen.as_ref()).map(|seen| seen.locks);
         let is_held = |lock| match lock {
             JobLock::Launch => locks.is_some_and(|locks| locks.launch == LockState::Held),
             JobLock::Alive => locks.is_some_and(|locks| locks.alive == LockState::Held),
-            // Only these two say whether a job has ended.
-            JobLock::Keeper | JobLock::Reader | JobLock::Deliverer | JobLock::Lease(_) | JobLock::Input => {
-                false
-            }
+            // Only these say whether a job has ended, and whether its follow-up is free again.
+            JobLock::Lease(n) => is_leased(ports, id, n),
+            JobLock::Keeper | JobLock::Reader | JobLock::Deliverer | JobLock::Input => false,
         };
         if let Some(pause) = self.closing.look(id, is_held) {
             self.agenda.add_at(id.clone(), self.ports.clock.awake().saturating_add(pause));
@@ -118,10 +135,14 @@ impl<'a> JobChanges<'a> {
     }
 }
 
+fn is_leased(ports: &Ports, id: &JobId, n: u32) -> bool {
+    matches!(ports.store.lock(id, JobLock::Lease(n), LockMode::Shared, Wait::Try), Ok(None))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearback_core::port::disk::{Lock, LockMode, Wait};
+    use hearback_core::port::disk::Lock;
     use hearback_core::port::record::JobFiles;
     use hearback_core::port::watch::Changes;
     use hearback_core::testing::{FakeClock, FakeExecutor, FakeProcesses, FakeStore, sample};

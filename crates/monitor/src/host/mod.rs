@@ -27,6 +27,7 @@ mod updates;
 mod work;
 mod workers;
 
+pub use agenda::Agenda;
 pub use drain_plan::{DrainPlan, plan};
 pub use health::host_state;
 pub use job_changes::{Changed, JobChanges};

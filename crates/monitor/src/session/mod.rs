@@ -6,4 +6,4 @@ mod turn;
 
 pub use active_turns::{ActiveTurn, ActiveTurns, Recording};
 pub use admit::{Admission, Refusal, admit};
-pub use turn::{Beginning, OpenTurn, Turns, interrupt};
+pub use turn::{Beginning, HeldTurn, OpenTurn, Turns, interrupt};

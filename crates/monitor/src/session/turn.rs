@@ -102,13 +102,9 @@ impl<'a> Turns<'a> {
             if !self.active_turns.begin(active) {
                 return Ok(None);
             }
-            let open = OpenTurn {
-                turns: *self,
-                session: session.clone(),
-                turn,
-                mark: mark.clone(),
-                note: note.clone(),
-            };
+            let held =
+                HeldTurn { session: session.clone(), number: turn, mark: mark.clone(), note: note.clone() };
+            let open = OpenTurn { turns: *self, turn: Some(held) };
             match sessions.publish_turn(session, turn, &begin, self.durability)? {
                 Publish::New => return Ok(Some(open)),
                 // A leftover of a turn whose records were being removed.
@@ -196,35 +192,51 @@ fn is_delivered(facts: &SessionFacts, n: u32) -> bool {
     receipt.is_some_and(|receipt| receipt.how == MessageHow::Delivered)
 }
 
-/// A turn that is in progress.
+/// A turn that is in progress. It is no longer counted among those of this process when this is dropped.
 #[derive(Debug)]
 pub struct OpenTurn<'a> {
     turns: Turns<'a>,
-    session: Session,
-    turn: u32,
-    mark: JobId,
-    note: Option<Note>,
+    /// There until it is held by itself.
+    turn: Option<HeldTurn>,
+}
+
+/// A turn that is in progress, by itself: for a process that has others to do meanwhile. It has to be ended with
+/// [`Turns::end_held`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldTurn {
+    /// Its session.
+    pub session: Session,
+    /// Its number.
+    pub number: u32,
+    /// The mark that every process of its agent carries.
+    pub mark: JobId,
+    /// What its agent hears first, if the turn before was cut short.
+    pub note: Option<Note>,
 }
 
 impl OpenTurn<'_> {
+    fn held(&self) -> &HeldTurn {
+        self.turn.as_ref().expect("only `hold` takes it, and this with it")
+    }
+
     /// Its number.
     pub fn number(&self) -> u32 {
-        self.turn
+        self.held().number
     }
 
     /// Its session.
     pub fn session(&self) -> &Session {
-        &self.session
+        &self.held().session
     }
 
     /// The mark that every process of its agent carries.
     pub fn mark(&self) -> &JobId {
-        &self.mark
+        &self.held().mark
     }
 
     /// What its agent hears first, if the turn before was cut short.
     pub fn note(&self) -> Option<&Note> {
-        self.note.as_ref()
+        self.held().note.as_ref()
     }
 
     /// Ends the turn, and returns how. A turn that failed after a request to interrupt it was interrupted.
@@ -233,27 +245,52 @@ impl OpenTurn<'_> {
     ///
     /// When the end cannot be recorded.
     pub fn end(self, how: TurnHow) -> Result<TurnHow, StoreError> {
-        let facts = self.turns.ports.sessions.session(&self.session)?;
-        let ours = facts.turns.iter().find(|(n, _)| *n == self.turn).map(|(_, turn)| turn);
+        self.turns.record_end(self.held(), how)
+    }
+
+    /// The turn by itself.
+    pub fn hold(mut self) -> HeldTurn {
+        self.turn.take().expect("only `hold` takes it, and this with it")
+    }
+}
+
+impl Drop for OpenTurn<'_> {
+    fn drop(&mut self) {
+        if let Some(turn) = &self.turn {
+            self.turns.active_turns.end(&turn.session, turn.number);
+        }
+    }
+}
+
+impl Turns<'_> {
+    /// Ends a turn that is held by itself, and returns how; see [`OpenTurn::end`].
+    ///
+    /// # Errors
+    ///
+    /// When the end cannot be recorded. The turn is over all the same.
+    pub fn end_held(&self, turn: &HeldTurn, how: TurnHow) -> Result<TurnHow, StoreError> {
+        let ended = self.record_end(turn, how);
+        self.active_turns.end(&turn.session, turn.number);
+        ended
+    }
+
+    fn record_end(&self, turn: &HeldTurn, how: TurnHow) -> Result<TurnHow, StoreError> {
+        let HeldTurn { session, number, .. } = turn;
+        let facts = self.ports.sessions.session(session)?;
+        let ours = facts.turns.iter().find(|(n, _)| n == number).map(|(_, turn)| turn);
         let interrupt = ours.and_then(|turn| turn.interrupt.present());
         let how = match (how, interrupt) {
             (TurnHow::Failed { .. }, Some(interrupt)) => TurnHow::Interrupted { reason: interrupt.reason },
             (how, _) => how,
         };
         let cause = ours.and_then(|turn| turn.begin.present()).map(|begin| &begin.cause);
-        self.turns.conclude(&self.session, self.turn, &facts, cause, &how)?;
+        self.conclude(session, *number, &facts, cause, &how)?;
         // Best effort: the next turn tries again.
-        if let Err(error) = self.turns.ports.sessions.forget(&self.session, TURNS_KEPT) {
-            debug!(session = %self.session, %error, "old turns not forgotten");
+        if let Err(error) = self.ports.sessions.forget(session, TURNS_KEPT) {
+            debug!(%session, %error, "old turns not forgotten");
         }
-        debug!(session = %self.session, turn = self.turn, ?how, "turn ended");
+        debug!(%session, turn = number, ?how, "turn ended");
         Ok(how)
-    }
-}
-
-impl Drop for OpenTurn<'_> {
-    fn drop(&mut self) {
-        self.turns.active_turns.end(&self.session, self.turn);
     }
 }
 

@@ -8,7 +8,7 @@ use hearback_core::JobId;
 use hearback_core::port::disk::{Disk, FolderEvent, FolderWatch};
 use hearback_core::port::watch::Changes;
 
-use crate::layout::{self, SessionFactKind, Sign};
+use crate::layout::{self, Sign};
 use crate::{Store, hash};
 
 /// Hears of changes by events.
@@ -90,7 +90,7 @@ impl Events {
             self.add_session(store, name)?;
             Self::session(store, name, changes);
         } else if folder == store.layout.monitor() {
-            changes.host |= is_request(name);
+            changes.host |= layout::is_of_host(name);
         } else if folder.parent() == Some(&jobs) {
             if let (Some(sign), Some(Ok(id))) = (layout::sign(name), last_name(folder).map(JobId::parse)) {
                 match sign {
@@ -102,7 +102,9 @@ impl Events {
             let is_inbox = folder.file_name() == layout::inbox(folder).file_name();
             let session = if is_inbox { folder.parent() } else { Some(folder) };
             let Some(hash) = session.and_then(last_name) else { return Ok(()) };
-            if is_inbox || layout::parse_session_fact(name).is_some() {
+            // A turn that was cut short by a death has no end, and its lock is closed.
+            let is_fact = layout::parse_session_fact(name).is_some() || layout::is_turn_lock(name);
+            if is_inbox || is_fact {
                 Self::session(store, hash, changes);
             } else if layout::inbox(folder).ends_with(name) {
                 self.add_session(store, hash)?;
@@ -120,11 +122,6 @@ impl Events {
             changes.sessions.insert(session);
         }
     }
-}
-
-/// Whether a name in the monitor's folder is that of a request to it.
-pub(super) fn is_request(name: &str) -> bool {
-    matches!(layout::parse_session_fact(name), Some((_, SessionFactKind::Request)))
 }
 
 fn is_no_folder(error: &io::Error) -> bool {

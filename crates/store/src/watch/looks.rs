@@ -6,11 +6,10 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use hearback_core::JobId;
 use hearback_core::port::disk::Disk;
 use hearback_core::port::watch::Changes;
+use hearback_core::{JobId, LockState};
 
-use super::events::is_request;
 use crate::Store;
 use crate::layout::{self, Sign};
 
@@ -76,7 +75,7 @@ impl Looks {
             changes.sessions = found.collect();
         }
         if let Ok(names) = store.disk().list(&store.layout.monitor()) {
-            let requests: BTreeSet<_> = names.into_iter().filter(|name| is_request(name)).collect();
+            let requests: BTreeSet<_> = names.into_iter().filter(|name| layout::is_of_host(name)).collect();
             changes.host = requests != self.requests;
             self.requests = requests;
         }
@@ -116,7 +115,7 @@ fn signs_of_job<D: Disk>(store: &Store<D>, folder: &Path) -> io::Result<BTreeSet
     for name in store.disk().list(folder)? {
         let is_sign = match layout::sign(&name) {
             Some(Sign::Fact) => true,
-            Some(Sign::Lock(_)) => store.disk().probe(&folder.join(&name))? == hearback_core::LockState::Held,
+            Some(Sign::Lock(_)) => store.disk().probe(&folder.join(&name))? == LockState::Held,
             None => false,
         };
         if is_sign {
@@ -126,9 +125,13 @@ fn signs_of_job<D: Disk>(store: &Store<D>, folder: &Path) -> io::Result<BTreeSet
     Ok(signs)
 }
 
-/// The facts of a session and of its inbox.
+/// The facts of a session and of its inbox, and the lock of its turn if it is held.
 fn signs_of_session<D: Disk>(store: &Store<D>, folder: &Path) -> io::Result<BTreeSet<String>> {
     let mut names = store.disk().list(folder)?;
     names.extend(store.disk().list(&layout::inbox(folder))?);
-    Ok(names.into_iter().filter(|name| layout::parse_session_fact(name).is_some()).collect())
+    let is_sign = |name: &String| match layout::is_turn_lock(name) {
+        true => store.disk().probe(&folder.join(name)).is_ok_and(|lock| lock == LockState::Held),
+        false => layout::parse_session_fact(name).is_some(),
+    };
+    Ok(names.into_iter().filter(is_sign).collect())
 }

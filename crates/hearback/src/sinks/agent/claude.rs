@@ -113,7 +113,7 @@ fn run(words: &[OsString]) -> Result<(), Undelivered> {
     if open.kind != "interactive" {
         // A turn without a terminal ends by itself.
         let reason = format!("Claude Code (pid {}) is in a turn of the session", open.pid);
-        return reply(&SinkReply::Busy { reason, process: process() });
+        return reply(&SinkReply::Busy { reason, process: process(), retry_after_ms: None });
     }
     let transcript = Transcript::find(&config, &session);
     let text = event.data.text();
@@ -129,7 +129,7 @@ fn run(words: &[OsString]) -> Result<(), Undelivered> {
         // The hook begins to wait when a turn ends.
         None if open.status == "busy" && claude_hook::is_set_up(&config, open.cwd.as_deref()) => {
             let reason = format!("Claude Code (pid {}) is in a turn of the session", open.pid);
-            return reply(&SinkReply::Busy { reason, process: process() });
+            return reply(&SinkReply::Busy { reason, process: process(), retry_after_ms: None });
         }
         None => {
             let reason = format!(

@@ -19,7 +19,7 @@ pub(super) fn knock(visit: &Visit<'_>, sign: Option<&PluginSign>) -> Knock {
         return closed(format!("the session is open in {title} (pid {pid}) without hearback's plugin"));
     }
     let reason = format!("the session is open in {title} (pid {pid}), and its plugin hands it over there");
-    Knock::Answered(SinkReply::Busy { reason, process: Some(process.clone()) })
+    Knock::Answered(SinkReply::Busy { reason, process: Some(process.clone()), retry_after_ms: None })
 }
 
 /// Whether the agent has loaded the plugin: its file is there, and the process was started with the option for it.

@@ -168,6 +168,68 @@ impl Hearback {
     }
 }
 
+impl Hearback {
+    /// What the index of events has behind a cursor, for this scope, and the cursor behind that; from the beginning
+    /// without one. Returns a part at a time: at the end, the cursor stays the same. It only reads: an [`Events`] of
+    /// this or another process adds what happens to the index.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn events_after(
+        &self,
+        scope: &Scope,
+        cursor: Option<&EventCursor>,
+    ) -> Result<(Vec<Event>, Option<EventCursor>), StoreError> {
+        let (mut events, mut cursor) = (Vec::new(), cursor.cloned());
+        let mut last: Option<(EventSubject, Seen)> = None;
+        for (key, behind) in self.store.read_events(cursor.as_ref())? {
+            if last.as_ref().is_none_or(|(subject, _)| *subject != key.subject) {
+                last = Some((key.subject.clone(), self.see_subject(&key.subject)?));
+            }
+            if let Some((_, seen)) = &last {
+                events.extend(seen.event(key, behind.clone(), scope));
+            }
+            cursor = Some(behind);
+        }
+        Ok((events, cursor))
+    }
+
+    /// The place behind everything that the index of events has; none if it has nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the index cannot be read.
+    pub fn last_event(&self) -> Result<Option<EventCursor>, StoreError> {
+        EventIndex::last_event(&self.store)
+    }
+
+    fn see_subject(&self, subject: &EventSubject) -> Result<Seen, StoreError> {
+        Ok(match subject {
+            EventSubject::Job(id) => {
+                let job = self.store.observe(id)?.and_then(|seen| self.shown(seen));
+                let happenings = job.as_ref().map(|job| job.seen.happenings()).unwrap_or_default();
+                let session = job.as_ref().and_then(|job| job.view.session.clone());
+                Seen { happenings, session, job: job.map(Box::new) }
+            }
+            EventSubject::Session(session) => {
+                let happenings = self.store.session(session)?.happenings();
+                Seen { happenings, session: Some(session.clone()), job: None }
+            }
+        })
+    }
+}
+
+impl Seen {
+    /// An event for a reader; none if it is another's, or its facts are gone.
+    fn event(&self, key: EventKey, cursor: EventCursor, scope: &Scope) -> Option<Event> {
+        let happening = self.happenings.iter().find(|one| one.fact == key.fact);
+        let one = happening.filter(|_| scope.sees(self.session.as_ref()))?;
+        let (at, what) = (one.at, one.what.clone());
+        Some(Event { key, cursor, at, what, session: self.session.clone(), job: self.job.clone() })
+    }
+}
+
 impl Events<'_> {
     /// The place behind everything that was returned; none if nothing has ever happened.
     pub fn cursor(&self) -> Option<&EventCursor> {
@@ -214,29 +276,10 @@ impl Events<'_> {
     /// An event for this reader; none if it is another's, or its facts are gone.
     fn event(&mut self, key: EventKey, cursor: EventCursor) -> Result<Option<Event>, StoreError> {
         if self.last.as_ref().is_none_or(|(subject, _)| *subject != key.subject) {
-            let seen = self.look(&key.subject)?;
+            let seen = self.hearback.see_subject(&key.subject)?;
             self.last = Some((key.subject.clone(), seen));
         }
-        let Some((_, seen)) = &self.last else { return Ok(None) };
-        let happening = seen.happenings.iter().find(|one| one.fact == key.fact);
-        let Some(one) = happening.filter(|_| self.scope.sees(seen.session.as_ref())) else { return Ok(None) };
-        let (at, what) = (one.at, one.what.clone());
-        Ok(Some(Event { key, cursor, at, what, session: seen.session.clone(), job: seen.job.clone() }))
-    }
-
-    fn look(&self, subject: &EventSubject) -> Result<Seen, StoreError> {
-        Ok(match subject {
-            EventSubject::Job(id) => {
-                let job = self.hearback.store.observe(id)?.and_then(|seen| self.hearback.shown(seen));
-                let happenings = job.as_ref().map(|job| job.seen.happenings()).unwrap_or_default();
-                let session = job.as_ref().and_then(|job| job.view.session.clone());
-                Seen { happenings, session, job: job.map(Box::new) }
-            }
-            EventSubject::Session(session) => {
-                let happenings = self.hearback.store.session(session)?.happenings();
-                Seen { happenings, session: Some(session.clone()), job: None }
-            }
-        })
+        Ok(self.last.as_ref().and_then(|(_, seen)| seen.event(key, cursor, &self.scope)))
     }
 
     /// Reads what the index has, and adds everything that it does not have.

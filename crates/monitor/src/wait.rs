@@ -96,12 +96,8 @@ fn ended(seen: Observed) -> Option<Observed> {
 
 type WaitResult = Result<Observed, WaitError>;
 
-/// What a caller that waits hears.
-#[derive(Debug)]
-enum WaitEvent {
-    Ended(JobId, WaitResult),
-    Cancelled,
-}
+/// What a caller that waits hears: the end of a job; none if the wait is cancelled.
+type WaitEvent = Option<(JobId, WaitResult)>;
 
 /// A caller that waits for a job.
 #[derive(Debug)]
@@ -180,7 +176,7 @@ impl Waits {
         }
         let _hook = limit.cancel().map(|cancel| {
             let sender = sender.clone();
-            cancel.on_cancel(move || drop(sender.send(WaitEvent::Cancelled)))
+            cancel.on_cancel(move || drop(sender.send(None)))
         });
         drop(sender);
         // A deadline beyond the end of the clock is none.
@@ -191,7 +187,7 @@ impl Waits {
                 None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(deadline) => receiver.recv_timeout(deadline.saturating_sub(ports.clock.awake())),
             };
-            let Ok(WaitEvent::Ended(id, result)) = next else {
+            let Ok(Some((id, result))) = next else {
                 in_time = false;
                 break;
             };
@@ -240,7 +236,7 @@ impl Waits {
 fn report(parked: &Mutex<Parked>, id: &JobId, result: &WaitResult) {
     let waiters = lock(parked).jobs.remove(id);
     for waiter in waiters.into_iter().flatten() {
-        let _ = waiter.sender.send(WaitEvent::Ended(id.clone(), result.clone())); // The caller may have given up.
+        let _ = waiter.sender.send(Some((id.clone(), result.clone()))); // The caller may have given up.
     }
 }
 

@@ -13,6 +13,7 @@ use hearback::{CancelWait, Capability, Hearback, Job, Reading, SessionHost};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::events::Subscriptions;
 use super::jobs;
 use super::pipe::{AfterWrite, Pipe};
 use super::rpc::{self, Request, Response};
@@ -28,11 +29,18 @@ const FINISH_WITHIN: Duration = Duration::from_secs(5);
 pub(super) struct Answer {
     value: Value,
     after: Option<AfterWrite>,
+    /// What the thread of the request does next.
+    then: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Answer {
     pub(super) fn new(document: &impl Serialize) -> Self {
-        Self { value: serde_json::to_value(document).unwrap_or(Value::Null), after: None }
+        Self { value: serde_json::to_value(document).unwrap_or(Value::Null), after: None, then: None }
+    }
+
+    /// What comes after the answer.
+    pub(super) fn then(self, then: impl FnOnce() + Send + 'static) -> Self {
+        Self { then: Some(Box::new(then)), ..self }
     }
 
     /// Only what was written counts as read.
@@ -63,8 +71,13 @@ impl Answer {
 /// Serves the host at the other end of standard input and output until it closes one of them.
 pub(crate) fn run(hearback: Hearback) -> Result<u32, CliError> {
     let pipe = Pipe::start().map_err(CliError::Output)?;
-    let server =
-        Server { hearback: Arc::new(hearback), pipe, running: Running::default(), host: OnceLock::new() };
+    let server = Server {
+        hearback: Arc::new(hearback),
+        pipe,
+        running: Running::default(),
+        host: OnceLock::new(),
+        subscriptions: Arc::default(),
+    };
     let server = Arc::new(server);
     server.pipe.notify(&Notification::Hello(HelloDocument {
         format: DOCUMENT_FORMAT,
@@ -106,6 +119,7 @@ struct Server {
     running: Running,
     /// What this process is for the sessions of its host, once a request needs it.
     host: OnceLock<Result<SessionHost, String>>,
+    subscriptions: Arc<Subscriptions>,
 }
 
 impl Server {
@@ -129,9 +143,16 @@ impl Server {
         };
         let (server, name) = (Arc::clone(self), id.to_string());
         let request = move || {
-            let _running = Finish(&server.running, id.to_string());
+            let running = Finish(&server.running, id.to_string());
             match server.answer(&method, params, &cancel) {
-                Ok(Answer { value, after }) => server.pipe.say(&Response::new(&id, Ok(&value)), after),
+                Ok(Answer { value, after, then }) => {
+                    server.pipe.say(&Response::new(&id, Ok(&value)), after);
+                    // What follows is not the request any more, however long it takes.
+                    drop(running);
+                    if let Some(then) = then {
+                        then();
+                    }
+                }
                 Err(error) => server.pipe.say(&Response::new(&id, Err(&error)), None),
             }
         };
@@ -150,6 +171,8 @@ impl Server {
             "wait" => jobs::wait(hearback, rpc::params(params)?, cancel),
             "kill" => jobs::kill(hearback, rpc::params(params)?),
             "send" => jobs::send(hearback, rpc::params(params)?),
+            "events" => self.subscriptions.start(hearback, &self.pipe, rpc::params(params)?),
+            "events.stop" => self.subscriptions.stop(rpc::params(params)?),
             _ => return self.answer_host(method, params, cancel),
         };
         answer.map_err(|error| RpcError::of(error.detail()))

@@ -48,7 +48,7 @@ fn listen(
     report: &mut Option<std::sync::mpsc::Sender<Result<(), StoreError>>>,
 ) -> Result<(), StoreError> {
     let hearback = Arc::clone(&host.hearback);
-    let mut changes: JobChanges<'_> = hearback.job_changes()?.with_sessions();
+    let mut changes: JobChanges<'_> = hearback.job_changes()?.with_sessions().with_host();
     if let Some(report) = report.take() {
         let _ = report.send(Ok(()));
     }

@@ -4,19 +4,22 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;
 
-use hearback_core::port::disk::Publish;
+use hearback_core::port::disk::{Publish, Wait};
 use hearback_core::port::record::StoreError;
+use hearback_core::port::sink::HOST_SINK;
 use hearback_core::session::{Interruption, TurnFact};
-use hearback_core::{Extra, FORMAT, HostFact, KilledBy, StopDone, StopKind, StopRequest, StopTaken};
+use hearback_core::{
+    Extra, FORMAT, HostFact, KilledBy, LockState, StopDone, StopKind, StopRequest, StopTaken,
+};
 use tracing::{error, info, warn};
 
 use super::drain_plan::plan;
 use super::monitor::Monitor;
 use super::notices::Notices;
 use super::open_job::OpenJob;
-use crate::kill;
 use crate::session::{ActiveTurn, interrupt};
 use crate::wait::Waits;
+use crate::{Ports, kill};
 
 /// How long the turn that requested this end has after the others, so that its agent gets the answer and finishes. Not
 /// as long as the others: it may be waiting for this end.
@@ -43,6 +46,7 @@ impl Drain<'_> {
     /// Marks the current turns, notifies the places where they are shown, waits for them, and interrupts those that
     /// are left.
     pub(super) fn run(&self) {
+        self.adopt_turns_of_hosts();
         let turns = self.monitor.active_turns.stop();
         let plan = plan(self.number.unwrap_or(0), self.request, &turns);
         self.mark(&plan.marks);
@@ -62,6 +66,31 @@ impl Drain<'_> {
         self.start_successor();
         let (at, interrupted) = (self.monitor.ports.clock.stamp(), Some(count(&left)));
         self.answer(&HostFact::Done(StopDone { format: FORMAT, at, interrupted, extra: Extra::new() }));
+    }
+
+    /// Counts the turns that hosts in other programs run among those of this process, until their locks are free. A host
+    /// begins none after the request is there, and it is there before this looks.
+    fn adopt_turns_of_hosts(&self) {
+        let monitor = self.monitor;
+        let turns = held_by_hosts(&monitor.ports).unwrap_or_else(|error| {
+            warn!(%error, "turns of hosts cannot be seen, and are not awaited");
+            Vec::new()
+        });
+        for turn in turns {
+            if !monitor.active_turns.adopt(turn.clone()) {
+                continue;
+            }
+            let shared = Arc::clone(monitor);
+            let session = turn.session.clone();
+            let started = Builder::new().spawn(move || {
+                let freed = shared.ports.lock_turn(&turn.session, Wait::Block);
+                drop(freed);
+                shared.active_turns.release(&turn);
+            });
+            if let Err(error) = started {
+                warn!(%session, %error, "no thread to wait for a turn of a host");
+            }
+        }
     }
 
     fn reason(&self) -> Interruption {
@@ -164,6 +193,27 @@ impl Drain<'_> {
             error!(%error, "successor not started");
         }
     }
+}
+
+/// The turns that hosts run, which are other processes.
+fn held_by_hosts(ports: &Ports) -> Result<Vec<ActiveTurn>, StoreError> {
+    let me = ports.processes.me()?;
+    let mut turns = Vec::new();
+    for session in ports.sessions.sessions()? {
+        // A session that cannot be read keeps no monitor from ending.
+        let Ok(facts) = ports.sessions.session(&session) else { continue };
+        let Some((number, turn)) = facts.turns.last().filter(|(_, turn)| turn.end.is_absent()) else {
+            continue;
+        };
+        let Some(begin) = turn.begin.present() else { continue };
+        let is_hosts = begin.sink.as_deref() == Some(HOST_SINK) && begin.by != me;
+        if is_hosts && ports.turn_lock(&session)? == LockState::Held {
+            let destination = begin.destination.clone().unwrap_or_else(|| session.to_string());
+            let (turn, mark) = (*number, begin.mark.clone());
+            turns.push(ActiveTurn { session, turn, mark, destination });
+        }
+    }
+    Ok(turns)
 }
 
 fn count<T>(items: &[T]) -> u32 {

@@ -21,8 +21,8 @@ pub struct JobChanges<'a> {
     closing: Closing,
     /// Sessions that have changed, if the caller wants to know.
     sessions: Option<BTreeSet<Session>>,
-    /// Whether the host may have changed.
-    host: bool,
+    /// Whether the host may have changed, if the caller wants to know.
+    host: Option<bool>,
 }
 
 /// What has changed.
@@ -43,14 +43,20 @@ impl<'a> JobChanges<'a> {
             agenda: Agenda::default(),
             closing: Closing::default(),
             sessions: None,
-            host: false,
+            host: None,
         }
     }
 
-    /// Hears of sessions and of the host as well: a wait returns when one has changed.
+    /// Hears of sessions as well: a wait returns when one has changed.
     #[must_use]
     pub fn with_sessions(self) -> Self {
         Self { sessions: Some(BTreeSet::new()), ..self }
+    }
+
+    /// Hears of the host as well: a wait returns when it began, was requested to end, or has ended.
+    #[must_use]
+    pub fn with_host(self) -> Self {
+        Self { host: Some(false), ..self }
     }
 
     /// The sessions that have changed since this was called last.
@@ -58,9 +64,9 @@ impl<'a> JobChanges<'a> {
         self.sessions.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Whether the host may have changed since this was called last: it began, was requested to end, or has ended.
+    /// Whether the host may have changed since this was called last.
     pub fn take_host(&mut self) -> bool {
-        std::mem::take(&mut self.host)
+        self.host.as_mut().is_some_and(std::mem::take)
     }
 
     /// Sleeps until jobs have changed that `is_wanted`, but not longer than `within`, and brings them up to date. What
@@ -93,7 +99,7 @@ impl<'a> JobChanges<'a> {
             }
             let left = most.saturating_sub(now.saturating_sub(began));
             let has_sessions = self.sessions.as_ref().is_some_and(|sessions| !sessions.is_empty());
-            let has_news = !changed.is_empty() || has_sessions || self.host;
+            let has_news = !changed.is_empty() || has_sessions || self.host == Some(true);
             if has_news || (left.is_zero() && most == within) || is_cancelled() {
                 return Changed::Jobs(changed);
             }
@@ -111,7 +117,9 @@ impl<'a> JobChanges<'a> {
             changes.jobs.into_iter().for_each(|id| self.agenda.add(id));
             if let Some(sessions) = &mut self.sessions {
                 sessions.extend(changes.sessions);
-                self.host |= changes.host;
+            }
+            if let Some(host) = &mut self.host {
+                *host |= changes.host;
             }
         }
     }

@@ -71,6 +71,21 @@ impl ActiveTurns {
         self.changed.notify_all();
     }
 
+    /// Adds a turn that another process runs, so that a drain waits for it; tells whether it is new here.
+    pub(crate) fn adopt(&self, turn: ActiveTurn) -> bool {
+        let mut state = self.state();
+        let is_new = !state.turns.contains(&turn);
+        if is_new {
+            state.turns.push(turn);
+        }
+        is_new
+    }
+
+    /// A turn that was adopted is over.
+    pub(crate) fn release(&self, turn: &ActiveTurn) {
+        self.end(&turn.session, turn.turn);
+    }
+
     /// Allows turns to begin.
     pub fn start(&self) {
         self.state().stopping = false;

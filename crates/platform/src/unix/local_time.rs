@@ -4,7 +4,9 @@ use std::mem::MaybeUninit;
 
 /// The offset at a moment, in seconds; none if the system does not know it.
 pub fn local_offset(unix_seconds: i64) -> Option<i64> {
-    let time = libc::time_t::try_from(unix_seconds).ok()?;
+    #[allow(clippy::useless_conversion, reason = "time has fewer bits on some systems")]
+    // Without the name of the type, which libc calls deprecated for musl.
+    let time = unix_seconds.try_into().ok()?;
     let mut parts = MaybeUninit::<libc::tm>::uninit();
     // SAFETY: both pointers are to variables of ours that outlive the call.
     let filled = unsafe { libc::localtime_r(&raw const time, parts.as_mut_ptr()) };

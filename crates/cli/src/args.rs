@@ -798,6 +798,12 @@ pub(crate) enum FollowupsCommand {
     List,
     /// Print the next pending follow-up as a sink would get it. This changes nothing; exits 1 if there is none.
     Next(NextArgs),
+    /// Take the next pending follow-up that no sink gets, and print it with a token. No other caller gets it meanwhile.
+    #[cfg(feature = "claims")]
+    Claim(ClaimArgs),
+    /// Give back a follow-up that was claimed.
+    #[cfg(feature = "claims")]
+    Release(ReleaseArgs),
     /// Mark follow-ups as delivered: the owner has them, and they are not offered again.
     Ack(DeliveriesArgs),
     /// Retry dead letters.
@@ -808,7 +814,7 @@ pub(crate) enum FollowupsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct NextArgs {
-    /// Only the follow-up of this job, by id, label or `@last`; also if it is a dead letter.
+    /// Only the follow-up of this job, by id, label or `@last`.
     #[arg(value_name = "JOB", add = complete::jobs())]
     pub(crate) job: Option<String>,
 
@@ -817,9 +823,40 @@ pub(crate) struct NextArgs {
     pub(crate) wait: Option<Duration>,
 }
 
+#[cfg(feature = "claims")]
+#[derive(Debug, Args)]
+pub(crate) struct ClaimArgs {
+    #[command(flatten)]
+    pub(crate) next: NextArgs,
+
+    /// How long it is the caller's. After that it is free again.
+    #[arg(long = "for", value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
+    pub(crate) lasts: Duration,
+}
+
+#[cfg(feature = "claims")]
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    /// What `followups claim` printed.
+    #[arg(value_name = "TOKEN")]
+    pub(crate) token: String,
+
+    /// The caller cannot take it now: no attempt is spent, and it is offered again after a pause [default].
+    #[arg(long, conflicts_with = "failed")]
+    pub(crate) busy: bool,
+
+    /// The caller failed: the attempt is spent. After the last one it is a dead letter.
+    #[arg(long)]
+    pub(crate) failed: bool,
+
+    /// Why.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) reason: String,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct DeliveriesArgs {
-    /// Delivery ids such as `<job>.end`, or their jobs.
+    /// Delivery ids such as `<job>.end`, their jobs, or for `ack` tokens of `claim`.
     #[arg(required = true, value_name = "DELIVERY", add = complete::jobs())]
     pub(crate) deliveries: Vec<String>,
 }

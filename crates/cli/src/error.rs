@@ -11,7 +11,7 @@ use hearback::core::port::sink::SinkError;
 use hearback::core::{JobId, Session, StartErrorKind, StopKind};
 use hearback::documents::{ErrorDetail, ErrorKind};
 use hearback::{
-    Denied, DoctorError, FindError, FollowError, Guarded, InstallError, KillError, LaunchError,
+    ClaimError, Denied, DoctorError, FindError, FollowError, Guarded, InstallError, KillError, LaunchError,
     LaunchFailure, OpenError, RequestError, SendError, SessionError, SetupError, WaitError,
 };
 
@@ -39,6 +39,8 @@ pub(crate) enum CliError {
     Find(#[from] FindError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     #[error(transparent)]
     Wait(#[from] WaitError),
     #[error(transparent)]
@@ -172,6 +174,7 @@ impl CliError {
             | Self::Wait(WaitError::Gone(_))
             | Self::Follow(FollowError::Gone(_)) => ErrorKind::UnknownJob,
             Self::Kill(_) => ErrorKind::NotKilled,
+            Self::Claim(ClaimError::Overtaken(_) | ClaimError::Unknown(_)) => ErrorKind::ClaimLost,
             Self::Session(_)
             | Self::Find(FindError::Unnamed { .. })
             | Self::Usage(_)
@@ -217,6 +220,7 @@ impl CliError {
             | Self::Find(_)
             | Self::Open(_)
             | Self::Store(_)
+            | Self::Claim(_)
             | Self::Follow(FollowError::Store(_))
             | Self::Wait(WaitError::Store { .. })
             | Self::Send(SendError::Store(_)) => ErrorKind::Store,
@@ -324,6 +328,9 @@ impl CliError {
             }
             Self::Find(FindError::Unnamed { .. }) => {
                 "name one by its id, its label or `@last`; `hearback list` shows the jobs".into()
+            }
+            Self::Claim(ClaimError::Overtaken(_)) => {
+                "leave it to that process; claim for longer with `hearback followups claim --for 1h`".into()
             }
             Self::Find(FindError::NoKey(_)) => {
                 "a key belongs to the session that launched the job: pass --session, or --all-sessions".into()

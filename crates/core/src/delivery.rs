@@ -1,5 +1,7 @@
 //! The follow-up that an owner gets: one versioned document in a CloudEvents envelope.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::message::{self, Excerpt, Timeliness};
@@ -20,6 +22,38 @@ pub fn delivery_id(job: &JobId) -> String {
 /// The job of a delivery, from the id of the delivery or of the job.
 pub fn job_of_delivery(text: &str) -> &str {
     text.strip_suffix(".end").unwrap_or(text)
+}
+
+/// What a caller shows to acknowledge or release a follow-up that it has claimed: the delivery, the number of its
+/// lease, and a secret that is recorded with that lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimToken {
+    /// The job.
+    pub job: JobId,
+    /// The number of the lease.
+    pub lease: u32,
+    /// The secret.
+    pub secret: String,
+}
+
+impl fmt::Display for ClaimToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { job, lease, secret } = self;
+        write!(f, "{}.{lease}.{secret}", delivery_id(job))
+    }
+}
+
+impl ClaimToken {
+    /// Reads what was displayed; none for anything else, such as the id of a delivery.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (delivery, rest) = text.split_once(".end.")?;
+        let (lease, secret) = rest.split_once('.')?;
+        Some(Self {
+            job: JobId::parse(delivery).ok()?,
+            lease: lease.parse().ok()?,
+            secret: secret.to_owned(),
+        })
+    }
 }
 
 /// A follow-up, as a sink gets it.

@@ -293,6 +293,10 @@ pub struct Lease {
     /// The sink that could not reach the session, if this attempt goes to a later one of the chain in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_place_of: Option<u32>,
+    /// What the caller shows that took this lease and exited: the lease lasts until its deadline, and its lock says
+    /// nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
     /// What a newer build wrote besides.
     #[serde(flatten)]
     pub extra: Extra,
@@ -310,6 +314,7 @@ impl Lease {
             next_ms: 0,
             turn: false,
             in_place_of: None,
+            secret: None,
             extra: Extra::new(),
         }
     }

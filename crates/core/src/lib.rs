@@ -56,7 +56,9 @@ pub use answer::{
     ANSWER_BYTES, ANSWER_LOOK_BYTES, Answer, AnswerRecord, AnswerSource, AnswerText, Remains, answer_is_due,
     resolve_answer,
 };
-pub use delivery::{CloudEvent, Delivery, EVENT_TYPE, OutputExcerpt, delivery_id, job_of_delivery};
+pub use delivery::{
+    ClaimToken, CloudEvent, Delivery, EVENT_TYPE, OutputExcerpt, delivery_id, job_of_delivery,
+};
 pub use fact::{
     Begin, BegunBy, End, EndAuthor, Fact, FactKind, Kill, KilledBy, Lease, LeaseResult, Receipt, ReceiptHow,
     Settled, Swept, Target, Usage,

@@ -5,8 +5,9 @@ use hearback_core::event::Happened;
 use hearback_core::service::ServiceManager;
 use hearback_core::session::Interruption;
 use hearback_core::{
-    DOCUMENT_FORMAT, Durability, GapReason, JobId, JobView, OsText, Outcome, Session, StopKind,
+    CloudEvent, DOCUMENT_FORMAT, Durability, GapReason, JobId, JobView, OsText, Outcome, Session, StopKind,
 };
+use hearback_monitor::delivery::CallerClaim;
 use serde::Serialize;
 
 use crate::EffectiveSetting;
@@ -79,6 +80,8 @@ pub enum ErrorKind {
     NoAnswer,
     /// There is nothing to print or to change.
     Nothing,
+    /// The token of a claim is over, and another process has the follow-up; or it is no token.
+    ClaimLost,
     /// A kill left processes, failed or got no response.
     NotKilled,
     /// The job takes no input, or no more of it.
@@ -127,6 +130,7 @@ impl ErrorKind {
             | Self::NoAnswer
             | Self::Nothing
             | Self::UnknownToken
+            | Self::ClaimLost
             | Self::NotKilled
             | Self::NoInput
             | Self::NotDelivered
@@ -400,7 +404,7 @@ pub struct FollowUpsDocument {
     pub problems: Vec<Problem>,
 }
 
-/// What `followups ack`, `retry` and `discard` print with `--json` for each delivery.
+/// What `followups ack`, `release`, `retry` and `discard` print with `--json` for each delivery.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClosedDocument {
@@ -413,6 +417,50 @@ pub struct ClosedDocument {
     /// Why it changed nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// What `followups claim --json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ClaimDocument {
+    /// The version of this document.
+    pub format: u32,
+    /// What acknowledges or releases it.
+    pub token: String,
+    /// `follow_up`.
+    pub kind: ClaimKind,
+    /// The id of the delivery, which never changes.
+    pub id: String,
+    /// The number of this attempt, from 1.
+    pub attempt: u32,
+    /// Until when no other caller gets it (RFC 3339).
+    pub until: String,
+    /// What a sink would get.
+    pub payload: CloudEvent,
+}
+
+/// What was claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ClaimKind {
+    /// The follow-up of a job.
+    FollowUp,
+}
+
+impl From<CallerClaim> for ClaimDocument {
+    fn from(claim: CallerClaim) -> Self {
+        let CallerClaim { delivery, token, until } = claim;
+        Self {
+            format: DOCUMENT_FORMAT,
+            token: token.to_string(),
+            kind: ClaimKind::FollowUp,
+            id: delivery.id.clone(),
+            attempt: delivery.attempt,
+            until: until.to_string(),
+            payload: delivery.into(),
+        }
+    }
 }
 
 /// What `results --json` prints.
@@ -1081,7 +1129,9 @@ struct Documents {
     results: Reply<ResultsDocument>,
     /// `followups`.
     followups: Reply<FollowUpsDocument>,
-    /// Each line of `followups ack`, `retry` and `discard`.
+    /// `followups claim`.
+    followups_claim: Reply<ClaimDocument>,
+    /// Each line of `followups ack`, `release`, `retry` and `discard`.
     followups_closed: Reply<ClosedDocument>,
     /// `agent list`.
     agent_list: Reply<AgentsDocument>,

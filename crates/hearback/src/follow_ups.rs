@@ -12,10 +12,10 @@ use hearback_core::port::session::SessionStore;
 use hearback_core::port::sink::{Delivery, DeliveryContext, SinkError, SinkReply, Sinks};
 use hearback_core::port::watch::StoreWatch;
 use hearback_core::{
-    End, Facts, FollowUpState, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read, ReceiptHow,
-    Session, SmallSort,
+    ClaimToken, End, Facts, FollowUpState, JobId, JobView, LockView, Observed, Outcome, Output, Place, Read,
+    ReceiptHow, Session, SmallSort,
 };
-use hearback_monitor::delivery::{self, Closed, Deliverer};
+use hearback_monitor::delivery::{self, CallerClaim, ClaimHold, Closed, Deliverer, Released};
 use hearback_monitor::host::{Changed, JobChanges};
 use hearback_monitor::wait::WaitLimit;
 use tracing::{debug, warn};
@@ -34,6 +34,38 @@ pub struct NextFollowUp {
     pub delivery: Option<Delivery>,
     /// Jobs that could not be read. Their follow-ups may be pending.
     pub problems: Vec<(JobId, StoreError)>,
+}
+
+/// The answer to a caller that claims a follow-up.
+#[derive(Debug)]
+pub struct ClaimedFollowUp {
+    /// The follow-up; none if none is known to be free.
+    pub claim: Option<CallerClaim>,
+    /// Jobs that could not be read. Their follow-ups may be pending.
+    pub problems: Vec<(JobId, StoreError)>,
+}
+
+/// Why a token was refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClaimError {
+    /// Its time has passed, and another process has the follow-up.
+    #[error("the claim on the follow-up of job `{0}` is over, and another process has it")]
+    Overtaken(JobId),
+    /// It is no token of this follow-up.
+    #[error("`{0}` is not the token of a claim")]
+    Unknown(ClaimToken),
+    /// The records failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What becomes of a follow-up that a caller looks at.
+enum Pick<T> {
+    Taken(T),
+    /// It may be picked after this long.
+    Later(Duration),
+    No,
 }
 
 impl Hearback {
@@ -63,21 +95,56 @@ impl Hearback {
         of: Option<&JobId>,
         limit: impl Into<WaitLimit>,
     ) -> Result<NextFollowUp, StoreError> {
-        let limit = limit.into();
+        let pick = |job: &Job| Ok(if is_next(job, of) { Pick::Taken(self.delivery(job)) } else { Pick::No });
+        let (delivery, problems) = self.await_follow_up(scope, limit.into(), pick)?;
+        Ok(NextFollowUp { delivery, problems })
+    }
+
+    /// The first follow-up that is picked, from the oldest end on.
+    fn await_follow_up<T>(
+        &self,
+        scope: &Scope,
+        limit: WaitLimit,
+        mut pick: impl FnMut(&Job) -> Result<Pick<T>, StoreError>,
+    ) -> Result<(Option<T>, Vec<(JobId, StoreError)>), StoreError> {
         let within = limit.within().unwrap_or(Duration::MAX);
         let _hook = self.wake_on_cancel(&limit);
         let deadline = self.ports.clock.awake().saturating_add(within);
         // The first look comes after the watch was made, so that nothing happens unseen between the two.
         let mut changes = (!within.is_zero()).then(|| self.job_changes()).transpose()?;
         let Listing { mut jobs, mut problems, .. } = self.follow_ups(scope)?;
+        // When one of those that were passed over can be picked, which no change tells.
+        let mut again: Option<Duration> = None;
         loop {
-            let delivery = jobs.iter().find(|job| is_next(job, of)).map(|job| self.delivery(job));
-            let left = deadline.saturating_sub(self.ports.clock.awake());
-            let is_to_wait = delivery.is_none() && !left.is_zero() && !limit.is_cancelled();
+            let mut picked = None;
+            for job in &jobs {
+                match pick(job) {
+                    Ok(Pick::Taken(taken)) => {
+                        picked = Some(taken);
+                        break;
+                    }
+                    Ok(Pick::Later(pause)) => {
+                        let at = self.ports.clock.awake().saturating_add(pause);
+                        again = Some(again.map_or(at, |known| known.min(at)));
+                    }
+                    Ok(Pick::No) => {}
+                    Err(error) => problems.push((job.view.id.clone(), error)),
+                }
+            }
+            let now = self.ports.clock.awake();
+            let left = deadline.saturating_sub(now);
+            let is_to_wait = picked.is_none() && !left.is_zero() && !limit.is_cancelled();
             let Some(changes) = changes.as_mut().filter(|_| is_to_wait) else {
-                return Ok(NextFollowUp { delivery, problems });
+                return Ok((picked, problems));
             };
-            match changes.wait_unless(left, || limit.is_cancelled(), |id| self.may_see(scope, id)) {
+            let pause = again.map_or(left, |at| left.min(at.saturating_sub(now)));
+            let changed = changes.wait_unless(pause, || limit.is_cancelled(), |id| self.may_see(scope, id));
+            let is_again = again.is_some_and(|at| at <= self.ports.clock.awake());
+            match changed {
+                _ if is_again => {
+                    again = None;
+                    Listing { jobs, problems, .. } = self.follow_ups(scope)?;
+                }
                 Changed::Everything => Listing { jobs, problems, .. } = self.follow_ups(scope)?,
                 Changed::Jobs(changed) => {
                     jobs.clear();
@@ -105,6 +172,80 @@ impl Hearback {
             _ => false,
         };
         Ok(self.store.open_jobs()?.into_iter().filter(is_of).collect())
+    }
+
+    /// Claims the next pending follow-up of a scope that no sink gets, or that of one job, for a caller that exits: for
+    /// so long, no other caller gets it. Waits for one, but not longer than `limit` says.
+    ///
+    /// # Errors
+    ///
+    /// When the records cannot be read, written or watched.
+    pub fn claim_follow_up(
+        &self,
+        scope: &Scope,
+        of: Option<&JobId>,
+        lasts: Duration,
+        limit: impl Into<WaitLimit>,
+    ) -> Result<ClaimedFollowUp, Guarded<StoreError>> {
+        self.permissions().check(Capability::Ack)?;
+        let pick = |job: &Job| {
+            if of.is_some_and(|id| job.view.id != *id) {
+                return Ok(Pick::No);
+            }
+            Ok(match self.deliverer().claim_for_caller(&job.view.id, lasts)? {
+                Ok(CallerClaim { delivery, token, until }) => {
+                    let delivery = self.secrets().masked_delivery(delivery);
+                    Pick::Taken(CallerClaim { delivery, token, until })
+                }
+                Err(Some(pause)) => Pick::Later(pause),
+                Err(None) => Pick::No,
+            })
+        };
+        let (claim, problems) = self.await_follow_up(scope, limit.into(), pick).map_err(Guarded::Failed)?;
+        Ok(ClaimedFollowUp { claim, problems })
+    }
+
+    /// Closes a follow-up that a caller has claimed. A token whose time has passed is good as long as no other process
+    /// has the follow-up.
+    ///
+    /// # Errors
+    ///
+    /// When another process has it, the token is none, or the records cannot be read or written.
+    pub fn acknowledge_claim(&self, token: &ClaimToken) -> Result<Closed, Guarded<ClaimError>> {
+        self.permissions().check(Capability::Ack)?;
+        let hold = self.deliverer().claim_hold(token).map_err(|error| Guarded::Failed(error.into()))?;
+        let Some((hold, seen)) = hold else { return Ok(Closed::NoJob) };
+        let is_open = seen.facts.receipt.is_absent();
+        match hold {
+            ClaimHold::Unknown => return Err(Guarded::Failed(ClaimError::Unknown(token.clone()))),
+            ClaimHold::Overtaken if is_open => {
+                return Err(Guarded::Failed(ClaimError::Overtaken(token.job.clone())));
+            }
+            ClaimHold::Held | ClaimHold::Over | ClaimHold::Overtaken => {}
+        }
+        let closed = delivery::close(&self.ports, &token.job, ReceiptHow::Delivered);
+        closed.map_err(|error| Guarded::Failed(error.into()))
+    }
+
+    /// Gives back a follow-up that a caller has claimed; returns whether it was still the caller's.
+    ///
+    /// # Errors
+    ///
+    /// When another process has it, the token is none, or the records cannot be read or written.
+    pub fn release_claim(&self, token: &ClaimToken, released: Released) -> Result<bool, Guarded<ClaimError>> {
+        self.permissions().check(Capability::Ack)?;
+        let masked = |reason: String| self.secrets().masked(&reason);
+        let released = match released {
+            Released::Busy(reason) => Released::Busy(masked(reason)),
+            Released::Failed(reason) => Released::Failed(masked(reason)),
+        };
+        let hold = self.deliverer().release_claim(token, released);
+        match hold.map_err(|error| Guarded::Failed(error.into()))? {
+            ClaimHold::Held => Ok(true),
+            ClaimHold::Over => Ok(false),
+            ClaimHold::Overtaken => Err(Guarded::Failed(ClaimError::Overtaken(token.job.clone()))),
+            ClaimHold::Unknown => Err(Guarded::Failed(ClaimError::Unknown(token.clone()))),
+        }
     }
 
     /// Hears which jobs change, from now on.

@@ -67,10 +67,10 @@ pub use attend::{
 pub use doctor::{Diagnosis, DoctorError};
 pub use events::{Event, Events, EventsSince};
 pub use expectation::Expectation;
-pub use follow_ups::NextFollowUp;
+pub use follow_ups::{ClaimError, ClaimedFollowUp, NextFollowUp};
 pub use hearback_core as core;
 pub use hearback_core::port::disk::Wait;
-pub use hearback_monitor::delivery::{Closed, Retry};
+pub use hearback_monitor::delivery::{CallerClaim, Closed, Released, Retry};
 pub use hearback_monitor::doctor::{Check, Level};
 pub use hearback_monitor::host::{MonitorEnd, MonitorOptions, Predecessor, SeenMonitor, StopResponse};
 pub use hearback_monitor::input::{InputError, InputOptions, NoInput};

@@ -151,9 +151,11 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
 
 /// Commands whose success is tried elsewhere: they need a monitor, a service manager or a pending follow-up.
 /// `agent test` is `sink test` of an agent, `mcp` speaks a protocol of its own, and `top` is for people alone.
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 10] = [
     "agent test",
+    "followups claim",
     "followups next",
+    "followups release",
     "mcp",
     "monitor drain",
     "monitor install",
@@ -220,7 +222,11 @@ fn scenario_132_every_command_prints_json_and_so_does_every_failure() {
     fs_err::write(&broken, "a file is no store").unwrap();
     let all = calls.iter().map(|call| (call.command, call.args.clone()));
     let bare = |command: &'static str| {
-        let name = (command == "agent test").then_some("claude");
+        let name = match command {
+            "agent test" => Some("claude"),
+            "followups release" => Some("1m7qe04w2t0r10jw.end.1.x"),
+            _ => None,
+        };
         (command, command.split(' ').chain(name).chain(["--json"]).map(str::to_owned).collect())
     };
     for (command, args) in all.chain(ELSEWHERE.map(bare)) {

@@ -7,6 +7,7 @@
 
 mod agents;
 mod ask;
+mod claims;
 mod clock;
 mod command_line;
 mod cost;

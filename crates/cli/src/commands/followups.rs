@@ -2,9 +2,11 @@
 
 use hearback::core::message::clean_line;
 use hearback::core::port::record::StoreError;
-use hearback::core::{DOCUMENT_FORMAT, FollowUpState, JobId, ReceiptHow, delivery_id, job_of_delivery};
+use hearback::core::{
+    ClaimToken, DOCUMENT_FORMAT, FollowUpState, JobId, ReceiptHow, delivery_id, job_of_delivery,
+};
 use hearback::documents::{ClosedDocument, ErrorKind, FollowUpsDocument, Reply};
-use hearback::{Capability, Closed, FindError, Guarded, Hearback, Listing, NextFollowUp, Scope};
+use hearback::{Capability, Closed, FindError, Hearback, Listing, NextFollowUp, Scope};
 
 use crate::args::{DeliveriesArgs, FollowupsArgs, FollowupsCommand, NextArgs};
 use crate::error::CliError;
@@ -16,15 +18,26 @@ pub(crate) fn run(hearback: &Hearback, args: FollowupsArgs, output: &Output) -> 
     match args.command {
         None | Some(FollowupsCommand::List) => list(hearback, &scope, output),
         Some(FollowupsCommand::Next(args)) => next(hearback, &scope, &args, output),
-        Some(FollowupsCommand::Ack(args)) => close(hearback, &scope, &args, output, "acknowledged", |id| {
-            hearback.close_follow_up(id, ReceiptHow::Delivered)
-        }),
-        Some(FollowupsCommand::Discard(args)) => close(hearback, &scope, &args, output, "discarded", |id| {
-            hearback.close_follow_up(id, ReceiptHow::Discarded)
-        }),
+        #[cfg(feature = "claims")]
+        Some(FollowupsCommand::Claim(args)) => super::claim::claim(hearback, &scope, &args, output),
+        #[cfg(feature = "claims")]
+        Some(FollowupsCommand::Release(args)) => super::claim::release(hearback, &scope, args, output),
+        Some(FollowupsCommand::Ack(args)) => {
+            close(hearback, &scope, &args, output, "acknowledged", |id, typed| match token(typed) {
+                Some(token) => Ok(hearback.acknowledge_claim(&token)?),
+                None => Ok(hearback.close_follow_up(id, ReceiptHow::Delivered)?),
+            })
+        }
+        Some(FollowupsCommand::Discard(args)) => {
+            close(hearback, &scope, &args, output, "discarded", |id, _| {
+                Ok(hearback.close_follow_up(id, ReceiptHow::Discarded)?)
+            })
+        }
         Some(FollowupsCommand::Retry(args)) => {
             hearback.permissions().check(Capability::Notify)?;
-            close(hearback, &scope, &args, output, "will be retried", |id| hearback.retry_follow_up(id))
+            close(hearback, &scope, &args, output, "will be retried", |id, _| {
+                Ok(hearback.retry_follow_up(id)?)
+            })
         }
     }
 }
@@ -62,22 +75,8 @@ fn next(hearback: &Hearback, scope: &Scope, args: &NextArgs, output: &Output) ->
     let job = args.job.as_ref().map(|name| super::find_one(hearback, name, scope)).transpose()?;
     let NextFollowUp { delivery, problems, .. } =
         hearback.next_follow_up(scope, job.as_ref(), args.wait.unwrap_or_default())?;
-    let unread = super::unread(&problems, output);
-    // A follow-up that can be read is printed. Without one, a job that cannot be read may have one.
-    let Some(delivery) = delivery else {
-        if output.is_json() && unread.is_some() {
-            let document = FollowUpsDocument {
-                format: DOCUMENT_FORMAT,
-                jobs: Vec::new(),
-                problems: super::problems(problems),
-            };
-            return output.reply(document, unread.as_ref());
-        }
-        if unread.is_none() && !output.is_json() {
-            output.say(&super::within("nothing is pending", scope));
-        }
-        return Err(unread.unwrap_or_else(|| CliError::no(ErrorKind::Nothing, "nothing is pending")));
-    };
+    let Some(delivery) = delivery else { return none(problems, scope, output) };
+    let _ = super::unread(&problems, output);
     if output.is_json() {
         output.document(&hearback::core::CloudEvent::from(delivery))?;
     } else {
@@ -87,24 +86,45 @@ fn next(hearback: &Hearback, scope: &Scope, args: &NextArgs, output: &Output) ->
     Ok(0)
 }
 
+/// Says that nothing is pending; a job that cannot be read may have something.
+pub(super) fn none(
+    problems: Vec<(JobId, StoreError)>,
+    scope: &Scope,
+    output: &Output,
+) -> Result<u32, CliError> {
+    let unread = super::unread(&problems, output);
+    if output.is_json() && unread.is_some() {
+        let problems = super::problems(problems);
+        let document = FollowUpsDocument { format: DOCUMENT_FORMAT, jobs: Vec::new(), problems };
+        return output.reply(document, unread.as_ref());
+    }
+    if unread.is_none() && !output.is_json() {
+        output.say(&super::within("nothing is pending", scope));
+    }
+    Err(unread.unwrap_or_else(|| CliError::no(ErrorKind::Nothing, "nothing is pending")))
+}
+
 fn close(
     hearback: &Hearback,
     scope: &Scope,
     args: &DeliveriesArgs,
     output: &Output,
     done: &str,
-    act: impl Fn(&JobId) -> Result<Closed, Guarded<StoreError>>,
+    act: impl Fn(&JobId, &str) -> Result<Closed, CliError>,
 ) -> Result<u32, CliError> {
     hearback.permissions().check(Capability::Ack)?;
     let mut code = 0;
-    let find = |text: &str| hearback.find(job_of_delivery(text), scope);
+    let find = |text: &str| match token(text) {
+        Some(token) => hearback.find(token.job.as_str(), scope),
+        None => hearback.find(job_of_delivery(text), scope),
+    };
     let (found, mut failed) = super::find_each(&args.deliveries, output, find);
     for id in &found.ids {
-        let closed = match act(id) {
+        let closed = match act(id, &found.subject(id)) {
             Ok(closed) => closed,
             // The others are handled even if one cannot be.
             Err(error) => {
-                super::keep_error(&mut failed, CliError::from(error).of(found.subject(id)), output);
+                super::keep_error(&mut failed, error.of(found.subject(id)), output);
                 continue;
             }
         };
@@ -131,6 +151,18 @@ fn close(
         }
     }
     failed.map_or(Ok(code), Err)
+}
+
+/// The token of a claim, if this is one.
+#[cfg(feature = "claims")]
+fn token(text: &str) -> Option<ClaimToken> {
+    ClaimToken::parse(text)
+}
+
+/// A build without claims knows no token.
+#[cfg(not(feature = "claims"))]
+fn token(_: &str) -> Option<ClaimToken> {
+    None
 }
 
 pub(super) fn word(state: FollowUpState) -> String {

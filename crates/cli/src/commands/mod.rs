@@ -4,6 +4,8 @@
 pub(crate) mod agent;
 #[cfg(feature = "agents")]
 pub(crate) mod ask;
+#[cfg(feature = "claims")]
+pub(crate) mod claim;
 #[cfg(feature = "completions")]
 pub(crate) mod completions;
 #[cfg(feature = "doctor")]

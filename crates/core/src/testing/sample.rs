@@ -160,6 +160,7 @@ pub fn lease() -> Lease {
         next_ms: 5_000,
         turn: false,
         in_place_of: None,
+        secret: None,
         extra: Extra::new(),
     }
 }

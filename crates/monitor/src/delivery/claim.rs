@@ -111,6 +111,26 @@ impl<'a> LeasedFollowUp<'a> {
     }
 }
 
+impl<'a> LeasedFollowUp<'a> {
+    /// The lease of a caller that has exited since, which this process ends for it; none if another process does.
+    pub(super) fn of_caller(
+        deliverer: &'a Deliverer<'a>,
+        seen: Observed,
+        n: u32,
+        lease: &Lease,
+    ) -> Result<Option<Self>, StoreError> {
+        let (id, ports) = (&seen.id, deliverer.ports);
+        let keeper = ports.share(id, JobLock::Keeper)?;
+        let lock = ports.store.lock(id, JobLock::Lease(n), LockMode::Exclusive, Wait::Try)?;
+        let Some(lock) = lock else { return Ok(None) };
+        let (attempts_used, chance) = (lease.attempts_used, record::chance(ports, n));
+        let claim = Claim { n, attempts_used, sink: 0, in_place_of: None };
+        let (starts_turn, rule) = (false, LeaseRule::Required);
+        let held = HeldFollowUp { seen, claim, starts_turn, rule, chance, _keeper: keeper, _lease: lock };
+        Ok(Some(Self { deliverer, held }))
+    }
+}
+
 impl LeasedFollowUp<'_> {
     fn role(&self) -> SinkRole<'_> {
         if self.claim.in_place_of.is_none() {
@@ -124,7 +144,11 @@ impl LeasedFollowUp<'_> {
 }
 
 /// Looks again: no other process has taken over, and none has closed it.
-fn still_ours(deliverer: &Deliverer<'_>, seen: &Observed, n: u32) -> Result<Option<Observed>, StoreError> {
+pub(super) fn still_ours(
+    deliverer: &Deliverer<'_>,
+    seen: &Observed,
+    n: u32,
+) -> Result<Option<Observed>, StoreError> {
     let Some(seen) = deliverer.ports.store.observe(&seen.id)? else { return Ok(None) };
     // Without room for a lease there is none.
     let highest = seen.last_lease().max(1);

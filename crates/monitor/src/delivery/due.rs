@@ -6,7 +6,7 @@ use hearback_core::port::process::Presence;
 use hearback_core::port::sink::HOST_SINK;
 use hearback_core::session::{INTERRUPTIONS_MAX, MessageFacts, SessionFacts};
 use hearback_core::{
-    Facts, FollowUpState, Here, JobState, Lease, LeaseResult, LockState, Observed, Read, Stamp,
+    ClaimToken, Facts, FollowUpState, Here, JobState, Lease, LeaseResult, LockState, Observed, Read, Stamp,
 };
 
 /// How often and for how long a delivery is tried.
@@ -96,6 +96,58 @@ pub fn due(seen: &Observed, here: &Here, around: Around, now: &Stamp, retry: &Re
     due_at(seen, here, around, now, retry, chain).0
 }
 
+/// The same for a caller that fetches: only a follow-up that no sink gets is for it.
+pub(super) fn due_to_caller(
+    seen: &Observed,
+    here: &Here,
+    last_lease: LockState,
+    now: &Stamp,
+    retry: &Retry,
+) -> Due {
+    let is_fetched = seen.facts.spec.present().is_some_and(|spec| spec.sinks.is_empty());
+    let around = Around { last_lease, open_in: None };
+    due_at(seen, here, around, now, retry, usize::from(is_fetched)).0
+}
+
+/// What the token of a caller is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimHold {
+    /// The follow-up is its own.
+    Held,
+    /// Its time has passed, or it was released, and no other process has the follow-up.
+    Over,
+    /// Its time has passed, and another process has the follow-up.
+    Overtaken,
+    /// It never was the token of this follow-up.
+    Unknown,
+}
+
+/// Decides what a token is worth. `last_lease` is the lock of the newest lease.
+pub(super) fn claim_hold(facts: &Facts, token: &ClaimToken, last_lease: LockState, now: &Stamp) -> ClaimHold {
+    let leases = || facts.leases.iter().filter_map(|(n, lease)| Some((*n, lease.present()?)));
+    let is_its_own =
+        |(n, lease): (u32, &Lease)| n == token.lease && lease.secret.as_ref() == Some(&token.secret);
+    if !leases().any(is_its_own) {
+        return ClaimHold::Unknown;
+    }
+    let newest = leases().max_by_key(|(n, _)| *n);
+    let under_way = newest.filter(|(n, lease)| {
+        let is_taken = last_lease == LockState::Held || is_held_by_deadline(lease, now);
+        facts.result(*n).is_none() && is_taken && !left(&lease.at, lease.deadline_ms, now).is_zero()
+    });
+    match under_way {
+        None => ClaimHold::Over,
+        Some((n, _)) if n == token.lease => ClaimHold::Held,
+        Some(_) => ClaimHold::Overtaken,
+    }
+}
+
+/// Whether a lease was taken by a caller that exits: it lasts until its deadline, in the boot in which it was taken.
+fn is_held_by_deadline(lease: &Lease, now: &Stamp) -> bool {
+    let is_other_boot = matches!((&lease.at.boot, &now.boot), (Some(then), Some(here)) if then != here);
+    lease.secret.is_some() && !is_other_boot
+}
+
 /// The same for a chain of so many sinks, with the one of them that it is about.
 pub(super) fn due_at(
     seen: &Observed,
@@ -155,7 +207,7 @@ pub(super) fn due_at(
             };
             (pause, used, sink)
         }
-        None if last_lease == LockState::Held => {
+        None if last_lease == LockState::Held || is_held_by_deadline(lease, now) => {
             let rest = left(&lease.at, lease.deadline_ms, now);
             if !rest.is_zero() {
                 return (Due::In(rest), lease.sink);
@@ -350,6 +402,61 @@ mod tests {
         assert_eq!(at(&facts, HELD, 61), now(2, 2, 0), "it had its time");
         assert_eq!(at(&facts, FREE, 1), Due::In(Duration::from_secs(4)), "dead, and the pause is kept");
         assert_eq!(at(&facts, FREE, 5), now(2, 2, 0));
+    }
+
+    #[test]
+    fn a_caller_has_until_its_deadline_and_nobody_else_has_it_meanwhile() {
+        let pulled = |result: Option<LeaseResult>| {
+            let mut facts = leased(1, 1, result);
+            if let (Read::Present(spec), Read::Present(lease)) = (&mut facts.spec, &mut facts.leases[0].1) {
+                spec.sinks.clear();
+                (lease.secret, lease.next_ms) = (Some("x".into()), 0);
+            }
+            facts
+        };
+        let fetched = |facts: &Facts, stamp: Stamp| {
+            due_to_caller(&seen(facts), &Here::default(), FREE, &stamp, &Retry::default())
+        };
+        let held = pulled(None);
+        assert_eq!(at(&held, FREE, 0), Due::Never, "no process sends it anywhere");
+        assert_eq!(fetched(&ended(), stamp_after(0)), Due::Never, "a sink gets it");
+        assert_eq!(
+            fetched(&held, stamp_after(10)),
+            Due::In(Duration::from_secs(50)),
+            "its process has exited"
+        );
+        assert_eq!(fetched(&held, stamp_after(60)), now(2, 2, 0));
+        let rebooted = Stamp { boot: Some(hearback_core::BootId::new("later")), ..stamp_after(10) };
+        assert_eq!(fetched(&held, rebooted.clone()), now(2, 2, 0));
+        assert_eq!(fetched(&leased_without_end(9), stamp_after(61)), Due::GiveUp { n: 9 });
+
+        let token = |lease, secret: &str| ClaimToken { job: sample::id(1), lease, secret: secret.into() };
+        let hold = |facts: &Facts, token: &ClaimToken, seconds| {
+            claim_hold(facts, token, FREE, &stamp_after(seconds))
+        };
+        let mine = token(1, "x");
+        assert_eq!(hold(&held, &mine, 59), ClaimHold::Held);
+        assert_eq!(hold(&held, &mine, 60), ClaimHold::Over);
+        assert_eq!(claim_hold(&held, &mine, FREE, &rebooted), ClaimHold::Over);
+        assert_eq!(hold(&pulled(Some(sample::lease_result(false))), &mine, 1), ClaimHold::Over, "released");
+        for other in [token(1, "y"), token(2, "x")] {
+            assert_eq!(hold(&held, &other, 1), ClaimHold::Unknown);
+        }
+        let mut taken = held.clone();
+        let other = Lease { at: stamp_after(70), secret: Some("z".into()), ..sample::lease() };
+        taken.leases.push((2, Read::Present(other)));
+        assert_eq!(hold(&taken, &mine, 71), ClaimHold::Overtaken);
+        assert_eq!(hold(&taken, &token(2, "z"), 71), ClaimHold::Held);
+        assert_eq!(hold(&taken, &mine, 131), ClaimHold::Over, "the other one let it go as well");
+    }
+
+    fn leased_without_end(n: u32) -> Facts {
+        let mut facts = leased(n, n - 1, None);
+        if let (Read::Present(spec), Read::Present(lease)) = (&mut facts.spec, &mut facts.leases[0].1) {
+            spec.sinks.clear();
+            lease.secret = Some("x".into());
+        }
+        facts
     }
 
     #[test]

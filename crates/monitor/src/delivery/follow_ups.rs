@@ -148,7 +148,7 @@ impl Deliverer<'_> {
     }
 
     /// Handles a follow-up for which no attempt is due.
-    fn without_attempt(
+    pub(super) fn without_attempt(
         &self,
         seen: &Observed,
         due: Due,
@@ -418,13 +418,13 @@ impl Deliverer<'_> {
         if seen.facts.open_in().is_some() { pause.min(OPEN_LOOK) } else { pause }
     }
 
-    fn lease_lock(&self, seen: &Observed, n: u32) -> Result<LockState, StoreError> {
+    pub(super) fn lease_lock(&self, seen: &Observed, n: u32) -> Result<LockState, StoreError> {
         let lock = self.ports.store.lock(&seen.id, JobLock::Lease(n), LockMode::Shared, Wait::Try)?;
         Ok(if lock.is_some() { LockState::Free } else { LockState::Held })
     }
 
     /// Gives an owner that waits for the end the time to mark it as read; returns whether it did.
-    fn is_read_meanwhile(&self, id: &JobId) -> Result<bool, StoreError> {
+    pub(super) fn is_read_meanwhile(&self, id: &JobId) -> Result<bool, StoreError> {
         let until = self.ports.clock.awake() + READER_WITHIN;
         let mut pause = READER_LOOK;
         loop {

@@ -3,7 +3,7 @@
 //! | step | what it does | where |
 //! | --- | --- | --- |
 //! | due | decides from the records whether an attempt is to be made now | `due.rs` |
-//! | claim | keeps other processes away from the attempt | `claim.rs`; several at once: `company.rs`; into a turn that runs: `steer.rs` |
+//! | claim | keeps other processes away | `claim.rs`; several at once: `company.rs`; into a turn that runs: `steer.rs`; for a caller that exits: `caller.rs` |
 //! | compose | puts into words what is sent | `compose.rs` |
 //! | hand over | runs the sink, in a turn of the session where it needs one | `hand_over.rs` |
 //! | interpret | decides what the sink's answer means | `interpret.rs` |
@@ -11,6 +11,7 @@
 //!
 //! [`Deliverer`] drives follow-ups, [`Inbox`] drives messages. What differs between them is an `Item`.
 
+mod caller;
 mod claim;
 mod close;
 mod company;
@@ -25,9 +26,10 @@ mod messenger;
 mod record;
 mod steer;
 
+pub use caller::{CallerClaim, Released};
 pub use close::{Closed, close, start_afresh};
 pub use compose::compose;
-pub use due::{Claim, Due, OVERDUE_AFTER, Retry, due, message_due, message_overdue};
+pub use due::{Claim, ClaimHold, Due, OVERDUE_AFTER, Retry, due, message_due, message_overdue};
 pub use follow_ups::{Attempt, Deliverer, Turn};
 pub use inbox::Inbox;
 pub use interpret::{History, Response, Verdict, interpret};

@@ -8,6 +8,7 @@ use hearback::{Capability, Hearback, KillRequest, Killed};
 use crate::args::KillArgs;
 use crate::error::CliError;
 use crate::output::Output;
+use crate::status::{Show, Status};
 
 /// A process survived, or a supervisor did not answer.
 const NOT_ENDED: u32 = 1;
@@ -24,16 +25,21 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
         hearback::current_session()?.or(scope.session().cloned()).map_or(KilledBy::Person, KilledBy::Session);
     let request = KillRequest { by, reason: args.reason.clone(), grace: args.grace, force: args.force };
     let (mut code, mut unprinted) = (0, None);
-    hearback.kill_all(&found.ids, &request, |id, killed| match killed {
-        Ok(killed) => {
-            // The others are killed even if this cannot be printed.
-            unprinted = tell(&killed, &found.subject(id), output).err().or(unprinted.take());
-            if !killed.is_complete() {
-                code = NOT_ENDED;
+    let status = Status::of(&found.ids, Show::Line, output);
+    hearback.kill_all(&found.ids, &request, |id, killed| {
+        status.hide();
+        match killed {
+            Ok(killed) => {
+                // The others are killed even if this cannot be printed.
+                unprinted = tell(&killed, &found.subject(id), output).err().or(unprinted.take());
+                if !killed.is_complete() {
+                    code = NOT_ENDED;
+                }
             }
+            Err(error) => super::keep_error(&mut failed, CliError::from(error).of(found.subject(id)), output),
         }
-        Err(error) => super::keep_error(&mut failed, CliError::from(error).of(found.subject(id)), output),
     })?;
+    drop(status);
     unprinted.or(failed).map_or(Ok(code), Err)
 }
 

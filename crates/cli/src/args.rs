@@ -258,6 +258,7 @@ pub(crate) struct ResultsArgs {
 
     /// Wait at most this long for an answer, such as `30s`.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) wait: Option<Duration>,
 }
 
@@ -424,9 +425,11 @@ fn parse_count(text: &str) -> Result<usize, String> {
 
 /// A number for people who type: the parser says that a digit is invalid.
 fn parse_number<N: FromStr>(text: &str) -> Result<N, String> {
-    text.parse().map_err(|_| match !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) {
-        true => "the number is too large".to_owned(),
-        false => "not a number: use digits, such as `20`".to_owned(),
+    let is_digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    text.parse().map_err(|_| match text.strip_prefix('-') {
+        Some(rest) if is_digits(rest) => "the number cannot be negative".to_owned(),
+        None if is_digits(text) => "the number is too large".to_owned(),
+        _ => "not a number: use digits, such as `20`".to_owned(),
     })
 }
 
@@ -512,7 +515,7 @@ pub(crate) struct WriteArgs {
 }
 
 /// The sessions whose jobs a command reads.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ScopeArgs {
     /// Only the jobs of this session [default: the session of the environment, else all].
     #[arg(short, long, value_name = "S", add = complete::sessions(), value_parser = parse_session)]
@@ -530,8 +533,8 @@ pub(crate) struct EventsArgs {
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
 
-    /// Read on behind an event, by the cursor that it has with --json; or from the `beginning`, or from `now` on
-    /// [default: now].
+    /// Read on behind an event, by its cursor, which is shown when this command ends, and with --json; or from the
+    /// `beginning`, or from `now` on [default: now].
     #[arg(long, value_name = "CURSOR", value_parser = parse_events_since)]
     pub(crate) since: Option<EventsSince>,
 
@@ -575,10 +578,12 @@ pub(crate) struct SelectArgs {
 
     /// Only jobs that were launched within this time, such as `2h` or `7d`.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) since: Option<Duration>,
 
     /// Only the newest N jobs [default: all open ones, and 20 of history].
     #[arg(short = 'n', long, value_name = "N", conflicts_with = "all", value_parser = parse_count)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) limit: Option<usize>,
 
     /// Show the whole history, not only the newest jobs.
@@ -719,18 +724,22 @@ pub(crate) struct LogsArgs {
 
     /// Only the first N lines.
     #[arg(long, value_name = "N", conflicts_with_all = ["tail", "offset"], value_parser = parse_number::<u64>)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) head: Option<u64>,
 
     /// Only the last N lines.
     #[arg(short = 'n', long, value_name = "N", conflicts_with = "offset", value_parser = parse_number::<u64>)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) tail: Option<u64>,
 
     /// Only the output after this many bytes. Offsets count all output, also what was dropped.
     #[arg(long, value_name = "BYTES", value_parser = parse_number::<u64>)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) offset: Option<u64>,
 
     /// At most this much, such as `16KB`: the beginning and the end, with a line that says how much is left out.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with_all = ["head", "tail", "offset"])]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) max_bytes: Option<u64>,
 
     /// Do not mark the follow-up as read, even if the owner reads all output.
@@ -761,6 +770,7 @@ pub(crate) struct WaitArgs {
 
     /// Wait at most this long, such as `90s` or `10m`, then exit with 75. The jobs continue.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -820,6 +830,7 @@ pub(crate) struct NextArgs {
 
     /// Wait at most this long for one, such as `30s`.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) wait: Option<Duration>,
 }
 
@@ -960,6 +971,7 @@ pub(crate) enum InboxCommand {
 pub(crate) struct InboxMessageArgs {
     /// The number of the message.
     #[arg(value_parser = parse_number::<u32>)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) n: u32,
 }
 
@@ -1027,6 +1039,7 @@ pub(crate) struct MonitorRunArgs {
 pub(crate) struct StopArgs {
     /// How long turns may still run [default: the setting `drain_timeout`; for `drain`, no limit].
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) timeout: Option<Duration>,
 
     /// Return when the monitor has accepted the request, not when it has exited.
@@ -1039,11 +1052,13 @@ pub(crate) struct StopArgs {
 pub(crate) struct RestartArgs {
     /// How long turns may still run [default: the setting `drain_timeout`].
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) timeout: Option<Duration>,
 
     /// A number that grows with each request. The monitor ignores a request that repeats an old number within five
     /// minutes.
     #[arg(long, value_name = "N", value_parser = parse_number::<u64>)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) sequence: Option<u64>,
 
     /// Return when the new monitor runs, not when the request was accepted.
@@ -1096,7 +1111,7 @@ pub(crate) struct AgentSetupArgs {
 pub(crate) enum SinkCommand {
     /// Send a sample to a sink, and show its reply.
     Test(SinkTestArgs),
-    /// List the sinks.
+    /// List the sinks, and which of them can be used here.
     List,
 }
 
@@ -1197,10 +1212,12 @@ pub(crate) struct PruneArgs {
 
     /// Remove jobs that were settled longer ago than this, such as `7d` [default: the setting `retention`].
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) older_than: Option<Duration>,
 
     /// Keep at most this many settled jobs [default: the setting `max_jobs`].
     #[arg(long, value_name = "N", value_parser = parse_number::<usize>)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) max_jobs: Option<usize>,
 }
 

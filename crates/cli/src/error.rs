@@ -12,7 +12,7 @@ use hearback::core::{JobId, Session, StartErrorKind, StopKind};
 use hearback::documents::{ErrorDetail, ErrorKind};
 use hearback::{
     ClaimError, Denied, DoctorError, FindError, FollowError, Guarded, InstallError, KillError, LaunchError,
-    LaunchFailure, OpenError, RequestError, SendError, SessionError, SetupError, WaitError,
+    LaunchFailure, NoSink, OpenError, RequestError, SendError, SessionError, SetupError, WaitError,
 };
 
 #[cfg(feature = "input")]
@@ -71,6 +71,8 @@ pub(crate) enum CliError {
     NoProgram(#[source] io::Error),
     #[error(transparent)]
     Sink(#[from] SinkError),
+    #[error(transparent)]
+    NoSink(#[from] NoSink),
     #[error(transparent)]
     Send(#[from] SendError),
     #[error("no monitor is running")]
@@ -176,6 +178,7 @@ impl CliError {
             Self::Kill(_) => ErrorKind::NotKilled,
             Self::Claim(ClaimError::Overtaken(_) | ClaimError::Unknown(_)) => ErrorKind::ClaimLost,
             Self::Session(_)
+            | Self::Open(OpenError::RelativeHome(_))
             | Self::Find(FindError::Unnamed { .. })
             | Self::Usage(_)
             | Self::NoSuchDirectory(_)
@@ -195,6 +198,7 @@ impl CliError {
             | Self::Open(OpenError::Permissions(_)) => ErrorKind::Denied,
             Self::Setup(SetupError::NoAgent(_)) => ErrorKind::NoSink,
             Self::Launch(LaunchError::NoSink(_))
+            | Self::NoSink(_)
             | Self::Sink(SinkError::Missing(_))
             | Self::Send(SendError::NoRoute(_) | SendError::NoSink(_)) => ErrorKind::NoSink,
             Self::Launch(LaunchError::TooDeep { .. } | LaunchError::TooFast { .. })
@@ -317,6 +321,9 @@ impl CliError {
     /// What to try next, if anything helps.
     pub(crate) fn tip(&self) -> Option<String> {
         Some(match self {
+            Self::Open(OpenError::RelativeHome(_)) => {
+                "a relative path would name another store in each directory; give the whole path".into()
+            }
             Self::Open(OpenError::NoHome) => "set HEARBACK_HOME to a directory that you own".into(),
             Self::Open(OpenError::Store(StoreError::Unsafe(_))) => {
                 "set HEARBACK_HOME to a directory that you own and others cannot write; if this one is yours, \
@@ -336,7 +343,13 @@ impl CliError {
                 "a key belongs to the session that launched the job: pass --session, or --all-sessions".into()
             }
             Self::Find(FindError::TooShort(_)) => "`hearback list` shows the jobs and their ids".into(),
-            Self::Sink(SinkError::Missing(name)) | Self::Launch(LaunchError::NoSink(name)) => sink_tip(name),
+            Self::Sink(SinkError::Missing(name)) => sink_tip(name),
+            Self::NoSink(sink) | Self::Launch(LaunchError::NoSink(sink)) | Self::Send(SendError::NoSink(sink)) => {
+                match sink.invalid {
+                    Some(_) => format!("correct it there; `hearback sink test {}` then tries it", sink.name),
+                    None => sink_tip(&sink.name),
+                }
+            }
             Self::Launch(LaunchError::TooDeep { .. }) => {
                 "launch it with `--notify never`, or raise `max_depth` in config.toml if the chain is intended"
                     .into()
@@ -356,7 +369,6 @@ impl CliError {
             Self::Send(SendError::NoRoute(_)) => {
                 "pass `--sink NAME`, or set `default_sink` in config.toml".into()
             }
-            Self::Send(SendError::NoSink(name)) => sink_tip(name),
             Self::Send(SendError::Refused(_)) => {
                 "try again when `hearback monitor status` shows a running monitor".into()
             }

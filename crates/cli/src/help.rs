@@ -1,6 +1,6 @@
 //! What `--help` shows besides the arguments: commands in groups, examples, and exit codes.
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 
 use crate::args::Arguments;
@@ -199,8 +199,55 @@ const ELSEWHERE: [(&str, &str); 2] = [
     ("delete", "'hearback prune' removes old settled jobs, and 'hearback kill JOB' ends one that runs"),
 ];
 
+/// Options that people know from other programs, or from other commands, and what they may want here.
+const OPTIONS_ELSEWHERE: [(&str, &str, &str); 3] = [
+    ("kill", "-9", "'--force' kills at once, without terminating first"),
+    ("kill", "-K", "'--force' kills at once, without terminating first"),
+    ("wait", "-t", "'--timeout TIME' ends the wait, and the jobs continue"),
+];
+
+/// Replaces tips of the parser that mislead.
+pub(crate) fn with_better_tip(error: clap::Error) -> clap::Error {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(typed)) if error.kind() == ErrorKind::UnknownArgument => {
+            let typed = typed.clone();
+            with_tip_for_option(error, &typed)
+        }
+        _ => with_one_suggestion(error),
+    }
+}
+
+/// The parser suggests to pass an unknown option as a value behind `--`, where it would be the name of a job.
+fn with_tip_for_option(mut error: clap::Error, typed: &str) -> clap::Error {
+    let mut root = Arguments::command();
+    root.build();
+    let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+    let command = words.find_map(|word| root.find_subcommand(word));
+    // Of several letters, or digits, the parser names the first.
+    let word = words.find(|word| word.starts_with(typed)).unwrap_or_else(|| typed.to_owned());
+    let name = command.map(Command::get_name).unwrap_or_default();
+    let is_number = word.len() > 1 && word[1..].chars().all(|c| c.is_ascii_digit());
+    let takes = |what: &dyn Fn(&clap::Arg) -> bool| command.is_some_and(|it| it.get_arguments().any(what));
+    let known = OPTIONS_ELSEWHERE.iter().find(|(of, option, _)| *of == name && *option == typed);
+    let tip = match known {
+        Some((.., tip)) => Some((*tip).to_owned()),
+        None if is_number && takes(&|arg| arg.get_short() == Some('n')) => {
+            Some(format!("'-n {}'", &word[1..]))
+        }
+        None if takes(&clap::Arg::is_trailing_var_arg_set) => Some(
+            "options before the program are those of hearback; options of the program follow it".to_owned(),
+        ),
+        None => None,
+    };
+    error.remove(ContextKind::Suggested);
+    if let Some(tip) = tip.filter(|_| error.get(ContextKind::SuggestedArg).is_none()) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
 /// Suggests the one command that an unknown one was probably meant to be. The parser is more generous, and misleads.
-pub(crate) fn with_one_suggestion(mut error: clap::Error) -> clap::Error {
+fn with_one_suggestion(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
     if let Some((_, tip)) = ELSEWHERE.iter().find(|(name, _)| name == typed) {
         error.remove(ContextKind::SuggestedSubcommand);

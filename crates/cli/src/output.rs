@@ -22,6 +22,8 @@ pub(crate) struct Output {
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const BUSY: Style = AnsiColor::Cyan.on_default();
+/// A name that somebody chose.
+pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
 impl Output {

@@ -22,7 +22,7 @@ pub(crate) fn run() -> ExitCode {
     let parsed = help::command().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
     let arguments = match parsed {
         Ok(arguments) => arguments,
-        Err(error) => return not_parsed(help::with_one_suggestion(error)),
+        Err(error) => return not_parsed(help::with_better_tip(error)),
     };
     let is_json = arguments.json && !arguments.command.speaks_protocol();
     let output = Output::new(arguments.color, is_json);

@@ -1,12 +1,12 @@
-//! What a person sees while a command waits for jobs: one line that shows that they live, and after Ctrl-C, that they
-//! continue.
+//! What a person sees while a command waits for jobs: one line that shows that they live, or how far their kill is, and
+//! after Ctrl-C, that they or their kill continue.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hearback::core::JobId;
 use hearback::core::message::{clean_line, limit_text, shown};
+use hearback::core::{JobId, Timestamp};
 use hearback::{Hearback, Job, Options, StopWatch};
 use unicode_width::UnicodeWidthStr;
 
@@ -20,7 +20,7 @@ const LONG: Duration = Duration::from_secs(60 * 60);
 /// Enough for the last line of any output.
 const TAIL_BYTES: u64 = 4 * 1024;
 /// Killed by Ctrl-C, as shells count.
-const INTERRUPTED: i32 = 130;
+pub(crate) const INTERRUPTED: i32 = 130;
 
 /// What is shown while a command waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +106,7 @@ fn watch(ids: &[JobId], show: Show, output: &Output, stop: &StopWatch, line: &Mu
         if is_interrupted {
             line.draw("");
             if !line.is_over {
-                say_goodbye(look(), output);
+                say_goodbye(look(), hearback.now(), output);
             }
             std::process::exit(INTERRUPTED);
         }
@@ -120,15 +120,33 @@ fn watch(ids: &[JobId], show: Show, output: &Output, stop: &StopWatch, line: &Mu
     }
 }
 
-/// Says that the jobs continue, and how to come back.
-fn say_goodbye(mut jobs: Vec<Job>, output: &Output) {
+/// Says that the jobs continue, or that their kill does, and how to come back.
+fn say_goodbye(mut jobs: Vec<Job>, now: Timestamp, output: &Output) {
     jobs.retain(|job| !job.view.state.has_ended());
+    if !jobs.is_empty() && jobs.iter().all(|job| table::kill_text(job, now).is_some()) {
+        return say_kill_continues(&jobs, output);
+    }
     match &jobs[..] {
         [] => return,
         [job] => output.say(&format!("\nstopped waiting; job {} is still running", job.view.id.short())),
         jobs => output.say(&format!("\nstopped waiting; {} jobs are still running", jobs.len())),
     }
     output.next(&commands::to_come_back(&jobs));
+}
+
+/// Says that the supervisors carry out the kills without this process, and how to look.
+fn say_kill_continues(jobs: &[Job], output: &Output) {
+    match jobs {
+        [job] => {
+            let short = job.view.id.short();
+            output.say(&format!("\nstopped waiting; the kill of job {short} continues"));
+            output.next(&["show", "wait"].map(|command| commands::typed(command, &job.view)));
+        }
+        jobs => {
+            output.say(&format!("\nstopped waiting; the kill of {} jobs continues", jobs.len()));
+            output.next(&commands::to_come_back(jobs));
+        }
+    }
 }
 
 /// The line: how long, how far, and the last line of the output.
@@ -141,7 +159,9 @@ fn status(hearback: &Hearback, jobs: &[Job]) -> String {
     } else if let Some(label) = &job.view.label {
         parts.push(clean_line(label));
     }
-    if let Some(ran) = job.ran(hearback.now()) {
+    if let Some(kill) = table::kill_text(job, hearback.now()) {
+        parts.push(kill);
+    } else if let Some(ran) = job.ran(hearback.now()) {
         let limit = job.view.timeout_ms.filter(|_| jobs.len() == 1);
         let of =
             limit.map_or_else(String::new, |ms| format!(" of {}", limit_text(Duration::from_millis(ms))));

@@ -9,33 +9,38 @@ use hearback::core::message::{clean_line, command_text, limit_text};
 use hearback::core::{FollowUpState, GapReason, JobView, OutputView, StateWord, Timestamp};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::output::{BAD, BUSY, FAINT, GOOD};
+use crate::output::{BAD, BUSY, FAINT, GOOD, STRONG};
 #[cfg(any(feature = "control", feature = "doctor", feature = "plugin-check", feature = "setup"))]
 use crate::wrap::{beside, columns, wrap};
 
 /// The longest command that is printed into a pipe or a file: a command may be a script of megabytes.
 const UNWATCHED_MAX: usize = 500;
 
-/// The least that the command gets before other columns are left out for it.
+/// The least that the command gets before other columns are left out for it; less beside a label, which names the job.
 const COMMAND_MIN: usize = 20;
+const COMMAND_MIN_LABELLED: usize = 12;
+/// The longest label that is shown whole beside its command.
+const LABEL_MAX: usize = 20;
 const GAP: usize = 2;
 /// The least that a column of sentences gets beside the others.
 #[cfg(any(feature = "control", feature = "doctor", feature = "plugin-check", feature = "setup"))]
 const SENTENCE_MIN: usize = 24;
 
 /// The columns before the command, in order.
-const COLUMNS: [&str; 5] = ["STATE", "ID", "LAUNCHED", "RAN", "FOLLOW-UP"];
+const COLUMNS: [&str; 6] = ["STATE", "ID", "LAUNCHED", "RAN", "FOLLOW-UP", "LABEL"];
+const STATE: usize = 0;
 const LAUNCHED: usize = 2;
 const RAN: usize = 3;
 const FOLLOW_UP: usize = 4;
+const LABEL: usize = 5;
 
 /// One job as a line of the table.
 struct Row {
-    cells: [String; 5],
+    cells: [String; 6],
     /// Whether the column of follow-ups has something to say about it.
     needs_follow_up: bool,
     style: Style,
-    title: String,
+    command: String,
 }
 
 /// One line for each job, under a heading. No line is wider than `width`: columns that say nothing are left out, then
@@ -56,35 +61,59 @@ fn render(rows: &[Row], width: Option<usize>) -> String {
     }
     let before =
         |widths: &[Option<usize>]| -> usize { widths.iter().flatten().map(|width| width + GAP).sum() };
-    let mut title_width = UNWATCHED_MAX;
+    let mut command_width = UNWATCHED_MAX;
     if let Some(width) = width {
-        let longest = rows.iter().map(|row| row.title.width()).max().unwrap_or(0);
-        let wanted = longest.min(COMMAND_MIN);
+        widths[LABEL] = widths[LABEL].map(|label| label.min(LABEL_MAX));
+        let longest = rows.iter().map(|row| row.command.width()).max().unwrap_or(0);
         let is_quiet = !rows.iter().any(|row| row.needs_follow_up);
-        let spared = [is_quiet.then_some(FOLLOW_UP), Some(RAN), Some(LAUNCHED)];
+        // A label, and a follow-up that matters, are then before the command.
+        let spared = [is_quiet.then_some(FOLLOW_UP), Some(RAN), Some(LAUNCHED), Some(LABEL), Some(FOLLOW_UP)];
         for column in spared.into_iter().flatten() {
-            if before(&widths) + wanted > width {
+            let least = if widths[LABEL].is_some() { COMMAND_MIN_LABELLED } else { COMMAND_MIN };
+            if before(&widths) + longest.min(least) > width {
                 widths[column] = None;
             }
         }
-        title_width = width.saturating_sub(before(&widths));
+        command_width = width.saturating_sub(before(&widths));
     }
-    let line = |cells: [&str; 5], first: Style, rest: Style, title: &str| {
-        let mut text = String::new();
-        for (column, cell) in cells.into_iter().enumerate() {
-            let Some(widest) = widths[column] else { continue };
-            let style = if column == 0 { first } else { rest };
-            let padding = " ".repeat((widest + GAP).saturating_sub(cell.width()));
-            text.push_str(&format!("{style}{cell}{style:#}{padding}"));
-        }
-        let title = cut(title, title_width);
-        format!("{text}{rest}{title}{rest:#}\n")
+    let mut text = String::new();
+    let push_cell = |text: &mut String, column: usize, cell: &str, style: Style| {
+        let Some(widest) = widths[column] else { return };
+        let cell = cut(cell, widest);
+        let padding = " ".repeat((widest + GAP).saturating_sub(cell.width()));
+        text.push_str(&format!("{style}{cell}{style:#}{padding}"));
     };
-    let mut text = line(COLUMNS, FAINT, FAINT, "COMMAND");
+    for (column, name) in COLUMNS.into_iter().enumerate() {
+        push_cell(&mut text, column, name, FAINT);
+    }
+    text.push_str(&format!("{FAINT}{}{FAINT:#}\n", cut("COMMAND", command_width)));
     for row in rows {
-        text.push_str(&line(row.cells.each_ref().map(String::as_str), row.style, Style::new(), &row.title));
+        for (column, cell) in row.cells.iter().enumerate() {
+            let style = match column {
+                STATE => row.style,
+                LABEL => STRONG,
+                _ => Style::new(),
+            };
+            push_cell(&mut text, column, cell, style);
+        }
+        let mut left = command_width;
+        if widths[FOLLOW_UP].is_none() && row.needs_follow_up {
+            push_part(&mut text, &format!("{}: ", row.cells[FOLLOW_UP]), Style::new(), &mut left);
+        }
+        if widths[LABEL].is_none() && !row.cells[LABEL].is_empty() {
+            push_part(&mut text, &format!("[{}] ", row.cells[LABEL]), STRONG, &mut left);
+        }
+        push_part(&mut text, &row.command, Style::new(), &mut left);
+        text.push('\n');
     }
     text
+}
+
+/// Adds a part to a cell that has so many columns left.
+fn push_part(text: &mut String, part: &str, style: Style, left: &mut usize) {
+    let part = cut(part, *left);
+    text.push_str(&format!("{style}{part}{style:#}"));
+    *left = if part.ends_with('…') { 0 } else { left.saturating_sub(part.width()) };
 }
 
 fn row(job: &Job, now: Timestamp) -> Row {
@@ -96,13 +125,14 @@ fn row(job: &Job, now: Timestamp) -> Row {
             job.launched_at().map_or_else(|| "?".into(), |at| ago(at, now)),
             ran(job, now),
             follow_up(view.follow_up.state).to_owned(),
+            label(job).unwrap_or_default(),
         ],
         needs_follow_up: matches!(
             view.follow_up.state,
             FollowUpState::Pending | FollowUpState::Leased | FollowUpState::DeadLetter
         ),
         style: state_style(view.state),
-        title: title(job),
+        command: command(job),
     }
 }
 
@@ -123,14 +153,20 @@ pub(crate) fn ending(view: &JobView) -> String {
     }
 }
 
-/// The label, if there is one, and the command.
+/// The label, in one line.
+pub(crate) fn label(job: &Job) -> Option<String> {
+    job.view.label.as_ref().map(|label| clean_line(label))
+}
+
+/// The command, in one line.
+pub(crate) fn command(job: &Job) -> String {
+    let command = job.view.command.as_ref();
+    clean_line(&command.map_or_else(|| "(its record cannot be read)".into(), command_text))
+}
+
+/// The label, if there is one, and the command, where there is one line for both.
 pub(crate) fn title(job: &Job) -> String {
-    let command =
-        job.view.command.as_ref().map_or_else(|| "(its record cannot be read)".into(), command_text);
-    clean_line(&match &job.view.label {
-        Some(label) => format!("[{label}] {command}"),
-        None => command,
-    })
+    label(job).map_or_else(String::new, |label| format!("[{label}] ")) + &command(job)
 }
 
 /// The beginning of a text that takes at most `width` columns.
@@ -245,7 +281,7 @@ pub(crate) fn follow_up(state: FollowUpState) -> &'static str {
 pub(crate) fn delivery(view: &JobView) -> String {
     let follow_up = &view.follow_up;
     let mut text = match follow_up.state {
-        FollowUpState::NotWanted => "not wanted".to_owned(),
+        FollowUpState::NotWanted => "no notification".to_owned(),
         state => self::follow_up(state).to_owned(),
     };
     if let Some(sink) = follow_up.sink.as_ref().or(follow_up.sinks.first()) {
@@ -257,6 +293,20 @@ pub(crate) fn delivery(view: &JobView) -> String {
         n => text.push_str(&format!(", {n} attempts")),
     }
     text
+}
+
+/// How far the kill of a job is; none if none was requested, or if the job has ended.
+pub(crate) fn kill_text(job: &Job, now: Timestamp) -> Option<String> {
+    let kills = job.seen.facts.kills.iter().filter_map(|(_, kill)| kill.present());
+    // A later request can only shorten the grace.
+    let left_ms = kills.map(|kill| kill.grace_ms.saturating_sub(now.millis_since(kill.at_ms))).min()?;
+    if job.view.state.has_ended() {
+        return None;
+    }
+    Some(match left_ms.div_ceil(1000) {
+        0 => "being killed".to_owned(),
+        seconds => format!("terminating, killed in {}", limit_text(Duration::from_secs(seconds))),
+    })
 }
 
 /// A moment by the clocks of this place; in UTC, which is said then, where the system does not know them.
@@ -330,24 +380,24 @@ mod tests {
     }
 
     fn rows() -> Vec<Row> {
-        let row = |cells: [&str; 5], style, title: &str| Row {
+        let row = |cells: [&str; 6], style, command: &str| Row {
             cells: cells.map(str::to_owned),
             needs_follow_up: cells[FOLLOW_UP] == "dead letter",
             style,
-            title: title.to_owned(),
+            command: command.to_owned(),
         };
         vec![
             row(
-                ["▶ running", "6zp0b6e", "12 min ago", "12 min 05 s of 1 h", "waiting"],
+                ["▶ running", "6zp0b6e", "12 min ago", "12 min 05 s of 1 h", "waiting", "build"],
                 BUSY,
-                "[build] cargo build --release",
+                "cargo build --release",
             ),
             row(
-                ["✗ timed out", "d4mk77x", "2 h ago", "1 h 00 min", "dead letter"],
+                ["✗ timed out", "d4mk77x", "2 h ago", "1 h 00 min", "dead letter", "日本語"],
                 BAD,
-                "[日本語] ./nightly.sh --all",
+                "./nightly.sh --all",
             ),
-            row(["✓ done", "gabw28d", "3 d ago", "0.5 s", "-"], GOOD, "true"),
+            row(["✓ done", "gabw28d", "3 d ago", "0.5 s", "-", ""], GOOD, "true"),
         ]
     }
 
@@ -360,37 +410,37 @@ mod tests {
         assert_eq!(
             plain(&rows(), 40),
             "\
-STATE        ID       FOLLOW-UP    COMM…
-▶ running    6zp0b6e  waiting      [bui…
-✗ timed out  d4mk77x  dead letter  [日…
-✓ done       gabw28d  -            true
+STATE        ID       COMMAND
+▶ running    6zp0b6e  [build] cargo bui…
+✗ timed out  d4mk77x  dead letter: [日…
+✓ done       gabw28d  true
 "
         );
         assert_eq!(
             plain(&rows(), 60),
             "\
-STATE        ID       FOLLOW-UP    COMMAND
-▶ running    6zp0b6e  waiting      [build] cargo build --re…
-✗ timed out  d4mk77x  dead letter  [日本語] ./nightly.sh --…
-✓ done       gabw28d  -            true
+STATE        ID       FOLLOW-UP    LABEL   COMMAND
+▶ running    6zp0b6e  waiting      build   cargo build --re…
+✗ timed out  d4mk77x  dead letter  日本語  ./nightly.sh --a…
+✓ done       gabw28d  -                    true
 "
         );
         assert_eq!(
             plain(&rows(), 80),
             "\
-STATE        ID       LAUNCHED    FOLLOW-UP    COMMAND
-▶ running    6zp0b6e  12 min ago  waiting      [build] cargo build --release
-✗ timed out  d4mk77x  2 h ago     dead letter  [日本語] ./nightly.sh --all
-✓ done       gabw28d  3 d ago     -            true
+STATE        ID       LAUNCHED    FOLLOW-UP    LABEL   COMMAND
+▶ running    6zp0b6e  12 min ago  waiting      build   cargo build --release
+✗ timed out  d4mk77x  2 h ago     dead letter  日本語  ./nightly.sh --all
+✓ done       gabw28d  3 d ago     -                    true
 "
         );
         assert_eq!(
             plain(&rows(), 120),
             "\
-STATE        ID       LAUNCHED    RAN                 FOLLOW-UP    COMMAND
-▶ running    6zp0b6e  12 min ago  12 min 05 s of 1 h  waiting      [build] cargo build --release
-✗ timed out  d4mk77x  2 h ago     1 h 00 min          dead letter  [日本語] ./nightly.sh --all
-✓ done       gabw28d  3 d ago     0.5 s               -            true
+STATE        ID       LAUNCHED    RAN                 FOLLOW-UP    LABEL   COMMAND
+▶ running    6zp0b6e  12 min ago  12 min 05 s of 1 h  waiting      build   cargo build --release
+✗ timed out  d4mk77x  2 h ago     1 h 00 min          dead letter  日本語  ./nightly.sh --all
+✓ done       gabw28d  3 d ago     0.5 s               -                    true
 "
         );
         for width in 40..=200 {

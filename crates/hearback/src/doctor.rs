@@ -63,12 +63,18 @@ pub enum DoctorError {
 pub(crate) fn examine(options: &Options) -> Result<Diagnosis, DoctorError> {
     // Without it, an interruption leaves a folder behind, which prune removes.
     let stop = StopWatch::new().ok();
-    let path = options
-        .home
-        .clone()
-        .or_else(home::default_home)
-        .map(|path| std::path::absolute(&path).unwrap_or(path));
-    let home = path.as_deref().map_or(Home::Unnamed, probe::home);
+    let path = match &options.home {
+        Some(path) => Ok(Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))),
+        None => home::default_home(),
+    };
+    let (path, home) = match path {
+        Ok(Some(path)) => (Some(path.clone()), probe::home(&path)),
+        Ok(None) => (None, Home::Unnamed),
+        Err(relative) => {
+            let why = io::Error::new(io::ErrorKind::InvalidInput, "HEARBACK_HOME has to be an absolute path");
+            (Some(relative.0.clone()), Home::Refused(relative.0, why))
+        }
+    };
     let settings = settings(&home);
     let ground = match &home {
         Home::Ours(path) => Some(path.as_path()),
@@ -249,6 +255,7 @@ fn obstacles(settings: &Settings) -> Vec<(String, Option<String>)> {
         store: None,
         in_code: SinksInCode::default(),
         configured: settings.sinks.clone(),
+        invalid: settings.invalid_sinks.clone(),
         secrets: settings.secrets_here(),
         program: None,
     };
@@ -257,7 +264,7 @@ fn obstacles(settings: &Settings) -> Vec<(String, Option<String>)> {
     names.extend(named.filter(|name| !settings.sinks.contains_key(*name)).cloned());
     let obstacle = |name: &str| match registry.settings(name) {
         Some(settings) => settings.check(registry.native),
-        None => Some("there is no such sink".into()),
+        None => Some(registry.missing(name).to_string()),
     };
     names.into_iter().map(|name| (name.clone(), obstacle(&name))).collect()
 }

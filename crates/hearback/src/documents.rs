@@ -1,6 +1,6 @@
 //! The JSON documents of all commands, except the job itself. They are a contract: see `hearback schema`.
 
-use crate::{Attempt, Event, Expectation, Hearback, Killed, Listing, SeenAgent, SetupState};
+use crate::{Attempt, Event, Expectation, Hearback, Killed, Listing, SeenAgent, SetupState, SinkOverview};
 use hearback_core::event::Happened;
 use hearback_core::service::ServiceManager;
 use hearback_core::session::Interruption;
@@ -565,6 +565,30 @@ pub struct SinksDocument {
     pub format: u32,
     /// The names of all sinks: configured and built in.
     pub sinks: Vec<String>,
+    /// The same sinks, and those that the settings define wrongly, each with whether it can be used here.
+    pub details: Vec<SinkDocument>,
+}
+
+/// One sink.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SinkDocument {
+    /// Its name.
+    pub name: String,
+    /// Whether it can be used here, as far as that is known without running it.
+    pub usable: bool,
+    /// Why it cannot be used: its program is missing, say, or its settings are invalid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Whether it can only take the follow-up of a job that has a session.
+    pub needs_session: bool,
+}
+
+impl From<SinkOverview> for SinkDocument {
+    fn from(sink: SinkOverview) -> Self {
+        let SinkOverview { name, problem, needs_session } = sink;
+        Self { name, usable: problem.is_none(), problem, needs_session }
+    }
 }
 
 /// What `sink test --json` prints.

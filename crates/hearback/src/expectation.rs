@@ -109,7 +109,11 @@ impl Hearback {
                 (_, None) if spec.sinks.is_empty() => {
                     "this job has no session (pass --session S or --sink NAME)"
                 }
-                _ => "--notify leaves out how this job ended",
+                (NotifyPolicy::Failure, _) => "it succeeded, and --notify failure is for failures alone",
+                (NotifyPolicy::Success, _) => {
+                    "it did not succeed, and --notify success is for successes alone"
+                }
+                _ => "its own session killed it (--notify always is for that as well)",
             });
         }
         let Some(sink) = spec.sinks.first() else { return Expectation::Fetch };

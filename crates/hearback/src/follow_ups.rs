@@ -21,6 +21,7 @@ use hearback_monitor::wait::WaitLimit;
 use tracing::{debug, warn};
 
 use crate::permissions::{Capability, Guarded};
+use crate::sinks::{NoSink, SinkOverview};
 use crate::{Hearback, Job, Listing, Request, Scope, Select};
 
 /// How many jobs of history are listed at first to find those of the last hour.
@@ -295,6 +296,11 @@ impl Hearback {
         self.registry.names()
     }
 
+    /// All sinks, and whether each can be used here.
+    pub fn sinks(&self) -> Vec<SinkOverview> {
+        self.registry.overview()
+    }
+
     /// The follow-up of an invented job, to try a sink with.
     pub fn sample_delivery(&self, request: &Request, session: Option<Session>) -> Delivery {
         let id = JobId::mint(self.now().as_millis().unsigned_abs(), 0);
@@ -348,6 +354,15 @@ impl Hearback {
     /// Whether there is a sink of this name.
     pub fn has_sink(&self, name: &str) -> bool {
         self.registry.knows(name)
+    }
+
+    /// Checks that there is a sink of this name.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or what the settings define is invalid.
+    pub fn check_sink(&self, name: &str) -> Result<(), NoSink> {
+        if self.has_sink(name) { Ok(()) } else { Err(self.registry.missing(name)) }
     }
 
     /// Whether a monitor serves the store.

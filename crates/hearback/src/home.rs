@@ -1,17 +1,23 @@
 //! Where the store is.
-use std::path::Path;
-use std::path::PathBuf;
+
+use std::path::{Path, PathBuf};
 
 /// The variable that names the store.
 pub(crate) const HOME_VARIABLE: &str = "HEARBACK_HOME";
 
-/// `$HEARBACK_HOME`, else the platform's directory for state; none if there is neither.
-pub(crate) fn default_home() -> Option<PathBuf> {
-    named_home().or_else(usual_home)
-}
+/// `HEARBACK_HOME` is no absolute path. It would name another store in each directory: an agent, a sink or a person
+/// that changes the directory would no longer see its jobs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("HEARBACK_HOME is `{}`, which is not an absolute path", .0.display())]
+pub struct RelativeHome(pub PathBuf);
 
-fn named_home() -> Option<PathBuf> {
-    std::env::var_os(HOME_VARIABLE).filter(|home| !home.is_empty()).map(PathBuf::from)
+/// `$HEARBACK_HOME`, else the platform's directory for state; none if there is neither.
+pub(crate) fn default_home() -> Result<Option<PathBuf>, RelativeHome> {
+    match std::env::var_os(HOME_VARIABLE).filter(|home| !home.is_empty()).map(PathBuf::from) {
+        Some(named) if !named.is_absolute() => Err(RelativeHome(named)),
+        Some(named) => Ok(Some(named)),
+        None => Ok(usual_home()),
+    }
 }
 
 fn usual_home() -> Option<PathBuf> {
@@ -28,7 +34,7 @@ pub fn unusual(home: &Path) -> Option<PathBuf> {
 
 /// The path of this store as the user wrote it: other programs may not know the form that the system prefers.
 pub fn written(home: &Path) -> PathBuf {
-    default_home().and_then(|named| std::path::absolute(named).ok()).unwrap_or_else(|| home.to_owned())
+    default_home().ok().flatten().unwrap_or_else(|| home.to_owned())
 }
 
 /// Whether two paths lead to the same file or folder.

@@ -9,9 +9,10 @@ use hearback_core::{CommandLine, JobId, NotifyPolicy, OsText};
 use hearback_monitor::launch::{self, LaunchError as LaunchFailure, Launched, Launcher, Request};
 use tracing::debug;
 
+use crate::Hearback;
 use crate::permissions::{Capability, Denied};
+use crate::sinks::NoSink;
 use crate::wait::Reading;
-use crate::{Hearback, home};
 
 /// Why a request could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -42,8 +43,8 @@ pub enum LaunchError {
     #[error(transparent)]
     Denied(#[from] Denied),
     /// The route names a sink that does not exist.
-    #[error("there is no sink `{0}`")]
-    NoSink(String),
+    #[error(transparent)]
+    NoSink(#[from] NoSink),
     /// The chain of follow-ups that launch jobs is too long.
     #[error(
         "this launch is number {depth} of a chain in which each follow-up launches the next; the limit is {most}"
@@ -187,12 +188,6 @@ impl Hearback {
         for name in [crate::session::TURN_VARIABLE, crate::session::NOTE_VARIABLE] {
             request.env.insert(0, (name.into(), None));
         }
-        // A relative path would name another store where the job runs.
-        if let Some(set) = std::env::var_os(home::HOME_VARIABLE)
-            && Path::new(&set).is_relative()
-        {
-            request.env.insert(0, (home::HOME_VARIABLE.into(), Some(self.home().into())));
-        }
         Ok(launch::launch_and(&self.ports, &launcher, &request, recorded)?)
     }
 
@@ -200,7 +195,7 @@ impl Hearback {
     fn check_launch(&self, request: &Request) -> Result<(), LaunchError> {
         self.permissions().check(Capability::Launch)?;
         if let Some(name) = request.sinks.iter().find(|name| !self.has_sink(name)) {
-            return Err(LaunchError::NoSink(name.clone()));
+            return Err(self.registry.missing(name).into());
         }
         let has_owner = request.session.is_some() || !request.sinks.is_empty();
         if request.notify == NotifyPolicy::Never || !has_owner {

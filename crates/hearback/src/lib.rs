@@ -85,6 +85,7 @@ pub use hearback_platform::{
     suspend,
 };
 pub use hearback_store::{Log, Piece};
+pub use home::RelativeHome;
 pub use jobs::{Attempt, ChangedJobs, Job, Killed, Listing, Select};
 pub use launch::{LaunchError, RequestError, argv, directory, shell};
 pub use log_document::LogRange;
@@ -103,8 +104,8 @@ pub use setting_values::parse_size;
 pub use settings::{DEFAULT_TIMEOUT, DefaultTimeout, EffectiveSetting, SettingSource, Settings};
 pub use setup::{Setup, SetupError, SetupFile, SetupScope, SetupState};
 pub use sinks::{
-    AgentSink, ClaudeHook, CommandSink, FileSink, Input, PluginCheck, PluginSink, Route, SinkSettings,
-    WebhookSink,
+    AgentSink, ClaudeHook, CommandSink, FileSink, Input, NoSink, PluginCheck, PluginSink, Route,
+    SinkOverview, SinkSettings, WebhookSink,
 };
 pub use supervisor::{supervise_if_asked, supervise_if_asked_with};
 pub use wait::Reading;

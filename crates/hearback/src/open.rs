@@ -16,6 +16,7 @@ use hearback_platform::Native;
 use hearback_store::Store;
 
 use crate::doctor::{Diagnosis, DoctorError};
+use crate::home::RelativeHome;
 use crate::permissions::{Permissions, UnknownCapability};
 use crate::settings::Settings;
 use crate::sinks::{Registry, SinksInCode};
@@ -104,6 +105,9 @@ pub enum OpenError {
     /// The system names no directory for state.
     #[error("no directory for the store: neither HEARBACK_HOME nor a home directory is set")]
     NoHome,
+    /// `HEARBACK_HOME` is no absolute path.
+    #[error(transparent)]
+    RelativeHome(#[from] RelativeHome),
     /// `HEARBACK_DENY` contains an unknown word, so nothing is allowed.
     #[error(transparent)]
     Permissions(#[from] UnknownCapability),
@@ -137,7 +141,10 @@ impl Hearback {
             Some(permissions) => permissions,
             None => Permissions::from_environment()?,
         };
-        let home = options.home.or_else(home::default_home).ok_or(OpenError::NoHome)?;
+        let home = match options.home {
+            Some(home) => home,
+            None => home::default_home()?.ok_or(OpenError::NoHome)?,
+        };
         let native = Native::default();
         let is_absent = home.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
         let store = match options.only_reads && is_absent {
@@ -155,6 +162,7 @@ impl Hearback {
             store: is_read.then(|| store.clone()),
             in_code: options.sinks,
             configured: settings.sinks.clone(),
+            invalid: settings.invalid_sinks.clone(),
             secrets: settings.secrets_here(),
             program: options.supervisor.clone(),
         };

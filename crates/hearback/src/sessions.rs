@@ -20,6 +20,7 @@ use hearback_monitor::session::{Admission, Beginning, OpenTurn, Refusal, Turns, 
 use tracing::{debug, warn};
 
 use crate::permissions::{Capability, Denied, Guarded};
+use crate::sinks::NoSink;
 use crate::{Hearback, Scope};
 
 /// The command that makes hearback, executed again, deliver the messages of a session.
@@ -96,8 +97,8 @@ pub enum SendError {
     #[error("no sink for session `{0}`: it has had no turn, and there is no default sink")]
     NoRoute(Session),
     /// There is no sink of this name.
-    #[error("there is no sink `{0}`")]
-    NoSink(String),
+    #[error(transparent)]
+    NoSink(#[from] NoSink),
     /// The chain of messages that send messages is too long.
     #[error("this message is number {depth} of a chain in which each leads to the next; the limit is {most}")]
     TooDeep {
@@ -322,7 +323,7 @@ impl Hearback {
         let name = chosen.or(last).or(self.settings().default_sink.as_deref());
         let name = name.ok_or_else(|| SendError::NoRoute(seen.session.clone()))?;
         if !self.registry.knows(name) {
-            return Err(SendError::NoSink(name.to_owned()));
+            return Err(self.registry.missing(name).into());
         }
         let cwd = turns.clone().find_map(|begin| begin.cwd.clone());
         let here = || std::env::current_dir().ok().map(|cwd| hearback_platform::from_os(cwd.as_os_str()));

@@ -52,6 +52,8 @@ pub struct Settings {
     pub resume_window: Duration,
     /// The sinks of the settings file (`[sink.NAME]`).
     pub sinks: BTreeMap<String, SinkSettings>,
+    /// The `[sink.NAME]` of the file that are invalid, each with its place and what is wrong there.
+    pub(crate) invalid_sinks: BTreeMap<String, String>,
     /// How often a delivery is tried (`attempts`), with which pauses (`retry_first`, `retry_most`), when it counts as
     /// late (`late_after`) and when it expires (`expire_after`).
     pub retry: Retry,
@@ -165,6 +167,7 @@ impl Default for Settings {
             drain_timeout: DEFAULT_DRAIN_TIMEOUT,
             resume_window: DEFAULT_RESUME_WINDOW,
             sinks: BTreeMap::new(),
+            invalid_sinks: BTreeMap::new(),
             retry: Retry::default(),
             notice: NoticeBytes::default(),
             max_depth: DEFAULT_MAX_DEPTH,
@@ -308,7 +311,9 @@ impl Settings {
             match table.and_then(SinkSettings::parse) {
                 Ok(settings) => drop(self.sinks.insert(name, settings)),
                 Err(problem) => {
-                    warn(&format!("[sink.{name}]"), problem.at.unwrap_or(at), &problem.message);
+                    let at = problem.at.unwrap_or(at);
+                    warn(&format!("[sink.{name}]"), at, &problem.message);
+                    self.invalid_sinks.insert(name, format!("{}: {}", place(at), problem.message));
                 }
             }
         }

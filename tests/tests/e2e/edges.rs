@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use hearback_tests::{World, alive, args, bin, copy_program, eventually, lines, run};
+use hearback_tests::{World, alive, args, bin, copy_program, lines, run};
 
 /// Copies a store, without the bells of its supervisors.
 fn copy(from: &Path, to: &Path) {
@@ -167,17 +167,20 @@ fn with_little_room(world: &World) -> Option<(Command, hearback_tests::Mount)> {
 }
 
 #[test]
-fn a_relative_home_is_the_same_store_inside_a_job() {
+fn a_relative_home_is_refused_because_it_names_another_store_in_each_directory() {
     let world = World::new();
     let here = world.home().parent().unwrap();
-    let mut command =
-        world.command(["launch", "--wait", "--quiet", "-C", if cfg!(windows) { "C:\\" } else { "/" }, "--"]);
-    command.current_dir(here).env("HEARBACK_HOME", world.home().file_name().unwrap());
-    command.arg(bin("hearback")).args(["launch", "--"]).arg(bin("exit-with")).arg("0");
-    run(command).ok();
-    let jobs = eventually("both jobs are in one store", || {
-        let jobs = world.json(["list", "--all", "--json"])["jobs"].as_array().unwrap().len();
-        (jobs == 2).then_some(jobs)
-    });
-    assert_eq!(jobs, 2);
+    let relative = world.home().file_name().unwrap();
+    for words in [&["list"][..], &["launch", "--", "x"], &["settings"], &["monitor", "run", "--once"]] {
+        let mut command = world.command(words);
+        command.current_dir(here).env("HEARBACK_HOME", relative);
+        let ran = run(command);
+        assert_eq!(ran.code, Some(2), "{words:?}: {ran}");
+        assert!(ran.stderr.contains("which is not an absolute path\ntip: "), "{words:?}: {ran}");
+    }
+    let mut doctor = world.command(["doctor"]);
+    doctor.current_dir(here).env("HEARBACK_HOME", relative);
+    let ran = run(doctor);
+    assert!(ran.stdout.contains("HEARBACK_HOME has to be an absolute path"), "{ran}");
+    assert!(!world.home().exists(), "nothing is made");
 }

@@ -1,7 +1,7 @@
 //! The settings in force, and where each comes from.
 
 use fs_err as fs;
-use hearback_tests::{World, run};
+use hearback_tests::{World, bin, run};
 use serde_json::{Value, json};
 
 /// What `settings --json` says with these variables.
@@ -80,4 +80,53 @@ fn what_is_wrong_in_the_file_is_named_with_its_place_and_the_rest_holds() {
     assert!(warnings[1].contains("config.toml:3:13 is `soon`"), "{warnings:?}");
     let busy = ran.stdout.lines().find(|line| line.starts_with("busy")).unwrap();
     assert!(busy.contains("interrupt"), "{busy}");
+}
+
+#[test]
+fn a_sink_that_is_defined_wrongly_is_not_called_missing_and_the_list_says_which_can_be_used() {
+    let world = World::new();
+    world.run(["reconcile"]).ok();
+    let file = world.scratch("told.jsonl");
+    let config = format!(
+        "[sink.broken]\ncommand = 'x'\n[sink.here]\nfile = 'told.jsonl'\n[sink.file]\nfile = '{}'\n\
+         [sink.gone]\ncommand = ['no-such-program-here']\n[sink.resume]\ncommand = ['{}', '{{session}}']\n",
+        file.display(),
+        bin("exit-with").display(),
+    );
+    fs::write(world.home().join("config.toml"), config).unwrap();
+    for words in [
+        &["launch", "--sink", "broken", "--", "x"][..],
+        &["send", "--session", "s", "--sink", "broken", "hello"],
+        &["sink", "test", "broken"],
+    ] {
+        let ran = world.run(words);
+        assert_eq!(ran.code, Some(2), "{words:?}: {ran}");
+        let error = ran.stderr.lines().find(|line| line.starts_with("error: ")).unwrap();
+        assert!(error.starts_with("error: sink `broken` is defined, but invalid: "), "{words:?}: {ran}");
+        assert!(error.contains("config.toml:2:11: `command`: expected a sequence"), "{words:?}: {ran}");
+        assert!(ran.stderr.contains("tip: correct it there"), "{words:?}: {ran}");
+    }
+    let missing = world.run(["launch", "--sink", "nope", "--", "x"]);
+    assert!(missing.stderr.contains("error: there is no sink `nope`"), "{missing}");
+
+    let listed = world.json(["sink", "list", "--json"]);
+    let of = |name: &str| {
+        let details = listed["details"].as_array().unwrap();
+        details.iter().find(|sink| sink["name"] == name).unwrap().clone()
+    };
+    assert_eq!(of("file"), json!({ "name": "file", "usable": true, "needs_session": false }));
+    assert_eq!(of("resume"), json!({ "name": "resume", "usable": true, "needs_session": true }));
+    let gone = "`no-such-program-here` was not found on the PATH";
+    assert_eq!(
+        of("gone"),
+        json!({ "name": "gone", "usable": false, "problem": gone, "needs_session": false })
+    );
+    assert_eq!(of("claude")["needs_session"], true);
+    for (name, what) in [("broken", "expected a sequence"), ("here", "`file` has to be an absolute path")] {
+        let problem = of(name)["problem"].as_str().unwrap().to_owned();
+        assert!(problem.starts_with("it is invalid: ") && problem.contains(what), "{name}: {problem}");
+        assert!(!listed["sinks"].as_array().unwrap().iter().any(|sink| sink == name), "{name} is no sink");
+    }
+    let names = world.run(["sink", "list"]).ok();
+    assert!(names.lines().any(|line| line == "gone"), "a script reads the names alone: {names}");
 }

@@ -200,6 +200,33 @@ fn scenario_154_a_launch_of_an_agent_says_which_limit_holds() {
 }
 
 #[test]
+fn show_says_why_there_is_no_notification_and_what_would_change_that() {
+    let world = World::new();
+    for (options, code, expected) in [
+        (&[][..], "0", "this job has no session (pass --session S or --sink NAME)"),
+        (&["-s", "s", "--notify", "never"], "0", "this job was launched with --notify never"),
+        (
+            &["-s", "s", "--notify", "failure"],
+            "0",
+            "it succeeded, and --notify failure is for failures alone",
+        ),
+        (
+            &["-s", "s", "--notify", "success"],
+            "3",
+            "it did not succeed, and --notify success is for successes",
+        ),
+    ] {
+        let id = ended(&world, options, &args![bin("exit-with"), code]);
+        let shown = world.run(["show", &id]).ok();
+        assert!(shown.contains(&format!(" follow-up  no notification: {expected}")), "{shown}");
+    }
+    let id = world.launch(args!["-s", "s", "--", bin("hold"), world.scratch("never")]);
+    world.run(["kill", "-s", "s", &id]).ok();
+    let shown = world.run(["show", &id]).ok();
+    assert!(shown.contains("no notification: its own session killed it"), "{shown}");
+}
+
+#[test]
 fn a_launch_under_a_known_key_says_that_it_launched_nothing() {
     let world = World::new();
     let launch = || world.json(args!["launch", "--json", "--key", "k", "--", bin("exit-with"), "0"]);
@@ -238,7 +265,15 @@ fn wrong_input_is_told_what_is_expected() {
         (&["show", ""], 1, "no job ``"),
         (&["list", "-n", "0"], 2, "the smallest number is 1"),
         (&["list", "-n", "many"], 2, "not a number: use digits, such as `20`"),
-        (&["logs", "--tail", "-3"], 2, "tip: "),
+        (&["logs", "--tail", "-3"], 2, "the number cannot be negative"),
+        (&["list", "-n", "-1"], 2, "the number cannot be negative"),
+        (&["list", "--since", "-2h"], 2, "not a time: use `90s`, `10m` or `2h`"),
+        (&["logs", "-20"], 2, "tip: '-n 20'"),
+        (&["kill", "-9", "tests"], 2, "tip: '--force' kills at once"),
+        (&["kill", "-KILL", "tests"], 2, "tip: '--force' kills at once"),
+        (&["wait", "-t", "5s"], 2, "tip: '--timeout TIME' ends the wait"),
+        (&["launch", "-x", "ls"], 2, "tip: options before the program are those of hearback"),
+        (&["list", "--lable", "x"], 2, "tip: a similar argument exists: '--label'"),
         (&["logs", "--head", "99999999999999999999"], 2, "the number is too large"),
         (&["prune", "--max-jobs", "1k"], 2, "not a number: use digits"),
         (&["inbox", "retry", "first"], 2, "not a number: use digits"),
@@ -261,6 +296,8 @@ fn wrong_input_is_told_what_is_expected() {
     ] {
         world.run(words).refuses(code).says(expected);
     }
+    let unknown = world.run(["show", "-x"]);
+    assert!(!unknown.stderr.contains("tip:"), "no job is called `-x`: {unknown}");
     // A state of those that have ended: in whichever way.
     let mut all = ids(&world.run(["list", "-q", "--state", "ended"]).ok());
     all.sort();
@@ -645,6 +682,72 @@ mod live {
                 fs_err::read_dir(world.home().join("jobs")).unwrap().next().is_none().then_some(())
             });
         }
+    }
+
+    #[test]
+    fn a_kill_shows_how_long_its_grace_lasts_and_continues_after_ctrl_c() {
+        let world = World::new();
+        let launch = |label: &str| {
+            let witness = world.scratch(label);
+            let tree = args![bin("tree"), "--depth", "0", "--breadth", "0", "--ignore-term"];
+            let words = args!["--label", label, "--"].into_iter().chain(tree);
+            let id = world.launch(words.chain(args!["--witness", witness]));
+            eventually("it ignores SIGTERM", || witness.exists().then_some(()));
+            id
+        };
+        let id = launch("brief");
+        let mut kill = Terminal::with_columns(80, &world.command(["kill", "--grace", "3s", &id]));
+        kill.until_seen("▶ brief · terminating, killed in ");
+        let ran = kill.finish();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let last = ran.stdout.rsplit('\r').find(|line| !line.trim().is_empty()).unwrap();
+        assert!(last.starts_with(&format!("{id} killed")), "the line is gone: {ran:?}");
+
+        let id = launch("long");
+        let short = &id[9..];
+        let mut kill = Terminal::with_columns(80, &world.command(["kill", "--grace", "60s", &id]));
+        kill.until_seen("▶ long · terminating, killed in ");
+        kill.interrupt();
+        let ran = kill.finish();
+        assert_eq!(ran.code, Some(130), "{ran:?}");
+        assert!(
+            ran.stdout.contains(&format!("stopped waiting; the kill of job {short} continues")),
+            "{ran:?}"
+        );
+        assert!(
+            ran.stdout.contains(&format!("next: hearback show {short}, hearback wait {short}")),
+            "{ran:?}"
+        );
+        let shown = world.run(["show", &id]).ok();
+        assert!(shown.contains("      kill  terminating, killed in "), "{shown}");
+        let forced = world.run(["kill", "--force", &id]).ok();
+        assert!(forced.contains("killed: by a person or a script"), "{forced}");
+    }
+
+    #[test]
+    fn scenario_145_a_person_is_told_how_to_read_on() {
+        let world = World::new();
+        let first = ended(&world, &[], &args![bin("exit-with"), "0"]);
+        let told = |text: &str| {
+            let next = text.lines().find_map(|line| line.strip_prefix("next: hearback events --since "));
+            next.unwrap_or_else(|| panic!("{text}")).trim().to_owned()
+        };
+        let once = Terminal::with_columns(80, &world.command(["events", "--once"])).finish().stdout;
+        assert!(once.contains(&first), "{once}");
+        let cursor = told(&once);
+        let second = ended(&world, &[], &args![bin("exit-with"), "0"]);
+        let later = world.run(["events", "--once", "--since", &cursor]).ok();
+        assert!(later.contains(&second) && !later.contains(&first), "{later}");
+
+        let mut follow = Terminal::with_columns(80, &world.command(["events"]));
+        follow.until_seen("Ctrl-C ends this");
+        let third = ended(&world, &[], &args![bin("exit-with"), "0"]);
+        follow.until_seen(&format!("{third}: settled"));
+        follow.interrupt();
+        let ran = follow.finish();
+        assert_eq!(ran.code, Some(130), "{ran:?}");
+        let rest = world.run(["events", "--once", "--since", &told(&ran.stdout)]).ok();
+        assert!(!rest.contains(&second) && !rest.contains(&third), "{rest}");
     }
 
     #[test]

@@ -180,6 +180,29 @@ mod on_a_screen {
     }
 
     #[test]
+    fn jobs_that_are_not_on_the_screen_are_counted() {
+        let world = World::new();
+        for n in 1..=8 {
+            ended(&world, &format!("job-{n}"), "0");
+        }
+        let Some(tmux) = Tmux::new(&world, 40, 14) else { return };
+        tmux.command(&top());
+        // Five rows: half of the screen, without the heading of the table.
+        let screen = tmux.until("8 ended (3 below)");
+        assert_fits(&screen, 40);
+        for _ in 0..6 {
+            tmux.press("Down");
+        }
+        tmux.until("8 ended (↑2 ↓1)");
+        tmux.press("End");
+        tmux.until("8 ended (3 above)");
+        tmux.press("Home");
+        tmux.type_text("/job-2");
+        tmux.until_gone("below)");
+        tmux.press("C-c");
+    }
+
+    #[test]
     fn a_dead_letter_is_retried() {
         let outbox = Outbox::with("attempts = 1\n", "", &["error"]);
         let world = &outbox.world;

@@ -1,18 +1,23 @@
 //! `hearback events`
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hearback::core::DOCUMENT_FORMAT;
 use hearback::core::event::{EventSubject, Happened, ToldHow};
-use hearback::core::message::clean_line;
+use hearback::core::message::{clean_line, quoted};
 use hearback::core::session::{MessageHow, TurnCause, TurnHow};
 use hearback::documents::{EventDocument, ReadyDocument, ReadyType};
-use hearback::{Event, EventsSince, Hearback, Job};
+use hearback::{Event, Events, EventsSince, Hearback, Job, StopWatch};
 
-use crate::args::{BEGINNING, EventsArgs};
+use crate::args::{BEGINNING, EventsArgs, ScopeArgs};
 use crate::error::CliError;
 use crate::output::Output;
+use crate::status::INTERRUPTED;
 use crate::table;
+
+/// The cursor behind the last event that was printed; none if nothing has ever happened.
+type Place = Arc<Mutex<Option<String>>>;
 
 /// How often it is looked whether anybody still reads what is printed.
 const READER_LOOKED_FOR_EVERY: Duration = Duration::from_secs(60);
@@ -25,19 +30,54 @@ pub(crate) fn run(hearback: &Hearback, args: &EventsArgs, output: &Output) -> Re
         let cursor = events.cursor().map_or_else(|| BEGINNING.to_owned(), ToString::to_string);
         output.object(&ReadyDocument { format: DOCUMENT_FORMAT, r#type: ReadyType::Ready, cursor })?;
     }
-    if !output.is_json() && !args.once {
-        output.hint(
-            "from now on; Ctrl-C ends this. With --json each event has a cursor, to read on with --since",
-        );
+    let place = Arc::new(Mutex::new(None));
+    let keep_place = |events: &Events<'_>| {
+        *place.lock().unwrap_or_else(PoisonError::into_inner) = events.cursor().map(ToString::to_string);
+    };
+    keep_place(&events);
+    if output.is_guided() && !args.once {
+        output.hint("from now on; Ctrl-C ends this, and says how to read on from there");
+        say_place_when_interrupted(Arc::clone(&place), args.scope.clone(), *output);
     }
     let within = if args.once { Duration::ZERO } else { READER_LOOKED_FOR_EVERY };
     loop {
         match events.next(within)? {
             Some(event) if output.is_json() => output.object(&EventDocument::from(event))?,
-            Some(event) => output.prose(&text(&event))?,
-            None if args.once || hearback::stdout_is_connected() == Some(false) => return Ok(0),
+            Some(event) => {
+                output.prose(&text(&event))?;
+                keep_place(&events);
+            }
+            None if args.once || hearback::stdout_is_connected() == Some(false) => {
+                say_place(&place, &args.scope, output);
+                return Ok(0);
+            }
             None => {}
         }
+    }
+}
+
+/// Says how to read on from here when Ctrl-C ends the command.
+fn say_place_when_interrupted(place: Place, scope: ScopeArgs, output: Output) {
+    // Without these, Ctrl-C ends the process as ever.
+    let Ok(stop) = StopWatch::new() else { return };
+    let thread = std::thread::Builder::new().name("events".into());
+    let _ = thread.spawn(move || {
+        while !stop.wait(READER_LOOKED_FOR_EVERY) {}
+        output.say("");
+        say_place(&place, &scope, &output);
+        std::process::exit(INTERRUPTED);
+    });
+}
+
+/// Says how to read on from here. Programs find the cursor in each event.
+fn say_place(place: &Place, scope: &ScopeArgs, output: &Output) {
+    let place = place.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(cursor) = place.as_ref() {
+        let session =
+            scope.session.as_ref().map(|session| format!(" --session {}", quoted(session.as_str())));
+        let scope =
+            if scope.all_sessions { " --all-sessions".to_owned() } else { session.unwrap_or_default() };
+        output.next(&[format!("hearback events{scope} --since {cursor}")]);
     }
 }
 

@@ -8,6 +8,7 @@ use hearback::{Capability, Hearback, KillRequest, Killed, LogRange};
 use crate::args::KillArgs;
 use crate::error::CliError;
 use crate::output::Output;
+use crate::status::{Show, Status};
 
 /// A process survived, or a supervisor did not answer.
 const NOT_ENDED: u32 = 1;
@@ -27,19 +28,24 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
     request.grace = args.grace;
     request.force = args.force;
     let (mut code, mut unprinted) = (0, None);
-    hearback.kill_all(&found.ids, &request, |id, killed| match killed {
-        Ok(killed) => {
-            // The others are killed even if this cannot be printed.
-            let log = args.output.map(|most| hearback.log_document(&killed.job, &LogRange::last(most)));
-            // One that cannot be read is left out: what was asked for is done.
-            let log = log.and_then(Result::ok);
-            unprinted = tell(&killed, log, &found.subject(id), output).err().or(unprinted.take());
-            if !killed.is_complete() {
-                code = NOT_ENDED;
+    let status = Status::of(&found.ids, Show::Line, output);
+    hearback.kill_all(&found.ids, &request, |id, killed| {
+        status.hide();
+        match killed {
+            Ok(killed) => {
+                // The others are killed even if this cannot be printed.
+                let log = args.output.map(|most| hearback.log_document(&killed.job, &LogRange::last(most)));
+                // One that cannot be read is left out: what was asked for is done.
+                let log = log.and_then(Result::ok);
+                unprinted = tell(&killed, log, &found.subject(id), output).err().or(unprinted.take());
+                if !killed.is_complete() {
+                    code = NOT_ENDED;
+                }
             }
+            Err(error) => super::keep_error(&mut failed, CliError::from(error).of(found.subject(id)), output),
         }
-        Err(error) => super::keep_error(&mut failed, CliError::from(error).of(found.subject(id)), output),
     })?;
+    drop(status);
     unprinted.or(failed).map_or(Ok(code), Err)
 }
 

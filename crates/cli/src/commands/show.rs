@@ -10,7 +10,7 @@ use hearback::{FindError, Hearback, Job, LogRange};
 
 use crate::args::ShowArgs;
 use crate::error::CliError;
-use crate::output::{FAINT, Output, next_text};
+use crate::output::{FAINT, Output, STRONG, next_text};
 use crate::wrap::{beside, wrap};
 use crate::{table, usage};
 
@@ -79,7 +79,10 @@ fn card(hearback: &Hearback, job: &Job, log: &LogTail<'_>, width: Option<usize>)
             writeln!(text, "{}", beside(&format!("{FAINT}{name:>10}{FAINT:#}  "), &masked(&value), width));
     };
     row("job", view.id.to_string());
-    row("command", table::title(job));
+    if let Some(label) = table::label(job) {
+        row("label", format!("{STRONG}{label}{STRONG:#}"));
+    }
+    row("command", table::command(job));
     if let Some(cwd) = &view.cwd {
         row("in", clean_line(&cwd.to_string()));
     }
@@ -99,6 +102,9 @@ fn card(hearback: &Hearback, job: &Job, log: &LogTail<'_>, width: Option<usize>)
     if !view.state.has_ended() {
         row("limit", limits(job, now));
     }
+    if let Some(kill) = table::kill_text(job, now) {
+        row("kill", kill);
+    }
     if let Some(key) = &view.key {
         row("key", clean_line(key));
     }
@@ -114,7 +120,7 @@ fn card(hearback: &Hearback, job: &Job, log: &LogTail<'_>, width: Option<usize>)
     if view.takes_input && !view.state.has_ended() {
         row("input", format!("`hearback write {} TEXT --newline`, `--eof` to end it", view.id));
     }
-    row("follow-up", table::delivery(view));
+    row("follow-up", follow_up(hearback, job));
     if let Some(error) = &view.follow_up.error {
         row("last error", clean_line(error));
     }
@@ -138,6 +144,14 @@ fn card(hearback: &Hearback, job: &Job, log: &LogTail<'_>, width: Option<usize>)
         let _ = writeln!(text, "{FAINT}{}{FAINT:#}", next_text(&next, width));
     }
     text
+}
+
+/// How the follow-up of a job fares; where none is wanted, why not, and what would change that.
+fn follow_up(hearback: &Hearback, job: &Job) -> String {
+    match job.view.follow_up.state {
+        FollowUpState::NotWanted => hearback.expectation(job).text(None, None),
+        _ => table::delivery(&job.view),
+    }
 }
 
 /// The limits of a job that runs, and how much of the time is left.

@@ -1,39 +1,53 @@
 //! `hearback sink`
 
 use hearback::core::message::clean_line;
-use hearback::core::port::sink::{SinkError, SinkReply};
+use hearback::core::port::sink::SinkReply;
 use hearback::core::{DOCUMENT_FORMAT, Session};
-use hearback::documents::{ErrorKind, SinkTestDocument, SinksDocument};
+use hearback::documents::{ErrorKind, SinkDocument, SinkTestDocument, SinksDocument};
 use hearback::{Capability, Guarded, Hearback, argv};
 
 use crate::args::{SinkCommand, SinkTestArgs};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::{BAD, GOOD, Output};
 use crate::table;
 
 pub(crate) fn run(hearback: &Hearback, command: &SinkCommand, output: &Output) -> Result<u32, CliError> {
     match command {
-        SinkCommand::List => {
-            let sinks = hearback.sink_names();
-            if output.is_json() {
-                return output.reply(SinksDocument { format: DOCUMENT_FORMAT, sinks }, None);
-            }
-            // A script reads the names alone.
-            let heading: &[&str] = if output.is_watched() { &["SINK"] } else { &[] };
-            let rows: Vec<_> = sinks.into_iter().map(|name| vec![name]).collect();
-            output.text(&table::grid(heading, &rows, 1, None))?;
-            Ok(0)
-        }
+        SinkCommand::List => list(hearback, output),
         SinkCommand::Test(args) => test(hearback, args, output),
     }
+}
+
+fn list(hearback: &Hearback, output: &Output) -> Result<u32, CliError> {
+    if output.is_json() {
+        let details = hearback.sinks().into_iter().map(SinkDocument::from).collect();
+        let document = SinksDocument { format: DOCUMENT_FORMAT, sinks: hearback.sink_names(), details };
+        return output.reply(document, None);
+    }
+    // A script reads the names alone.
+    if !output.is_watched() {
+        let names: String = hearback.sink_names().iter().map(|name| format!("{name}\n")).collect();
+        output.text(&names)?;
+        return Ok(0);
+    }
+    let rows = hearback.sinks().into_iter().map(|sink| {
+        let here = match (&sink.problem, sink.needs_session) {
+            (Some(problem), _) => format!("{BAD}no{BAD:#}: {}", clean_line(problem)),
+            (None, true) => format!("{GOOD}yes{GOOD:#}, for a job with a session"),
+            (None, false) => format!("{GOOD}yes{GOOD:#}"),
+        };
+        vec![clean_line(&sink.name), here]
+    });
+    let rows: Vec<_> = rows.collect();
+    output.text(&table::grid(&["SINK", "CAN BE USED HERE"], &rows, 1, output.width()))?;
+    output.hint("`hearback sink --help` shows how to define another");
+    Ok(0)
 }
 
 /// Sends a sample, and prints the reply.
 pub(super) fn test(hearback: &Hearback, args: &SinkTestArgs, output: &Output) -> Result<u32, CliError> {
     hearback.permissions().check(Capability::Sink)?;
-    if !hearback.has_sink(&args.name) {
-        return Err(CliError::Sink(SinkError::Missing(args.name.clone())));
-    }
+    hearback.check_sink(&args.name)?;
     let session: Option<Session> = match &args.session {
         Some(session) => Some(session.clone()),
         None => hearback::current_session()?,

@@ -81,7 +81,8 @@ fn lane(hearback: &Hearback, job: Job, now: Timestamp) -> Option<Lane> {
 }
 
 impl Lane {
+    /// The label, which somebody chose as its name; else the command.
     fn name(&self) -> String {
-        table::title(&self.job)
+        table::label(&self.job).unwrap_or_else(|| table::command(&self.job))
     }
 }

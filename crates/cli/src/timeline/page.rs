@@ -108,7 +108,7 @@ fn push_lane(html: &mut String, lane: &Lane, span: Span) {
 
 fn details(lane: &Lane) -> Vec<(&'static str, String)> {
     let view = &lane.job.view;
-    let mut rows = vec![("job", view.id.to_string())];
+    let mut rows = vec![("job", view.id.to_string()), ("command", table::command(&lane.job))];
     rows.extend(view.outcome.as_ref().map(|outcome| ("outcome", outcome.to_string())));
     rows.push(("launched", lane.launched.to_string()));
     rows.extend(view.ended_at.clone().map(|at| ("ended", at)));

@@ -12,6 +12,7 @@ use super::paint;
 use super::view::{Mode, View};
 use crate::output::{BAD, FAINT, GOOD};
 use crate::table;
+use crate::wrap::wrap;
 
 /// The heading and the line for keys.
 const AROUND: usize = 2;
@@ -44,7 +45,7 @@ q        quit; the jobs continue
 pub(crate) fn draw(view: &mut View, now: Timestamp, frame: &mut Frame<'_>) {
     let (width, height) = (usize::from(frame.area().width), usize::from(frame.area().height));
     let body = height.saturating_sub(AROUND);
-    let mut rows = vec![heading(view, width)];
+    let mut rows = vec![Line::default()];
     match view.mode {
         Mode::Help => rows.extend(paint::rows(HELP, width, view.colours).into_iter().take(body)),
         Mode::Output if view.selected().is_some() => rows.extend(selected(view, now, width, body)),
@@ -55,6 +56,8 @@ pub(crate) fn draw(view: &mut View, now: Timestamp, frame: &mut Frame<'_>) {
             rows.extend(selected(view, now, width, body.saturating_sub(upper)));
         }
     }
+    // When it is known which jobs are on the screen.
+    rows[0] = heading(view, width);
     rows.resize(height.saturating_sub(1), Line::default());
     let (footer, cursor) = footer(view, width);
     rows.push(footer);
@@ -82,6 +85,9 @@ fn heading(view: &View, width: usize) -> Line<'static> {
     let running = view.count_running();
     let more = if view.is_cut { "+" } else { "" };
     let mut text = format!("hearback: {running} running, {}{more} ended", view.count() - running);
+    if !matches!(view.mode, Mode::Help | Mode::Output) {
+        text.push_str(&beyond(view.first, view.shown().count().saturating_sub(view.first + view.page)));
+    }
     if let Some(session) = view.session() {
         text.push_str(&format!(" in session `{session}`"));
     }
@@ -92,6 +98,17 @@ fn heading(view: &View, width: usize) -> Line<'static> {
         text.push_str(&format!("; {} match `{}`", view.shown().count(), view.filter));
     }
     Line::from(table::cut(&text, width)).style(Modifier::BOLD)
+}
+
+/// How many jobs are above and below the screen.
+fn beyond(above: usize, below: usize) -> String {
+    match (above, below) {
+        (0, 0) => String::new(),
+        (0, below) => format!(" ({below} below)"),
+        (above, 0) => format!(" ({above} above)"),
+        // Both in words do not fit into 40 columns.
+        (above, below) => format!(" (↑{above} ↓{below})"),
+    }
 }
 
 fn list(view: &mut View, now: Timestamp, width: usize, height: usize) -> Vec<Line<'static>> {
@@ -121,7 +138,7 @@ fn selected(view: &mut View, now: Timestamp, width: usize, height: usize) -> Vec
     let about = table::cut(&format!("── {} {} ", job.view.id.short(), table::title(&job)), width);
     let line = "─".repeat(width.saturating_sub(about.width()));
     let mut rows = paint::rows(&format!("{FAINT}{about}{line}{FAINT:#}"), width, view.colours);
-    let facts = facts(view, &job, now);
+    let facts = wrap(&facts(view, &job, now), Some(width), 0);
     // The output is what is looked for: the rest leaves at least half of the room to it.
     let facts = paint::rows(&facts, width, view.colours).into_iter().take(height.saturating_sub(1) / 2);
     rows.extend(facts);
@@ -264,6 +281,15 @@ mod tests {
         );
         view.say(Err("a reason that is longer than the screen is wide".into()));
         assert_eq!(picture(&mut view, 20, 12)[11], "a reason that is lo…");
+    }
+
+    #[test]
+    fn the_heading_counts_the_jobs_that_are_not_on_the_screen() {
+        for (above, below, expected) in
+            [(0, 0, ""), (0, 3, " (3 below)"), (2, 0, " (2 above)"), (2, 3, " (↑2 ↓3)")]
+        {
+            assert_eq!(beyond(above, below), expected);
+        }
     }
 
     #[test]

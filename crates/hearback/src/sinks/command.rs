@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::hand_over::{HandOver, Opening, answer, line};
 use super::kind::{SinkKind, TableKind};
 use super::settings::SinkSettings;
-use super::template::arguments;
+use super::template::{arguments, needs_session};
 use crate::settings_file::{Problem, SpannedTable};
 
 /// A program that is run for each delivery.
@@ -48,6 +48,8 @@ impl CommandSink {
         let names: Vec<_> = programs.map(|name| format!("`{name}`")).collect();
         match &names[..] {
             [] => "its command is empty".into(),
+            // A path is not looked for elsewhere.
+            [name] if name.contains(std::path::is_separator) => format!("there is no program {name}"),
             [name] => format!("{name} was not found on the PATH"),
             _ => format!("none of {} was found on the PATH", names.join(", ")),
         }
@@ -67,6 +69,10 @@ impl SinkKind for CommandSink {
         let mut programs = self.alternatives.iter().filter_map(|words| words.first());
         let is_found = programs.any(|program| native.find_program(program).is_some());
         (!is_found).then(|| self.missing())
+    }
+
+    fn needs_session(&self) -> bool {
+        self.alternatives.iter().all(|words| needs_session(words))
     }
 
     fn deliver(&self, hand_over: &HandOver<'_>) -> Result<SinkReply, SinkError> {

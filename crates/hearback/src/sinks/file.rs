@@ -54,6 +54,11 @@ struct Table {
 
 fn parse(table: SpannedTable<'_>) -> Result<SinkSettings, Problem> {
     let Table { file } = table.read()?;
+    // A delivery starts in the directory of its job, so that each job would have a file of its own. On Windows, a path
+    // that begins with a backslash is on the current drive.
+    if !file.has_root() {
+        return Err(format!("`file` has to be an absolute path, and `{}` is not", file.display()).into());
+    }
     Ok(SinkSettings::new(FileSink { path: file }))
 }
 

@@ -20,6 +20,11 @@ pub(super) trait SinkKind {
     /// Why it cannot be run here, as far as that is known without running it.
     fn check(&self, native: Native) -> Option<String>;
 
+    /// Whether it can only take the follow-up of a job that has a session.
+    fn needs_session(&self) -> bool {
+        false
+    }
+
     /// Why it cannot take the follow-up of a job, as far as that is known at launch.
     fn check_for(&self, native: Native, _: &Spec) -> Option<String> {
         self.check(native)

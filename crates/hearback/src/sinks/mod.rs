@@ -25,6 +25,7 @@ pub use conformance::PluginCheck;
 pub use file::FileSink;
 pub use kind::Route;
 pub use plugin::PluginSink;
+pub use registry::{NoSink, SinkOverview};
 pub(crate) use registry::{Registry, SinksInCode};
 pub use settings::SinkSettings;
 pub use webhook::WebhookSink;

@@ -30,10 +30,45 @@ pub(crate) struct Registry {
     pub(crate) in_code: SinksInCode,
     /// Sinks of the settings.
     pub(crate) configured: BTreeMap<String, SinkSettings>,
+    /// Sinks of the settings that cannot be used, each with what is wrong.
+    pub(crate) invalid: BTreeMap<String, String>,
     /// Secrets, which are masked in everything that is sent.
     pub(crate) secrets: Secrets,
     /// The program that becomes a built-in sink; by default this one.
     pub(crate) program: Option<PathBuf>,
+}
+
+/// There is no sink of this name that could be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NoSink {
+    /// The name.
+    pub name: String,
+    /// What is wrong with it, and where, if the settings define it.
+    pub invalid: Option<String>,
+}
+
+impl fmt::Display for NoSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.invalid {
+            Some(what) => write!(f, "sink `{}` is defined, but invalid: {what}", self.name),
+            None => write!(f, "there is no sink `{}`", self.name),
+        }
+    }
+}
+
+impl std::error::Error for NoSink {}
+
+/// A sink, and whether it can be used here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SinkOverview {
+    /// Its name.
+    pub name: String,
+    /// Why it cannot be used here, as far as that is known without running it; none if it can.
+    pub problem: Option<String>,
+    /// Whether it can only take the follow-up of a job that has a session.
+    pub needs_session: bool,
 }
 
 /// Sinks that a program which embeds hearback supplies in code, by name.
@@ -60,6 +95,30 @@ impl Registry {
     /// Whether there is a sink of this name.
     pub(crate) fn knows(&self, name: &str) -> bool {
         name == HOST_SINK || self.in_code.0.contains_key(name) || self.settings(name).is_some()
+    }
+
+    /// Says that there is no sink of this name, and why not, if the settings define it.
+    pub(crate) fn missing(&self, name: &str) -> NoSink {
+        NoSink { name: name.to_owned(), invalid: self.invalid.get(name).cloned() }
+    }
+
+    /// All sinks, except plugins on the PATH, and whether each can be used here.
+    pub(crate) fn overview(&self) -> Vec<SinkOverview> {
+        let known = self.names().into_iter().map(|name| {
+            let settings = self.settings(&name).filter(|_| !self.in_code.0.contains_key(&name));
+            SinkOverview {
+                problem: settings.as_ref().and_then(|settings| settings.check(self.native)),
+                needs_session: settings.is_some_and(|settings| settings.needs_session()),
+                name,
+            }
+        });
+        let invalid = self.invalid.iter().filter(|(name, _)| !self.knows(name));
+        let invalid = invalid.map(|(name, what)| SinkOverview {
+            name: name.clone(),
+            problem: Some(format!("it is invalid: {what}")),
+            needs_session: false,
+        });
+        known.chain(invalid).collect()
     }
 
     /// The settings of the sink of this name, unless it is supplied in code; none if there is no such sink.
@@ -103,12 +162,18 @@ impl Sinks for Registry {
             return Err(SinkError::Elsewhere(name.to_owned()));
         }
         // The settings may have changed while this process slept.
-        let now = self.store.as_ref().and_then(|store| {
+        let mut now = self.store.as_ref().map(|store| {
             let (path, read) = store.read_config();
-            crate::open::load_settings(&path, read).sinks.remove(name)
+            crate::open::load_settings(&path, read)
         });
-        let settings = now.or_else(|| self.settings(name));
-        let settings = settings.ok_or_else(|| SinkError::Missing(name.to_owned()))?;
+        let configured = now.as_mut().and_then(|now| now.sinks.remove(name));
+        let settings = configured.or_else(|| self.settings(name)).ok_or_else(|| {
+            let invalid = now.as_ref().map_or(&self.invalid, |now| &now.invalid_sinks).get(name);
+            match invalid {
+                Some(what) => SinkError::Failed(format!("it is invalid: {what}")),
+                None => SinkError::Missing(name.to_owned()),
+            }
+        })?;
         let (native, program, secrets) = (self.native, self.program.as_deref(), &self.secrets);
         Ok(Box::new(ConfiguredSink { native, program, secrets, settings }))
     }
@@ -189,6 +254,7 @@ mod tests {
             configured: [("mine", configured.clone()), ("file", configured)]
                 .map(|(name, sink)| (name.to_owned(), sink))
                 .into(),
+            invalid: [("broken".to_owned(), "config.toml:1:1: why".to_owned())].into(),
             secrets: Secrets::new([("TOK".to_owned(), "hush-4711".to_owned())]),
             program: None,
         };
@@ -206,6 +272,11 @@ mod tests {
         assert_eq!(taken[0].output.head, "it is [TOK]\n");
         assert!(["mine", "claude", "file", "codex"].iter().all(|name| registry.knows(name)));
         assert!(!registry.knows("nowhere") && registry.find("nowhere").is_err());
+        assert_eq!(registry.missing("nowhere").to_string(), "there is no sink `nowhere`");
+        assert_eq!(
+            registry.missing("broken").to_string(),
+            "sink `broken` is defined, but invalid: config.toml:1:1: why"
+        );
         let names = registry.names();
         let of = |wanted: &str| names.iter().filter(|name| *name == wanted).count();
         assert_eq!([of("mine"), of("claude"), of("file"), of("desktop")], [1, 1, 1, 1]);

@@ -43,6 +43,11 @@ impl SinkSettings {
         self.route.kind().check(native)
     }
 
+    /// Whether it can only take the follow-up of a job that has a session.
+    pub(crate) fn needs_session(&self) -> bool {
+        self.route.kind().needs_session()
+    }
+
     /// Why it cannot take the follow-up of a job, as far as that is known at launch.
     pub(crate) fn check_for(&self, native: Native, spec: &Spec) -> Option<String> {
         self.route.kind().check_for(native, spec)
@@ -137,13 +142,15 @@ mod tests {
         assert!(matches!(&preset.route, Route::Command(command) if command.input == Input::Json));
         for (bad, why) in [
             ("", "one of `command`, `preset`, `url` and `file`"),
-            ("file = 'x'\ncommand = ['y']", "one of"),
-            ("file = 'x'\nstdin = 'text'", "2:1: `stdin` goes with `command` or `preset`"),
-            ("file = 'x'\ntimeot = '5s'", "2:1: `timeot` is no key of a sink; did you mean `timeout`?"),
-            ("file = 'x'\nzzz = 1", "2:1: `zzz` is no key of a sink"),
-            ("file = 'x'\ntimeout = 'soon'", "2:11: `timeout`: expected a time such as `10m`"),
-            ("file = 'x'\ntimeout = '0s'", "expected a time"),
-            ("file = 'x'\nturn = 'yes'", "2:8: `turn`: expected a boolean"),
+            ("file = '/x'\ncommand = ['y']", "one of"),
+            ("file = '/x'\nstdin = 'text'", "2:1: `stdin` goes with `command` or `preset`"),
+            ("file = '/x'\ntimeot = '5s'", "2:1: `timeot` is no key of a sink; did you mean `timeout`?"),
+            ("file = '/x'\nzzz = 1", "2:1: `zzz` is no key of a sink"),
+            ("file = '/x'\ntimeout = 'soon'", "2:11: `timeout`: expected a time such as `10m`"),
+            ("file = '/x'\ntimeout = '0s'", "expected a time"),
+            ("file = '/x'\nturn = 'yes'", "2:8: `turn`: expected a boolean"),
+            ("file = 'x'", "`file` has to be an absolute path, and `x` is not"),
+            ("file = '~/x'", "`~/x` is not"),
             ("file = 5", "1:8: `file`: expected"),
             ("command = []", "`command` is a list"),
             ("command = 'hush-4711'", "1:11: `command`: expected a sequence"),

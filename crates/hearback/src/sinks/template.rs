@@ -11,7 +11,7 @@ pub(super) const ARGUMENT_BYTES: usize = 24 * 1024;
 /// The command line for a delivery; otherwise why this delivery can never have one.
 pub(super) fn arguments(words: &[String], payload: &SinkPayload) -> Result<Vec<OsText>, String> {
     // Without a session, an agent would resume another session.
-    if payload.session().is_none() && words.iter().any(|word| word.contains("{session}")) {
+    if payload.session().is_none() && needs_session(words) {
         return Err("it has no session to wake".into());
     }
     let mut options = true;
@@ -30,6 +30,11 @@ pub(super) fn arguments(words: &[String], payload: &SinkPayload) -> Result<Vec<O
         argv.push(OsText::Text(filled));
     }
     Ok(argv)
+}
+
+/// Whether the command line names the session.
+pub(super) fn needs_session(words: &[String]) -> bool {
+    words.iter().any(|word| word.contains("{session}"))
 }
 
 /// Replaces placeholders by values of the payload.

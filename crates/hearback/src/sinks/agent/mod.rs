@@ -59,6 +59,10 @@ impl SinkKind for AgentSink {
         native.find_program(program).is_none().then(|| format!("`{program}` was not found on the PATH"))
     }
 
+    fn needs_session(&self) -> bool {
+        true
+    }
+
     fn check_for(&self, native: Native, spec: &Spec) -> Option<String> {
         if let Err(reason) = self.session(spec.session.as_ref()) {
             return Some(reason);

@@ -51,10 +51,6 @@ const PACKAGES: [Package; 2] = [
 pub(super) fn packages(workspace: &Workspace, program: &Path, dist: &Path) -> Result<Vec<PathBuf>> {
     let mut published = Vec::new();
     for package in &PACKAGES {
-        if !workspace.root().join("packages").join(package.name).exists() {
-            eprintln!("skipped: the package `{}` is not there", package.name);
-            continue;
-        }
         let files = package
             .make(workspace, program, dist)
             .with_context(|| format!("the package `{}` does not work", package.name))?;

@@ -41,6 +41,7 @@ export class Client implements AsyncDisposable {
   readonly #quick = new Slots(QUICK_AT_ONCE);
   #greetedOnce = false;
   #closed = false;
+  #draining = false;
   #holds = 0;
   /** What this host attends, as it was asked for: restored in every new process. */
   readonly #attended = new Map<string, Attended>();
@@ -51,6 +52,11 @@ export class Client implements AsyncDisposable {
 
   constructor(options: ClientOptions = {}) {
     this.#options = options;
+  }
+
+  /** Whether a monitor restarts or stops. No turn begins until that is over. */
+  get draining(): boolean {
+    return this.#draining;
   }
 
   /** The first line of the process that runs now. */
@@ -266,6 +272,7 @@ export class Client implements AsyncDisposable {
 
   #ended(connected: Connected, why: HearbackError): void {
     if (this.#connected === connected) this.#connected = undefined;
+    this.#draining = false;
     this.#queue.drop([...connected.turns.values()]);
     for (const turn of [...connected.turns.values()]) turn.lose(why);
     connected.turns.clear();
@@ -293,6 +300,9 @@ export class Client implements AsyncDisposable {
         connected.streams.get(subscription)?.push(event as EventDocument);
         break;
       }
+      case "draining":
+        this.#draining = !message.params.over;
+        break;
       case "events.ended": {
         const { subscription, error } = message.params;
         connected.streams.get(subscription)?.fail(HearbackError.of(error));

@@ -177,7 +177,9 @@ fn scenario_146_a_job_that_is_launched_through_one_door_is_the_same_through_all(
             assert_eq!(waited["jobs"][0]["id"], id, "launched by {launcher}, awaited by {name}: {waited}");
         }
         // Nothing more happens to it, so that everybody looks at the same.
-        eventually("the job is settled", || (world.show(&id)["state"] == "settled").then_some(()));
+        eventually("the job is settled", || {
+            world.job_dir(&id).starts_with(world.home().join("history")).then_some(())
+        });
         let expected = world.json(["show", &id, "--json"]);
         assert_eq!(expected["outcome"], json!({ "kind": "exited", "exit": { "code": 3 } }), "{expected:#}");
         assert_eq!(expected["session"], SESSION);

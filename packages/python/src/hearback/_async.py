@@ -71,7 +71,9 @@ class AsyncClient:
             return
         self._closed = True
         if self._connecting is not None:
+            # A process that is being started is killed before this returns.
             self._connecting.cancel()
+            await asyncio.gather(self._connecting, return_exceptions=True)
         if self._connection is not None:
             await self._connection.close()
         self._handed.put_nowait(None)
@@ -272,6 +274,10 @@ class AsyncClient:
                 await self._use(connection)
                 self._connecting = None
                 return connection
+            except asyncio.CancelledError:
+                if connection is not None:
+                    await connection.kill()
+                raise
             except (Ended, HearbackError) as error:
                 if connection is not None:
                     await connection.kill()

@@ -1,0 +1,65 @@
+"""What the tests share: a place of their own, the real program, and the stand-in."""
+
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+DEADLINE = 60.0
+"""Seconds. Only a failure takes as long: a test ends as soon as what it waits for is there."""
+
+
+def program():
+    """The program under test."""
+    named = os.environ.get("HEARBACK")
+    if not named:
+        raise RuntimeError("set HEARBACK to the program under test; `cargo xtask packages` does")
+    return os.path.abspath(shutil.which(named) or named)
+
+
+def eventually(what, condition, deadline=DEADLINE):
+    """Waits until a condition holds, and returns its value."""
+    until = time.monotonic() + deadline
+    while not (value := condition()):
+        if time.monotonic() > until:
+            raise AssertionError(f"not within {deadline:.0f} s: {what}")
+        time.sleep(0.02)
+    return value
+
+
+class World(unittest.TestCase):
+    """A test with a store of its own, which knows of no session and no agent."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="hearback-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.home = self.folder / "home"
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HEARBACK", "CLAUDE", "CODEX"))}
+        self.env = {**kept, "HEARBACK_HOME": str(self.home), "HEARBACK_DURABILITY": "process"}
+
+
+class FakeWorld(World):
+    """A test with the stand-in in place of hearback."""
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.folder / "log"
+        self.binary = self.folder / "hearback"
+        script = pathlib.Path(__file__).with_name("fake_serve.py")
+        self.binary.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')
+        self.binary.chmod(0o755)
+        self.env["FAKE_LOG"] = str(self.log)
+
+    def received(self, method=None):
+        """What the stand-in was sent."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        messages = [json.loads(line) for line in lines]
+        return [message for message in messages if method in (None, message["method"])]

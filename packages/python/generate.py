@@ -12,6 +12,7 @@ import difflib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -76,6 +77,10 @@ def document(name, schema, bases=("TypedDict",)):
     """A class with the properties of a schema."""
     lines = [f"class {name}({', '.join(bases)}):", *documentation(schema, "    ")]
     required = schema.get("required", [])
+    if not all(field.isidentifier() for field in schema.get("properties", {})):
+        fields = [f'        "{field}": {type_of(inner)},' for field, inner in schema["properties"].items()]
+        lines = [f"{name} = TypedDict(", f'    "{name}",', "    {", *fields, "    },", "    total=False,", ")"]
+        return "\n".join([*lines, *documentation(schema, "")])
     for field, inner in schema.get("properties", {}).items():
         kind = type_of(inner)
         if field not in required:
@@ -94,7 +99,7 @@ def variants(name, schema):
         parts.append(document(f"{name}Base", {**schema, "description": f"What every `{name}` has."}))
     for variant in schema["oneOf"]:
         tag = next(inner["const"] for inner in variant["properties"].values() if "const" in inner)
-        mine = "".join(word.capitalize() for word in tag.split("_")) + name
+        mine = "".join(word.capitalize() for word in re.split("[_.]", tag)) + name
         bases = [f"{name}Base"] if shared else []
         if "$ref" in variant:
             bases.append(variant["$ref"].rpartition("/")[2])

@@ -42,7 +42,9 @@ class World(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.home = self.folder / "home"
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HEARBACK", "CLAUDE", "CODEX"))}
+        # Names of sessions and agents of the environment in which the tests run.
+        self.removed = {name: None for name in os.environ if name.startswith(("HEARBACK", "CLAUDE", "CODEX"))}
+        kept = {name: value for name, value in os.environ.items() if name not in self.removed}
         self.env = {**kept, "HEARBACK_HOME": str(self.home), "HEARBACK_DURABILITY": "process"}
 
 

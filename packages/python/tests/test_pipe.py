@@ -109,7 +109,7 @@ class Asynchronous(FakeWorld, unittest.IsolatedAsyncioTestCase):
     async def test_a_slow_reader_of_events_loses_none_and_blocks_nobody(self):
         many = 3 * _async.BUFFERED_EVENTS_MAX
         async with self.client(FAKE_EVENTS=str(many)) as client:
-            events = client.events("beginning")
+            events = await client.events("beginning")
             seen = [await self.within(anext(events))]
             # It has not read the rest; others get their replies all the same.
             await self.within(client.call("list"))
@@ -124,7 +124,7 @@ class Asynchronous(FakeWorld, unittest.IsolatedAsyncioTestCase):
 
     async def test_events_go_on_behind_the_last_one_after_a_death(self):
         async with self.client(FAKE_EVENTS="5") as client:
-            events = client.events("beginning")
+            events = await client.events("beginning")
             seen = [await self.within(anext(events)) for _ in range(5)]
             with self.assertRaises(HearbackError):
                 await client.call("die")
@@ -171,7 +171,7 @@ class Asynchronous(FakeWorld, unittest.IsolatedAsyncioTestCase):
     async def test_a_closed_client_says_so_and_its_iterators_end(self):
         client = self.client()
         await client.start()
-        events = client.events()
+        events = await client.events()
         first = asyncio.create_task(anext(events, None))
         turns = asyncio.create_task(client.next_turn())
         await asyncio.to_thread(eventually, "it listens", lambda: self.received("events"))

@@ -13,11 +13,22 @@ what is due for them, and hear events.
 The types of all documents are in `hearback.documents`.
 """
 
-from ._async import AsyncClient, AsyncItem, AsyncTurn
+from ._async import AsyncClient, AsyncEvents, AsyncItem, AsyncTurn
 from ._binary import find_binary
-from ._sync import Client, Item, Turn
+from ._sync import Client, Events, Item, Turn
 from .errors import HearbackError
 
 __version__ = "0.1.0"
 
-__all__ = ["AsyncClient", "AsyncItem", "AsyncTurn", "Client", "HearbackError", "Item", "Turn", "find_binary"]
+__all__ = [
+    "AsyncClient",
+    "AsyncEvents",
+    "AsyncItem",
+    "AsyncTurn",
+    "Client",
+    "Events",
+    "HearbackError",
+    "Item",
+    "Turn",
+    "find_binary",
+]

@@ -10,6 +10,15 @@ from hearback import AsyncClient, Client, HearbackError
 from hearback import _async
 
 
+def is_alive(pid):
+    """Whether a process runs; one that has ended and is not collected does not."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 class Asynchronous(FakeWorld, unittest.IsolatedAsyncioTestCase):
     def client(self, **env):
         return AsyncClient(binary=self.binary, env={**self.env, **env})
@@ -105,6 +114,24 @@ class Asynchronous(FakeWorld, unittest.IsolatedAsyncioTestCase):
                     1 / 0
         closed = self.received("turn.close")[0]["params"]
         self.assertEqual(closed, {"turn": "t1", "how": "failed", "error": "division by zero"})
+
+    async def test_an_agent_runs_as_long_as_its_turn_may(self):
+        async with self.client() as client:
+            async with await client.turn("s") as turn:
+                text = await self.within(turn.run("sh", "-c", 'echo "$HEARBACK_SESSION: $(cat)"', input="hello"))
+                self.assertEqual(text, "s: hello\n")
+                for code, kind in [("exit 3", "failed"), ("kill -9 $$", "failed"), ("", "not_found")]:
+                    with self.assertRaises(HearbackError) as caught:
+                        await self.within(turn.run(*(["sh", "-c", code] if code else ["/no/such/agent"])))
+                    self.assertEqual(caught.exception.kind, kind)
+                pid = self.folder / "pid"
+                running = asyncio.create_task(turn.run("sh", "-c", f"sleep 600 & echo $! > {pid}; wait"))
+                await asyncio.to_thread(eventually, "it runs", lambda: pid.exists() and pid.read_text().strip())
+                await client.call("interrupt", turn=turn.token)
+                with self.assertRaises(HearbackError) as caught:
+                    await self.within(running)
+                self.assertEqual(caught.exception.kind, "interrupted")
+                await asyncio.to_thread(eventually, "its child has ended", lambda: not is_alive(int(pid.read_text())))
 
     async def test_a_slow_reader_of_events_loses_none_and_blocks_nobody(self):
         many = 3 * _async.BUFFERED_EVENTS_MAX

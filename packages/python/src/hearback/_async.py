@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
 from . import documents, params
+from ._agent import run_agent
 from ._binary import find_binary
 from ._connection import Connection, Ended, Reply
 from .errors import HearbackError
@@ -428,6 +429,27 @@ class AsyncTurn:
     def lost(self) -> bool:
         """Whether the process behind it has ended: what was due is offered again, in another turn."""
         return self.interrupted == "lost"
+
+    def with_note(self, text: str) -> str:
+        """A text for the agent, behind the note if there is one."""
+        return f"{self.note['text']}\n\n{text}" if self.note else text
+
+    async def run(self, *command: str, input: str = "", env: Mapping[str, str] | None = None) -> str:
+        """Runs an agent that is a program as this turn, and returns its output.
+
+        It gets `input` on standard input, and the variables of the turn. If the turn is to end, or this task is cancelled,
+        the agent and its process group are killed. The error has the kind `interrupted` then, and `failed` if the agent
+        does not exit with 0.
+        """
+        variables = {"HEARBACK_SESSION": self.session, **self.env, **(env or {})}
+        ended = await run_agent(command, input, variables, self.interruption())
+        if self.interrupted is not None:
+            reason = f"turn {self.number} of session `{self.session}` was interrupted: {self.interrupted}"
+            raise HearbackError("interrupted", reason, subject=self.session)
+        if ended.code != 0:
+            how = f"signal {-ended.code}" if ended.code < 0 else f"exit code {ended.code}"
+            raise HearbackError("failed", f"the agent `{command[0]}` ended with {how}", subject=self.session)
+        return ended.output
 
     async def claim(self) -> list[AsyncItem]:
         """Takes what has become due since the turn began, to hand it over to the agent that runs."""

@@ -60,8 +60,8 @@ class Connection:
         on_end: Callable[[Connection], None],
     ) -> Connection:
         # In a session or group of its own, Ctrl-C in a terminal reaches the host alone, which decides what ends.
-        # The number is CREATE_NEW_PROCESS_GROUP, a name that only Windows has.
-        apart: dict[str, Any] = {"creationflags": 0x200} if os.name == "nt" else {"start_new_session": True}
+        # Windows ignores a session. The number is CREATE_NEW_PROCESS_GROUP, a name that only Windows has.
+        flags = 0x200 if os.name == "nt" else 0
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -69,7 +69,8 @@ class Connection:
                 stdout=asyncio.subprocess.PIPE,
                 env=dict(env),
                 limit=LINE_MAX + 1024,
-                **apart,
+                start_new_session=True,
+                creationflags=flags,
             )
         except OSError as error:
             raise HearbackError("not_found", f"could not start `{command[0]}`: {error}") from error

@@ -245,6 +245,14 @@ class Turn:
         """Whether the process behind it has ended: what was due is offered again, in another turn."""
         return self._turn.lost
 
+    def with_note(self, text: str) -> str:
+        """A text for the agent, behind the note if there is one."""
+        return self._turn.with_note(text)
+
+    def run(self, *command: str, input: str = "", env: Mapping[str, str] | None = None) -> str:
+        """Runs an agent that is a program as this turn, and returns its output. If the turn is to end, it is killed."""
+        return self._loop.run(self._turn.run(*command, input=input, env=env))
+
     def claim(self) -> list[Item]:
         """Takes what has become due since the turn began, to hand it over to the agent that runs."""
         return [Item(self._loop, item) for item in self._loop.run(self._turn.claim())]

@@ -3,12 +3,11 @@
 
     build.py BINARY OUT
 
-BINARY is a program of hearback for this or another machine: what it is made for decides on the tag of the wheel. For Linux it
-has to be linked statically (musl), so that it runs everywhere. OUT is a folder.
+BINARY is a program of hearback for this or another machine: what it is made for decides on the tag of the wheel. For
+Linux it has to be linked statically (musl), so that it runs everywhere. OUT is a folder.
 
-The module is also the build backend of pyproject.toml: `pip install packages/python` makes a wheel without a program, which
-finds one by $HEARBACK or on the PATH. It needs nothing but the standard library.
-"""
+The module is also the build backend of pyproject.toml: `pip install packages/python` makes a wheel without a program,
+which finds one by $HEARBACK or on the PATH. It needs nothing but the standard library."""
 
 import base64
 import hashlib

@@ -3,9 +3,8 @@
 
     generate.py [--check] [HEARBACK]
 
-HEARBACK is the program, by default $HEARBACK or `hearback` on the PATH. With --check, nothing is written, and the exit code
-is 1 if the file is not what would be written.
-"""
+HEARBACK is the program, by default $HEARBACK or `hearback` on the PATH. With --check, nothing is written, and the
+exit code is 1 if the file is not what would be written."""
 
 import argparse
 import difflib
@@ -122,7 +121,8 @@ def alias(name, kind, schema):
 def is_variants(schema):
     """Whether it is one of several objects that a tag tells apart."""
     return all(
-        any("const" in inner for inner in variant.get("properties", {}).values()) for variant in schema.get("oneOf", [{}])
+        any("const" in inner for inner in variant.get("properties", {}).values())
+        for variant in schema.get("oneOf", [{}])
     )
 
 
@@ -171,7 +171,9 @@ def main():
     found = TARGET.read_text(encoding="utf-8")
     if found == wanted:
         return 0
-    diff = difflib.unified_diff(found.splitlines(), wanted.splitlines(), "documents.py", "hearback schema", n=1, lineterm="")
+    diff = difflib.unified_diff(
+        found.splitlines(), wanted.splitlines(), "documents.py", "hearback schema", n=1, lineterm=""
+    )
     print("\n".join(diff))
     print("documents.py differs from `hearback schema`: run generate.py", file=sys.stderr)
     return 1

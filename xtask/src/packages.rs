@@ -30,11 +30,15 @@ const PACKAGES: &[Package] = &[Package {
     env: &[("PYTHONPATH", "{root}/packages/python/src"), ("PYTHONDONTWRITEBYTECODE", "1")],
     install: &[
         &["python3", "-m", "venv", "{place}"],
-        &["{place}/bin/python", "-m", "pip", "install", "--quiet", "mypy==2.4.1", "pyright==1.1.414"],
+        &["{place}/bin/python", "-m", "pip", "install", "--quiet", "mypy==2.4.1", "pyright==1.1.414", "ruff==0.17.5"],
     ],
     checks: &[
         Check::Always(&["python3", "packages/python/generate.py", "--check"]),
         Check::Always(&["python3", "-m", "unittest", "discover", "-s", "packages/python/tests"]),
+        Check::Always(&["python3", "-m", "unittest", "discover", "-s", "examples/replace-a-tracker"]),
+        Check::Always(&["python3", "-m", "unittest", "discover", "-s", "examples/event-page"]),
+        Check::Always(&["python3", "-m", "unittest", "discover", "-s", "examples/gateway-python"]),
+        Check::Installed(&["{place}/bin/ruff", "check", "--config", "packages/python/pyproject.toml", "packages", "examples"]),
         Check::Installed(&["{place}/bin/mypy", "--config-file", "packages/python/pyproject.toml"]),
         Check::Installed(&["{place}/bin/pyright", "--project", "packages/python/pyproject.toml"]),
     ],

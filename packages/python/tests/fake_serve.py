@@ -1,5 +1,5 @@
-"""A stand-in for `hearback serve` that does at once what the real one does at bad moments. Each line that it reads is added to
-the file $FAKE_LOG, so that a test sees what a client sent, to which process."""
+"""A stand-in for `hearback serve` that does at once what the real one does at bad moments. Each line that it reads is
+added to the file $FAKE_LOG, so that a test sees what a client sent, to which process."""
 
 import json
 import os
@@ -16,7 +16,13 @@ def write(message):
 def event(number, subscription):
     return {
         "method": "event",
-        "params": {"subscription": subscription, "format": 1, "type": "launched", "cursor": str(number), "id": str(number)},
+        "params": {
+            "subscription": subscription,
+            "format": 1,
+            "type": "launched",
+            "cursor": str(number),
+            "id": str(number),
+        },
     }
 
 
@@ -40,7 +46,9 @@ def main():
             open(os.environ["FAKE_LOG"] + ".died", "w").close()
             os._exit(9)
         elif method == "cancel":
-            write({"id": params["id"], "error": {"code": -32000, "message": "cancelled", "data": {"kind": "cancelled"}}})
+            write(
+                {"id": params["id"], "error": {"code": -32000, "message": "cancelled", "data": {"kind": "cancelled"}}}
+            )
         elif method == "wait" and not died_before:
             pass
         elif method == "fail":

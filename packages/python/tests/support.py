@@ -34,6 +34,20 @@ def eventually(what, condition, deadline=DEADLINE):
     return value
 
 
+def children(pid):
+    """The processes that a process has started, with their command lines. Each of its threads has children of its
+    own."""
+    found = {}
+    for file in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            for child in file.read_text().split():
+                found[int(child)] = pathlib.Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
+        except (FileNotFoundError, ProcessLookupError):
+            # It has ended.
+            continue
+    return found
+
+
 class World(unittest.TestCase):
     """A test with a store of its own, which knows of no session and no agent."""
 

@@ -22,7 +22,12 @@ class RealWorld(World):
     def cli(self, *arguments, code=0):
         """What the command line prints with --json."""
         ran = subprocess.run(
-            [program(), "--json", *arguments], env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            [program(), "--json", *arguments],
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         self.assertEqual(ran.returncode, code, (arguments, ran.stdout, ran.stderr))
         return json.loads(ran.stdout)
@@ -36,7 +41,9 @@ class Jobs(RealWorld):
         waited = client.wait(launched["id"], timeout_ms=int(DEADLINE * 1000))
         self.assertFalse(waited["timed_out"])
         (job,) = waited["jobs"]
-        self.assertEqual((job["id"], job["state"], job["outcome"]), (launched["id"], "failed", {"kind": "exited", "code": 3}))
+        self.assertEqual(
+            (job["id"], job["state"], job["outcome"]), (launched["id"], "failed", {"kind": "exited", "code": 3})
+        )
         shown = client.show(launched["id"])
         self.assertEqual(shown, self.cli("show", launched["id"]))
         self.assertEqual([one["id"] for one in client.list(label="three")["jobs"]], [launched["id"]])
@@ -62,7 +69,9 @@ class Jobs(RealWorld):
         client = self.client()
         first = client.launch(["sleep", "60"], key="k")
         again = client.launch(["sleep", "60"], key="k")
-        self.assertEqual((first["id"], first["created"], again["id"], again["created"]), (first["id"], True, first["id"], False))
+        self.assertEqual(
+            (first["id"], first["created"], again["id"], again["created"]), (first["id"], True, first["id"], False)
+        )
         killed = client.kill(first["id"], reason="enough")["jobs"][0]
         self.assertEqual(client.show(first["id"])["outcome"]["kind"], "killed", killed)
 
@@ -119,7 +128,7 @@ class Jobs(RealWorld):
             while not seen or seen[-1]["type"] != "settled":
                 seen.append(next(events))
             self.assertEqual({event["job"]["id"] for event in seen}, {second})
-            self.assertEqual([event["type"] for event in seen][0], "launched")
+            self.assertEqual(seen[0]["type"], "launched")
             cursor = events.cursor
         third = client.launch(["true"])["id"]
         with client.events(cursor) as events:

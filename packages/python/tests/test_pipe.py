@@ -93,7 +93,9 @@ class Asynchronous(FakeWorld, unittest.IsolatedAsyncioTestCase):
             again = await self.within(client.next_turn())
             self.assertNotEqual(again.token, turn.token)
             await again.done()
-        self.assertEqual([message["params"] for message in self.received("turn.close")], [{"turn": again.token, "how": "done"}])
+        self.assertEqual(
+            [message["params"] for message in self.received("turn.close")], [{"turn": again.token, "how": "done"}]
+        )
 
     async def test_a_turn_hears_what_is_due_in_it_and_that_it_is_to_end(self):
         async with self.client() as client:
@@ -111,7 +113,7 @@ class Asynchronous(FakeWorld, unittest.IsolatedAsyncioTestCase):
         async with self.client() as client:
             with self.assertRaises(ZeroDivisionError):
                 async with await client.turn("s"):
-                    1 / 0
+                    raise ZeroDivisionError("division by zero")
         closed = self.received("turn.close")[0]["params"]
         self.assertEqual(closed, {"turn": "t1", "how": "failed", "error": "division by zero"})
 
@@ -182,7 +184,9 @@ class Asynchronous(FakeWorld, unittest.IsolatedAsyncioTestCase):
     async def test_a_process_that_never_starts_again_is_given_up(self):
         client = self.client()
         pauses = (_async.FIRST_PAUSE, _async.LONGEST_PAUSE)
-        self.addCleanup(lambda: (setattr(_async, "FIRST_PAUSE", pauses[0]), setattr(_async, "LONGEST_PAUSE", pauses[1])))
+        self.addCleanup(
+            lambda: (setattr(_async, "FIRST_PAUSE", pauses[0]), setattr(_async, "LONGEST_PAUSE", pauses[1]))
+        )
         _async.FIRST_PAUSE = _async.LONGEST_PAUSE = 0.01
         async with client:
             await client.attend("s")

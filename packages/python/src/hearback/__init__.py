@@ -1,14 +1,14 @@
 """Run a command in the background, always hear back.
 
-`Client` and `AsyncClient` talk to `hearback serve`: they launch jobs and wait for them, open the turns of sessions, are handed
-what is due for them, and hear events.
+`Client` and `AsyncClient` talk to `hearback serve`: they launch jobs and wait for them, open the turns of sessions,
+are handed what is due for them, and hear events.
 
     from hearback import Client
 
     with Client() as hearback:
         job = hearback.launch(["make"], label="build")
         ended = hearback.wait(job["id"])["jobs"][0]
-        print(ended["state"], hearback.output(job["id"])["text"])
+        print(ended["state"], ended.get("outcome"))
 
 The types of all documents are in `hearback.documents`.
 """

@@ -20,8 +20,8 @@ class Ended(NamedTuple):
 async def run_agent(
     command: Sequence[str], input: str, env: Mapping[str, str], interruption: Coroutine[Any, Any, Any]
 ) -> Ended:
-    """Runs a program until it ends or `interruption` returns; in that case, and if this task is cancelled, its process group is
-    killed."""
+    """Runs a program until it ends or `interruption` returns; in that case, and if this task is cancelled, its
+    process group is killed."""
     until = asyncio.create_task(interruption)
     try:
         agent = await asyncio.create_subprocess_exec(

@@ -21,17 +21,18 @@ BUFFERED_EVENTS_MAX = 1000
 FIRST_PAUSE, LONGEST_PAUSE, STARTS_MAX = 0.1, 5.0, 10
 """Seconds between the starts of a process that ends at once, and how many of them fail before the client gives up."""
 REPEATABLE = frozenset(["list", "show", "output", "wait", "attend", "unattend", "events"])
-"""Calls that are sent again to the next process: they change nothing, or the same thing. `launch` is one if it has a key."""
+"""Calls that are sent again to the next process: they change nothing, or the same thing. `launch` is one if it has a
+key."""
 
 
 class AsyncClient:
     """Jobs, turns and events over one pipe to `hearback serve`.
 
-    Any number of tasks may use it. A task that is cancelled cancels its call, and a cancelled `wait` leaves the job alone.
+    Any number of tasks may use it. A task that is cancelled cancels its call, and a cancelled `wait` leaves the job
+    alone.
 
-    When the process ends, the client starts another one, attends the same sessions and continues event streams where they
-    were. Turns that were open are `lost`, and what was due in them is offered again under the same ids.
-    """
+    When the process ends, the client starts another one, attends the same sessions and continues event streams where
+    they were. Turns that were open are `lost`, and what was due in them is offered again under the same ids."""
 
     def __init__(
         self,
@@ -190,8 +191,8 @@ class AsyncClient:
     # Events.
 
     async def events(self, since: str = "now", session: str | None = None) -> AsyncEvents:
-        """What happens to jobs and sessions, as it happens, from a cursor, from the `beginning`, or from `now` on: from the
-        moment at which this returns, nothing is missed."""
+        """What happens to jobs and sessions, as it happens, from a cursor, from the `beginning`, or from `now` on:
+        from the moment at which this returns, nothing is missed."""
         events = AsyncEvents(self, since, session)
         self._readers[events] = None
         try:
@@ -437,10 +438,9 @@ class AsyncTurn:
     async def run(self, *command: str, input: str = "", env: Mapping[str, str] | None = None) -> str:
         """Runs an agent that is a program as this turn, and returns its output.
 
-        It gets `input` on standard input, and the variables of the turn. If the turn is to end, or this task is cancelled,
-        the agent and its process group are killed. The error has the kind `interrupted` then, and `failed` if the agent
-        does not exit with 0.
-        """
+        It gets `input` on standard input, and the variables of the turn. If the turn is to end, or this task is
+        cancelled, the agent and its process group are killed. The error has the kind `interrupted` then, and `failed`
+        if the agent does not exit with 0."""
         variables = {"HEARBACK_SESSION": self.session, **self.env, **(env or {})}
         ended = await run_agent(command, input, variables, self.interruption())
         if self.interrupted is not None:
@@ -529,9 +529,8 @@ class AsyncTurn:
 class AsyncEvents:
     """A stream of events, until the client is closed or the reader calls `aclose` (`async with` does).
 
-    A reader may be slow: nothing is lost, and at most a thousand events are kept for it. It does not notice when the process
-    behind the client is replaced.
-    """
+    A reader may be slow: nothing is lost, and at most a thousand events are kept for it. It does not notice when the
+    process behind the client is replaced."""
 
     def __init__(self, client: AsyncClient, since: str, session: str | None) -> None:
         self._client = client

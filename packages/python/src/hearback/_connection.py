@@ -19,8 +19,8 @@ END_WITHIN = 10.0
 """Seconds from the end of its input to the end of the process, before it is killed."""
 
 Reply = Callable[["Connection", dict[str, Any], bool], None]
-"""What a reply means, called as soon as it is read: a notification that refers to it may be the next line. The last argument
-says whether the caller still waits."""
+"""What a reply means, called as soon as it is read: a notification that refers to it may be the next line. The last
+argument says whether the caller still waits."""
 
 
 class Ended(Exception):
@@ -80,7 +80,9 @@ class Connection:
                 hello = await asyncio.shield(connection._hello)
         except TimeoutError:
             await connection.kill()
-            raise HearbackError("protocol", f"`{command[0]} serve` wrote no first line in {HELLO_WITHIN:.0f} s") from None
+            raise HearbackError(
+                "protocol", f"`{command[0]} serve` wrote no first line in {HELLO_WITHIN:.0f} s"
+            ) from None
         except BaseException:
             await connection.kill()
             raise

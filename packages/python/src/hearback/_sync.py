@@ -1,5 +1,5 @@
-"""The client for programs without an event loop: the asynchronous one, in a thread of its own. Any number of threads may use
-it."""
+"""The client for programs without an event loop: the asynchronous one, in a thread of its own. Any number of threads
+may use it."""
 
 from __future__ import annotations
 
@@ -162,8 +162,8 @@ class Client:
         return None if turn is None else Turn(self._loop, turn)
 
     def events(self, since: str = "now", session: str | None = None) -> Events:
-        """What happens to jobs and sessions, as it happens, from a cursor, from the `beginning`, or from `now` on: from the
-        moment at which this returns, nothing is missed."""
+        """What happens to jobs and sessions, as it happens, from a cursor, from the `beginning`, or from `now` on:
+        from the moment at which this returns, nothing is missed."""
         return Events(self._loop, self._loop.run(self._client.events(since, session)))
 
     def call(self, method: str, **given: Any) -> dict[str, Any]:
@@ -276,5 +276,7 @@ class Turn:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._loop.run(self._turn.__aexit__(kind, error, trace))

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -52,14 +53,27 @@ class World(unittest.TestCase):
     """A test with a store of its own, which knows of no session and no agent."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="hearback-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hearback-"))
+        self.addCleanup(self.clean)
         self.home = self.folder / "home"
         # Names of sessions and agents of the environment in which the tests run.
         self.removed = {name: None for name in os.environ if name.startswith(("HEARBACK", "CLAUDE", "CODEX"))}
         kept = {name: value for name, value in os.environ.items() if name not in self.removed}
         self.env = {**kept, "HEARBACK_HOME": str(self.home), "HEARBACK_DURABILITY": "process"}
+
+
+    def clean(self):
+        """Leaves no job and no file behind."""
+        if self.home.exists():
+            kill = [program(), "kill", "--all", "--all-sessions"]
+            subprocess.run(kill, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+        def is_gone():
+            # A supervisor that is about to end may still write.
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return not self.folder.exists()
+
+        eventually("the folder is gone", is_gone)
 
 
 class FakeWorld(World):

@@ -71,6 +71,11 @@ class Asynchronous(FakeWorld, unittest.IsolatedAsyncioTestCase):
         sent = self.received("launch")
         self.assertEqual([message["params"].get("key") for message in sent], [None, "k", "k"])
 
+    async def test_a_look_is_repeated(self):
+        async with self.client(FAKE_DIES_AT="list") as client:
+            await self.within(client.list())
+        self.assertEqual(len(self.received("list")), 2)
+
     async def test_a_message_is_never_sent_twice(self):
         async with self.client(FAKE_DIES_AT="send") as client:
             with self.assertRaises(HearbackError) as caught:

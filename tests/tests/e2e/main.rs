@@ -41,6 +41,7 @@ mod monitor;
 mod monitor_faults;
 mod namespaces;
 mod output;
+mod packages;
 mod plugin;
 mod retention;
 mod safety;

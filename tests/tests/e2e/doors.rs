@@ -1,4 +1,4 @@
-//! One story through every door: the command line, MCP, the library, `serve`, and the packages for Python and TypeScript.
+//! One story through every door: command line, MCP, library, `serve`, and the packages for Python and TypeScript.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -181,7 +181,7 @@ fn scenario_146_a_job_that_is_launched_through_one_door_is_the_same_through_all(
             world.job_dir(&id).starts_with(world.home().join("history")).then_some(())
         });
         let expected = world.json(["show", &id, "--json"]);
-        assert_eq!(expected["outcome"], json!({ "kind": "exited", "exit": { "code": 3 } }), "{expected:#}");
+        assert_eq!(expected["outcome"], json!({ "kind": "exited", "code": 3 }), "{expected:#}");
         assert_eq!(expected["session"], SESSION);
         for (name, door) in &mut doors {
             let shown = door.call("show", json!({ "job": id })).unwrap();

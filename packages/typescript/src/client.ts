@@ -1,7 +1,7 @@
 import { findBinary } from "./binary.js";
 import { HearbackError } from "./error.js";
 import { EventStream, type EventSource } from "./events.js";
-import type { Attended, CallOptions, ClientOptions, EventsOptions, JobKey, KillOptions, LaunchOptions, ListOptions, OutputOptions, SendOptions, ShowOptions, TurnOptions, WaitOptions } from "./params.js";
+import type { Attended, CallOptions, ClientOptions, EventsOptions, KillOptions, LaunchOptions, ListOptions, OutputOptions, SendOptions, ShowOptions, TurnOptions, WaitOptions } from "./params.js";
 import { Pipe, type PipeListener } from "./pipe.js";
 import { Slots } from "./slots.js";
 import { Turn } from "./turn.js";
@@ -77,10 +77,10 @@ export class Client implements AsyncDisposable {
     return this.#call("list", params, "safe", signal);
   }
 
-  /** Shows a job, by its id or by its key in a session; with `output_bytes`, its output, too. */
-  show(job: string | JobKey, options: ShowOptions = {}): Promise<ServeResults["show"]> {
+  /** Shows a job, by its id, four characters of either end of it, its label or `@last`. */
+  show(job: string, options: ShowOptions = {}): Promise<ServeResults["show"]> {
     const { signal, ...params } = options;
-    return this.#call("show", { ...(typeof job === "string" ? { job } : job), ...params } as ServeParams["show"], "safe", signal);
+    return this.#call("show", { job, ...params }, "safe", signal);
   }
 
   output(job: string, options: OutputOptions = {}): Promise<ServeResults["output"]> {

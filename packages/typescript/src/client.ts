@@ -65,7 +65,9 @@ export class Client implements AsyncDisposable {
   }
 
   /** Launches a job: a program with its arguments, or `{ shell: "text" }`. It outlives this program. */
-  launch(command: readonly string[] | { shell: string }, options: LaunchOptions = {}): Promise<ServeResults["launch"]> {
+  async launch(command: readonly string[] | { shell: string }, options: LaunchOptions = {}): Promise<ServeResults["launch"]> {
+    // A caller without types may well try it.
+    if (typeof command === "string") throw new HearbackError("usage", "a command is a list of words", { tip: 'text for a shell is `{ shell: "text" }`' });
     const { signal, ...params } = options;
     const what = "shell" in command ? { shell: command.shell } : { command: [...command] };
     // With a key, a launch that is sent again finds the job of the first.

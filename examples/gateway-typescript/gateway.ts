@@ -11,17 +11,15 @@
  * Any of it may be killed at any moment. An answer is in the journal, under the ids of what it answers, before anything is
  * acknowledged; what comes again and is in the journal is not handled again.
  */
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { createInterface } from "node:readline";
-import { text as everything } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 import { Client, type Turn } from "hearback";
 type Message = { chat: string; id: string; text: string };
 
-const [path = "journal", program = "cat", ...args] = process.argv.slice(2);
+const [path = "journal", ...agent] = process.argv.slice(2);
 const hearback = new Client();
 const file = openSync(path, "a+");
 const journal = readFileSync(path, "utf8").split("\n");
@@ -44,22 +42,12 @@ function answer(chat: string, re: string[], text: string): void {
   for (const platform of platforms) platform.write(`${line}\n`);
 }
 
-async function askAgent(turn: Turn, ...texts: string[]): Promise<string> {
-  const env = { ...process.env, HEARBACK_SESSION: turn.session, ...turn.env };
-  const agent = spawn(program, args, { env, stdio: ["pipe", "pipe", "inherit"], signal: turn.signal, killSignal: "SIGKILL" });
-  agent.stdin.on("error", () => {}).end(texts.join("\n\n"));
-  const [said, [code]] = await Promise.all([everything(agent.stdout), once(agent, "close")]);
-  if (code !== 0 || turn.lost) throw new Error(`the agent ended with ${code}`);
-  return said;
-}
-
 /** A message of a user: the gateway has it, and opens a turn for it. */
 async function onMessage({ chat, id, text }: Message): Promise<void> {
   while (!answered.has(id)) {
     try {
       const turn = await hearback.turn(chat, { wait_ms: 3_600_000 });
-      const note = turn.note ? [turn.note.text] : [];
-      await turn.run(async () => answer(chat, [id], await askAgent(turn, ...note, text)));
+      await turn.use(async () => answer(chat, [id], await turn.run(agent, { input: turn.withNote(text) })));
     } catch (error) {
       console.error(`${chat}: ${error}`);
       await pause(500);
@@ -71,7 +59,8 @@ async function onMessage({ chat, id, text }: Message): Promise<void> {
 async function onTurn(turn: Turn): Promise<void> {
   const fresh = turn.items.filter((item) => !answered.has(item.id));
   if (fresh.length === 0) return;
-  answer(turn.session, fresh.map((item) => item.id), await askAgent(turn, ...fresh.map((item) => item.text)));
+  const text = turn.withNote(fresh.map((item) => item.text).join("\n\n"));
+  answer(turn.session, fresh.map((item) => item.id), await turn.run(agent, { input: text }));
 }
 
 async function onPlatform(socket: Socket): Promise<void> {
@@ -95,5 +84,5 @@ const server = createServer((socket) => onPlatform(socket).catch(() => socket.de
 await once(server, "listening");
 console.log((server.address() as AddressInfo).port);
 for await (const turn of hearback.turns()) {
-  turn.run(onTurn).catch((error) => console.error(`${turn.session}: ${error}; it comes again`));
+  turn.use(onTurn).catch((error) => console.error(`${turn.session}: ${error}; it comes again`));
 }

@@ -3,15 +3,15 @@
 
     generate.py [--check] [HEARBACK]
 
-HEARBACK is the program, by default $HEARBACK or `hearback` on the PATH. With --check, nothing is written, and the exit code
-is 1 if the file is not what would be written.
-"""
+HEARBACK is the program, by default $HEARBACK or `hearback` on the PATH. With --check, nothing is written, and the
+exit code is 1 if the file is not what would be written."""
 
 import argparse
 import difflib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -76,6 +76,10 @@ def document(name, schema, bases=("TypedDict",)):
     """A class with the properties of a schema."""
     lines = [f"class {name}({', '.join(bases)}):", *documentation(schema, "    ")]
     required = schema.get("required", [])
+    if not all(field.isidentifier() for field in schema.get("properties", {})):
+        fields = [f'        "{field}": {type_of(inner)},' for field, inner in schema["properties"].items()]
+        lines = [f"{name} = TypedDict(", f'    "{name}",', "    {", *fields, "    },", "    total=False,", ")"]
+        return "\n".join([*lines, *documentation(schema, "")])
     for field, inner in schema.get("properties", {}).items():
         kind = type_of(inner)
         if field not in required:
@@ -94,7 +98,7 @@ def variants(name, schema):
         parts.append(document(f"{name}Base", {**schema, "description": f"What every `{name}` has."}))
     for variant in schema["oneOf"]:
         tag = next(inner["const"] for inner in variant["properties"].values() if "const" in inner)
-        mine = "".join(word.capitalize() for word in tag.split("_")) + name
+        mine = "".join(word.capitalize() for word in re.split("[_.]", tag)) + name
         bases = [f"{name}Base"] if shared else []
         if "$ref" in variant:
             bases.append(variant["$ref"].rpartition("/")[2])
@@ -117,7 +121,8 @@ def alias(name, kind, schema):
 def is_variants(schema):
     """Whether it is one of several objects that a tag tells apart."""
     return all(
-        any("const" in inner for inner in variant.get("properties", {}).values()) for variant in schema.get("oneOf", [{}])
+        any("const" in inner for inner in variant.get("properties", {}).values())
+        for variant in schema.get("oneOf", [{}])
     )
 
 
@@ -166,7 +171,9 @@ def main():
     found = TARGET.read_text(encoding="utf-8")
     if found == wanted:
         return 0
-    diff = difflib.unified_diff(found.splitlines(), wanted.splitlines(), "documents.py", "hearback schema", n=1, lineterm="")
+    diff = difflib.unified_diff(
+        found.splitlines(), wanted.splitlines(), "documents.py", "hearback schema", n=1, lineterm=""
+    )
     print("\n".join(diff))
     print("documents.py differs from `hearback schema`: run generate.py", file=sys.stderr)
     return 1

@@ -31,11 +31,31 @@ const PACKAGES: &[Package] = &[
         env: &[("PYTHONPATH", "{root}/packages/python/src"), ("PYTHONDONTWRITEBYTECODE", "1")],
         install: &[
             &["python3", "-m", "venv", "{place}"],
-            &["{place}/bin/python", "-m", "pip", "install", "--quiet", "mypy==2.4.1", "pyright==1.1.414"],
+            &[
+                "{place}/bin/python",
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "mypy==2.4.1",
+                "pyright==1.1.414",
+                "ruff==0.17.5",
+            ],
         ],
         checks: &[
             Check::Always(&["python3", "packages/python/generate.py", "--check"]),
             Check::Always(&["python3", "-m", "unittest", "discover", "-s", "packages/python/tests"]),
+            Check::Always(&["python3", "-m", "unittest", "discover", "-s", "examples/replace-a-tracker"]),
+            Check::Always(&["python3", "-m", "unittest", "discover", "-s", "examples/event-page"]),
+            Check::Always(&["python3", "-m", "unittest", "discover", "-s", "examples/gateway-python"]),
+            Check::Installed(&[
+                "{place}/bin/ruff",
+                "check",
+                "--config",
+                "packages/python/pyproject.toml",
+                "packages",
+                "examples",
+            ]),
             Check::Installed(&["{place}/bin/mypy", "--config-file", "packages/python/pyproject.toml"]),
             Check::Installed(&["{place}/bin/pyright", "--project", "packages/python/pyproject.toml"]),
         ],
@@ -43,17 +63,24 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "typescript",
         needs: &["npm", "--version"],
-        env: &[("npm_config_audit", "false"), ("npm_config_fund", "false"), ("npm_config_loglevel", "error")],
+        env: &[
+            ("npm_config_audit", "false"),
+            ("npm_config_fund", "false"),
+            ("npm_config_loglevel", "error"),
+            ("NODE", "{place}/node_modules/node/bin/node"),
+            ("PYTHONPATH", "{root}/packages/python/src"),
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+        ],
         install: &[
             // The Node of a distribution may be older than the package allows.
             &["npm", "install", "--prefix", "{place}", "node@22.23.3"],
             &["npm", "ci", "--prefix", "packages/typescript"],
         ],
         // The compiler is not part of Node.
-        checks: &[Check::Installed(&[
-            "{place}/node_modules/node/bin/node",
-            "packages/typescript/scripts/test.mjs",
-        ])],
+        checks: &[
+            Check::Installed(&["{place}/node_modules/node/bin/node", "packages/typescript/scripts/test.mjs"]),
+            Check::Installed(&["python3", "-m", "unittest", "discover", "-s", "examples/gateway-typescript"]),
+        ],
     },
 ];
 

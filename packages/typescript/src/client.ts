@@ -1,7 +1,7 @@
 import { findBinary } from "./binary.js";
 import { HearbackError } from "./error.js";
 import { EventStream, type EventSource } from "./events.js";
-import type { Attended, CallOptions, ClientOptions, EventsOptions, JobKey, KillOptions, LaunchOptions, ListOptions, OutputOptions, SendOptions, ShowOptions, TurnOptions, WaitOptions } from "./params.js";
+import type { Attended, CallOptions, ClientOptions, EventsOptions, KillOptions, LaunchOptions, ListOptions, OutputOptions, SendOptions, ShowOptions, TurnOptions, WaitOptions } from "./params.js";
 import { Pipe, type PipeListener } from "./pipe.js";
 import { Slots } from "./slots.js";
 import { Turn } from "./turn.js";
@@ -41,6 +41,7 @@ export class Client implements AsyncDisposable {
   readonly #quick = new Slots(QUICK_AT_ONCE);
   #greetedOnce = false;
   #closed = false;
+  #draining = false;
   #holds = 0;
   /** What this host attends, as it was asked for: restored in every new process. */
   readonly #attended = new Map<string, Attended>();
@@ -53,13 +54,20 @@ export class Client implements AsyncDisposable {
     this.#options = options;
   }
 
+  /** Whether a monitor restarts or stops. No turn begins until that is over. */
+  get draining(): boolean {
+    return this.#draining;
+  }
+
   /** The first line of the process that runs now. */
   async hello(): Promise<HelloDocument> {
     return (await this.#connection()).pipe.hello;
   }
 
   /** Launches a job: a program with its arguments, or `{ shell: "text" }`. It outlives this program. */
-  launch(command: readonly string[] | { shell: string }, options: LaunchOptions = {}): Promise<ServeResults["launch"]> {
+  async launch(command: readonly string[] | { shell: string }, options: LaunchOptions = {}): Promise<ServeResults["launch"]> {
+    // A caller without types may well try it.
+    if (typeof command === "string") throw new HearbackError("usage", "a command is a list of words", { tip: 'text for a shell is `{ shell: "text" }`' });
     const { signal, ...params } = options;
     const what = "shell" in command ? { shell: command.shell } : { command: [...command] };
     // With a key, a launch that is sent again finds the job of the first.
@@ -71,10 +79,10 @@ export class Client implements AsyncDisposable {
     return this.#call("list", params, "safe", signal);
   }
 
-  /** Shows a job, by its id or by its key in a session; with `output_bytes`, its output, too. */
-  show(job: string | JobKey, options: ShowOptions = {}): Promise<ServeResults["show"]> {
+  /** Shows a job, by its id, four characters of either end of it, its label or `@last`. */
+  show(job: string, options: ShowOptions = {}): Promise<ServeResults["show"]> {
     const { signal, ...params } = options;
-    return this.#call("show", { ...(typeof job === "string" ? { job } : job), ...params } as ServeParams["show"], "safe", signal);
+    return this.#call("show", { job, ...params }, "safe", signal);
   }
 
   output(job: string, options: OutputOptions = {}): Promise<ServeResults["output"]> {
@@ -266,6 +274,7 @@ export class Client implements AsyncDisposable {
 
   #ended(connected: Connected, why: HearbackError): void {
     if (this.#connected === connected) this.#connected = undefined;
+    this.#draining = false;
     this.#queue.drop([...connected.turns.values()]);
     for (const turn of [...connected.turns.values()]) turn.lose(why);
     connected.turns.clear();
@@ -293,6 +302,9 @@ export class Client implements AsyncDisposable {
         connected.streams.get(subscription)?.push(event as EventDocument);
         break;
       }
+      case "draining":
+        this.#draining = !message.params.over;
+        break;
       case "events.ended": {
         const { subscription, error } = message.params;
         connected.streams.get(subscription)?.fail(HearbackError.of(error));

@@ -19,15 +19,9 @@ export interface CallOptions {
 /** A session, or all of them. */
 export type Attended = string | { all: true };
 
-/** A job by the key that it was launched with. */
-export interface JobKey {
-  key: string;
-  session: string;
-}
-
 export type LaunchOptions = Omit<LaunchParams, "command" | "shell"> & CallOptions;
 export type ListOptions = ListParams & CallOptions;
-export type ShowOptions = Omit<ShowParams, "job" | "key"> & CallOptions;
+export type ShowOptions = Omit<ShowParams, "job"> & CallOptions;
 export type OutputOptions = Omit<OutputParams, "job"> & CallOptions;
 export type WaitOptions = Omit<WaitParams, "jobs"> & CallOptions;
 export type KillOptions = Omit<KillParams, "jobs"> & CallOptions;

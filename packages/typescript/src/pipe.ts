@@ -44,7 +44,7 @@ export class Pipe {
     this.#child = child;
     this.#exited = new Promise((resolve) => {
       child.once("close", (code, signal) => {
-        this.#end(new HearbackError("disconnected", this.#howItEnded(code, signal)));
+        this.#end(this.#howItEnded(code, signal));
         resolve();
       });
       child.once("error", (error: NodeJS.ErrnoException) => {
@@ -58,7 +58,8 @@ export class Pipe {
     child.stdout.on("data", (chunk: Buffer) => this.#read(chunk));
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       this.#diagnostics = (this.#diagnostics + text).slice(-DIAGNOSTICS_KEPT_BYTES);
-      listener.diagnostic(text);
+      // Until it has begun, this is a part of the error.
+      if (this.#hello) listener.diagnostic(text);
     });
   }
 
@@ -147,10 +148,12 @@ export class Pipe {
     clearTimeout(late);
   }
 
-  #howItEnded(code: number | null, signal: string | null): string {
-    const how = signal === null ? `exit code ${code}` : signal;
-    const said = this.#hello ? "" : this.#diagnostics.trim();
-    return said === "" ? `hearback serve has ended: ${how}` : `hearback serve has ended: ${how}: ${said}`;
+  #howItEnded(code: number | null, signal: string | null): HearbackError {
+    const how = `hearback serve has ended: ${signal ?? `exit code ${code}`}`;
+    if (this.#hello) return new HearbackError("disconnected", how);
+    // It could not begin, and has said why to people.
+    const [said, tip] = this.#diagnostics.trim().replace(/^error: /, "").split("\ntip: ");
+    return new HearbackError("disconnected", said ? `${how}: ${said}` : how, { tip });
   }
 
   #end(why: HearbackError): void {
@@ -212,6 +215,7 @@ export class Pipe {
       return this.#fail(`hearback serve speaks protocol ${message.params?.protocol}, and this package ${PROTOCOL}`);
     }
     this.#hello = message.params;
+    if (this.#diagnostics !== "") this.#listener.diagnostic(this.#diagnostics);
     this.#greet.resolve(message.params);
   }
 }

@@ -1,3 +1,4 @@
+import { runAgent, type RunOptions } from "./agent.js";
 import { HearbackError } from "./error.js";
 import type { Pipe } from "./pipe.js";
 import type { ClaimedDocument, CloudEvent, Delivery, ItemDocument, ItemKind, MessagePayload, Note, ReleaseHow, ReleaseParams, TurnOpenedDocument } from "./types.js";
@@ -132,8 +133,24 @@ export class Turn {
     return this.#close({ how: "failed", error });
   }
 
-  /** Runs `work`, then closes the turn: as done, or as failed if `work` threw, which is thrown on. */
-  async run<T>(work: (turn: Turn) => Promise<T> | T): Promise<T> {
+  /** A text for the agent, behind the note if there is one. */
+  withNote(text: string): string {
+    return this.note ? `${this.note.text}\n\n${text}` : text;
+  }
+
+  /**
+   * Runs an agent that is a program as this turn, and returns its output. It gets `input` on standard input, and the
+   * variables of the turn. If the turn is to end, the agent and its process group are killed.
+   *
+   * The error has the kind `interrupted` then, `failed` if the agent's exit code is not 0, and `not_found` if there is none.
+   */
+  run(command: readonly string[], options: RunOptions = {}): Promise<string> {
+    const env = { ...process.env, HEARBACK_SESSION: this.session, ...this.env, ...options.env };
+    return runAgent(command, { env, input: options.input ?? "", signal: this.signal });
+  }
+
+  /** Does `work`, then closes the turn: as done, or as failed if `work` threw, which is thrown on. */
+  async use<T>(work: (turn: Turn) => Promise<T> | T): Promise<T> {
     let result: T;
     try {
       result = await work(this);

@@ -30,7 +30,7 @@ export interface Documents {
   inbox: InboxDocumentReply;
   /** `inbox retry` and `inbox discard`. */
   inbox_change: ChangedMessageDocumentReply;
-  /** `show`, and each line of `wait`. */
+  /** A job: each line of `wait`, and what other documents have of jobs. */
   job: JobViewReply;
   /** Each line of `kill`. */
   kill: KillDocumentReply;
@@ -68,6 +68,8 @@ export interface Documents {
   sessions: SessionsDocumentReply;
   /** `settings`. */
   settings: SettingsDocumentReply;
+  /** `show`. */
+  show: ShowDocumentReply;
   /** `sink list`. */
   sink_list: SinksDocumentReply;
   /** `sink test`. */
@@ -78,6 +80,8 @@ export interface Documents {
   turn: TurnDocumentReply;
   /** `--version`. */
   version: VersionDocumentReply;
+  /** `write`. */
+  write: WrittenDocumentReply;
 }
 
 /** What `ack` takes. */
@@ -262,17 +266,20 @@ export interface CloudEvent {
 }
 
 /** A program with its arguments, or text for a shell. */
-export type CommandLine =
-  /** Run as given, without a shell; the first is the program. */
-  | OsText[]
-  /** Handed to a shell as a script file, so that nothing in it can break the bookkeeping. */
+export type Command =
+  /** Run as given, without a shell. */
+  | {
+    /** The program, and its arguments. */
+    argv: OsText[];
+  }
+  /** Run by a shell. */
   | {
     /** The shell that runs it, if one was chosen. */
     program?: string | null;
     /** The text. */
     shell: string;
   }
-  /** A kind that only a newer build knows, as it stands in the spec. This build shows it and does not run it. */
+  /** Of a kind that only a newer hearback knows. */
   | Record<string, unknown>;
 
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
@@ -437,6 +444,8 @@ export type ErrorKind =
   | "nothing"
   /** A kill left processes, failed or got no response. */
   | "not_killed"
+  /** The job takes no input, or no more of it. */
+  | "no_input"
   /** The sink did not accept the sample. */
   | "not_delivered"
   /** A check failed. */
@@ -695,6 +704,8 @@ export interface FollowUpView {
   delivery?: string | null;
   /** Why the last attempt failed. */
   error?: string | null;
+  /** When the next attempt is due (RFC 3339); absent if none was made yet, and where none will be made by itself. */
+  next_attempt_at?: string | null;
   /** When the owner wants to be notified. */
   policy?: NotifyPolicy | null;
   /** The sink of the last attempt. */
@@ -1000,7 +1011,7 @@ export interface JobView {
   /** The unit of a service manager, or the Job Object, in which it was launched and with which it ends. */
   bound_to?: string | null;
   /** The command that it runs; absent when its record cannot be read. */
-  command?: CommandLine | null;
+  command?: Command | null;
   /** Its working directory. */
   cwd?: OsText | null;
   /** When it ended, as the supervisor observed it (RFC 3339). */
@@ -1033,6 +1044,8 @@ export interface JobView {
   paused?: boolean;
   /** The pid of its main process, to show to people. Pids are reused, so do not send signals to it. */
   pid?: number | null;
+  /** The prompt of a job that `ask` started with `--prompt`. It is part of the command, too. */
+  prompt?: string | null;
   /** How long it ran, in milliseconds, without the time in which the machine slept. */
   ran_ms?: number | null;
   /** The session that owns it. */
@@ -1045,6 +1058,8 @@ export interface JobView {
   survives?: string[];
   /** Pids of processes that outlived it and still run: they could not be killed, or were kept. */
   survivors?: number[];
+  /** Whether other processes can write to its input (`--stdin`). */
+  takes_input?: boolean;
   /** The longest time that it may run, in milliseconds; absent when there is no limit. */
   timeout_ms?: number | null;
   /** The CPU time and memory that it used. */
@@ -1062,7 +1077,7 @@ export interface JobViewReply {
   /** The unit of a service manager, or the Job Object, in which it was launched and with which it ends. */
   bound_to?: string | null;
   /** The command that it runs; absent when its record cannot be read. */
-  command?: CommandLine | null;
+  command?: Command | null;
   /** Its working directory. */
   cwd?: OsText | null;
   /** When it ended, as the supervisor observed it (RFC 3339). */
@@ -1097,6 +1112,8 @@ export interface JobViewReply {
   paused?: boolean;
   /** The pid of its main process, to show to people. Pids are reused, so do not send signals to it. */
   pid?: number | null;
+  /** The prompt of a job that `ask` started with `--prompt`. It is part of the command, too. */
+  prompt?: string | null;
   /** How long it ran, in milliseconds, without the time in which the machine slept. */
   ran_ms?: number | null;
   /** The session that owns it. */
@@ -1109,6 +1126,8 @@ export interface JobViewReply {
   survives?: string[];
   /** Pids of processes that outlived it and still run: they could not be killed, or were kept. */
   survivors?: number[];
+  /** Whether other processes can write to its input (`--stdin`). */
+  takes_input?: boolean;
   /** The longest time that it may run, in milliseconds; absent when there is no limit. */
   timeout_ms?: number | null;
   /** The CPU time and memory that it used. */
@@ -1125,8 +1144,12 @@ export interface KillDocumentReply {
   format: number;
   /** The job. */
   id: JobId;
+  /** The job, as it is now. */
+  job: JobView;
   /** How many processes that had outlived the job were killed now. */
   leftovers_killed?: number;
+  /** The end of its output, as much as `--output` says. */
+  log?: LogDocument | null;
   /** The pid namespace in which processes of it may still run: they cannot be seen from here. */
   out_of_sight?: string | null;
   /** How it ended. */
@@ -1187,7 +1210,7 @@ export interface LaunchDocument {
   /** The unit of a service manager, or the Job Object, in which it was launched and with which it ends. */
   bound_to?: string | null;
   /** The command that it runs; absent when its record cannot be read. */
-  command?: CommandLine | null;
+  command?: Command | null;
   /** Whether this launch made it; false if its key names a job that was launched before. */
   created: boolean;
   /** Its working directory. */
@@ -1224,6 +1247,8 @@ export interface LaunchDocument {
   paused?: boolean;
   /** The pid of its main process, to show to people. Pids are reused, so do not send signals to it. */
   pid?: number | null;
+  /** The prompt of a job that `ask` started with `--prompt`. It is part of the command, too. */
+  prompt?: string | null;
   /** How long it ran, in milliseconds, without the time in which the machine slept. */
   ran_ms?: number | null;
   /** The session that owns it. */
@@ -1236,6 +1261,8 @@ export interface LaunchDocument {
   survives?: string[];
   /** Pids of processes that outlived it and still run: they could not be killed, or were kept. */
   survivors?: number[];
+  /** Whether other processes can write to its input (`--stdin`). */
+  takes_input?: boolean;
   /** The longest time that it may run, in milliseconds; absent when there is no limit. */
   timeout_ms?: number | null;
   /** The CPU time and memory that it used. */
@@ -1253,7 +1280,7 @@ export interface LaunchDocumentReply {
   /** The unit of a service manager, or the Job Object, in which it was launched and with which it ends. */
   bound_to?: string | null;
   /** The command that it runs; absent when its record cannot be read. */
-  command?: CommandLine | null;
+  command?: Command | null;
   /** Whether this launch made it; false if its key names a job that was launched before. */
   created: boolean;
   /** Its working directory. */
@@ -1292,6 +1319,8 @@ export interface LaunchDocumentReply {
   paused?: boolean;
   /** The pid of its main process, to show to people. Pids are reused, so do not send signals to it. */
   pid?: number | null;
+  /** The prompt of a job that `ask` started with `--prompt`. It is part of the command, too. */
+  prompt?: string | null;
   /** How long it ran, in milliseconds, without the time in which the machine slept. */
   ran_ms?: number | null;
   /** The session that owns it. */
@@ -1304,6 +1333,8 @@ export interface LaunchDocumentReply {
   survives?: string[];
   /** Pids of processes that outlived it and still run: they could not be killed, or were kept. */
   survivors?: number[];
+  /** Whether other processes can write to its input (`--stdin`). */
+  takes_input?: boolean;
   /** The longest time that it may run, in milliseconds; absent when there is no limit. */
   timeout_ms?: number | null;
   /** The CPU time and memory that it used. */
@@ -1814,6 +1845,11 @@ export interface OutputView {
   /** The dropped parts, in order. */
   gaps?: Gap[];
   /**
+   * The last line that is not blank, cut to 200 characters; only where a preview is asked for, as by
+   * `list --preview`.
+   */
+  last_line?: string | null;
+  /**
    * The path of the log, until the job is pruned. Where the file system has no second names for files, it changes
    * when the job moves to the history.
    */
@@ -1940,7 +1976,7 @@ export interface ResultsDocumentReply {
   /** The jobs that have ended and whose answer is unread; the one that ended first comes first. */
   results: JobView[];
   /** The jobs that have not ended. */
-  running: JobId[];
+  running: JobView[];
 }
 
 /** The error of a request. */
@@ -2177,6 +2213,76 @@ export type SetupState =
   /** A file that hearback cannot edit safely: the entry has to be made by hand. */
   | "by_hand";
 
+/** A document, and why the command failed, if it did. Every command prints its document in this form. */
+export interface ShowDocumentReply {
+  /** The agent whose session launched it, if it was found. */
+  agent?: LaunchingAgent | null;
+  /** The answer of a job that `ask` started, once it has ended. */
+  answer?: Answer | null;
+  /** Whether a monitor that restarts or stops kills it first (`--bound`). */
+  bound?: boolean;
+  /** The unit of a service manager, or the Job Object, in which it was launched and with which it ends. */
+  bound_to?: string | null;
+  /** The command that it runs; absent when its record cannot be read. */
+  command?: Command | null;
+  /** Its working directory. */
+  cwd?: OsText | null;
+  /** When it ended, as the supervisor observed it (RFC 3339). */
+  ended_at?: string | null;
+  /** Why the command failed, wholly or in part; absent when it succeeded. */
+  error?: ErrorDetail | null;
+  /** The follow-up that notifies its owner. */
+  follow_up: FollowUpView;
+  /** The version of this document. */
+  format: number;
+  /** The id of the job. */
+  id: JobId;
+  /** The longest time without output, in milliseconds; absent when there is no limit. */
+  idle_timeout_ms?: number | null;
+  /** Its key, from `--key`. */
+  key?: string | null;
+  /** Its label, from `--label`. */
+  label?: string | null;
+  /** When it was launched (RFC 3339). */
+  launched_at?: string | null;
+  /** The end of its output, as much as `--output` says. */
+  log?: LogDocument | null;
+  /** Whether it was launched through the MCP server. */
+  mcp?: boolean;
+  /** Remarks, such as: a fact cannot be read, a fact has a newer format, the job belongs to another machine. */
+  notes?: string[];
+  /** The pid namespace in which processes of it may still run: they could not be seen when its end was recorded. */
+  out_of_sight?: string | null;
+  /** How it ended. */
+  outcome?: Outcome | null;
+  /** Its output. */
+  output: OutputView;
+  /** Whether its main process is paused, by a signal or a suspend. Its limits still count. */
+  paused?: boolean;
+  /** The pid of its main process, to show to people. Pids are reused, so do not send signals to it. */
+  pid?: number | null;
+  /** The prompt of a job that `ask` started with `--prompt`. It is part of the command, too. */
+  prompt?: string | null;
+  /** How long it ran, in milliseconds, without the time in which the machine slept. */
+  ran_ms?: number | null;
+  /** The session that owns it. */
+  session?: Session | null;
+  /** When its main process was started (RFC 3339). */
+  started_at?: string | null;
+  /** The state of the job. */
+  state: StateWord;
+  /** What it survives. */
+  survives?: string[];
+  /** Pids of processes that outlived it and still run: they could not be killed, or were kept. */
+  survivors?: number[];
+  /** Whether other processes can write to its input (`--stdin`). */
+  takes_input?: boolean;
+  /** The longest time that it may run, in milliseconds; absent when there is no limit. */
+  timeout_ms?: number | null;
+  /** The CPU time and memory that it used. */
+  usage?: Usage | null;
+}
+
 /** What `show` takes: a job as people name one, or a key. */
 export interface ShowParams {
   /** The job: its id, four characters of either end of it, its label or `@last`. */
@@ -2299,7 +2405,7 @@ export interface TimelineJob {
   /** The unit of a service manager, or the Job Object, in which it was launched and with which it ends. */
   bound_to?: string | null;
   /** The command that it runs; absent when its record cannot be read. */
-  command?: CommandLine | null;
+  command?: Command | null;
   /** Its working directory. */
   cwd?: OsText | null;
   /** When it ended, as the supervisor observed it (RFC 3339). */
@@ -2332,6 +2438,8 @@ export interface TimelineJob {
   paused?: boolean;
   /** The pid of its main process, to show to people. Pids are reused, so do not send signals to it. */
   pid?: number | null;
+  /** The prompt of a job that `ask` started with `--prompt`. It is part of the command, too. */
+  prompt?: string | null;
   /** How long it ran, in milliseconds, without the time in which the machine slept. */
   ran_ms?: number | null;
   /** The session that owns it. */
@@ -2344,6 +2452,8 @@ export interface TimelineJob {
   survives?: string[];
   /** Pids of processes that outlived it and still run: they could not be killed, or were kept. */
   survivors?: number[];
+  /** Whether other processes can write to its input (`--stdin`). */
+  takes_input?: boolean;
   /** The longest time that it may run, in milliseconds; absent when there is no limit. */
   timeout_ms?: number | null;
   /** The CPU time and memory that it used. */
@@ -2554,4 +2664,18 @@ export interface WaitedDocument {
   problems?: Problem[];
   /** Whether the time of the wait passed before it was complete. The jobs continue. */
   timed_out: boolean;
+}
+
+/** A document, and why the command failed, if it did. Every command prints its document in this form. */
+export interface WrittenDocumentReply {
+  /** How many bytes the job can read now, or has read. */
+  bytes: number;
+  /** Whether its input was ended behind them. */
+  ended: boolean;
+  /** Why the command failed, wholly or in part; absent when it succeeded. */
+  error?: ErrorDetail | null;
+  /** The version of this document. */
+  format: number;
+  /** The job. */
+  id: JobId;
 }

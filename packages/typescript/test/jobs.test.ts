@@ -45,6 +45,7 @@ test("errors are those of the command line", async () => {
   assert.deepEqual([bad.kind, bad.code], ["usage", -32602]);
   assert.deepEqual([(await failure(client.call("no.such"))).code], [-32601]);
   assert.equal((await failure(client.launch([]))).kind, "usage");
+  assert.equal((await failure(client.launch("echo hi" as any))).kind, "usage");
 });
 
 test("a signal cancels a wait, and leaves the job alone", async () => {
@@ -86,7 +87,8 @@ test("a program that forgets to close its client ends", async () => {
 test("a store that cannot be opened is an error that says so", async () => {
   await using world = new World();
   const error = await failure(world.client({ home: "/dev/null/x", diagnostics: () => {} }).list());
-  assert.match(error.message, /\/dev\/null/);
+  assert.match(error.message, /cannot be opened[^]*\/dev\/null/);
+  assert.match(error.tip ?? "", /HEARBACK_HOME/);
 });
 
 test("the types are those of the schema", async () => {

@@ -34,7 +34,7 @@ test("a message and a follow-up each come in a turn, once", async () => {
   assert(follow_up?.kind === "follow_up");
   assert.equal(follow_up.id, `${id}.end`);
   assert.equal(follow_up.payload.data.job.id, id);
-  await second.run(() => {});
+  await second.use(() => {});
   await eventually("the follow-up is delivered", async () => ((await client.show(id)).follow_up.state === "delivered" ? true : undefined));
   assert.deepEqual((await world.cli("inbox", "--session", "s")).messages ?? [], []);
 });
@@ -61,11 +61,25 @@ test("a turn that failed gives its items back, and they come again with the same
   await client.send("s", "hello");
   const turn = await next(turns);
   const broken = new Error("the model is away");
-  await assert.rejects(turn.run(() => Promise.reject(broken)), broken);
+  await assert.rejects(turn.use(() => Promise.reject(broken)), broken);
   const again = await next(turns);
   assert.deepEqual(again.items.map((item) => [item.id, item.attempt]), turn.items.map((item) => [item.id, 2]));
   await again.items[0]!.ack();
   await again.done();
+});
+
+test("an agent that is a program runs as a turn, and is killed when the turn is lost", async () => {
+  await using world = new World();
+  const client = world.client();
+  const turn = await client.turn("s");
+  const said = await turn.run(["sh", "-c", "cat; echo $HEARBACK_SESSION $HEARBACK_TURN $MORE"], { input: turn.withNote("hello "), env: { MORE: "more" } });
+  assert.equal(said, `hello s ${turn.number} more\n`);
+  assert.deepEqual([(await failure(turn.run(["sh", "-c", "exit 3"]))).kind, (await failure(turn.run(["/nonexistent"]))).kind], ["failed", "not_found"]);
+  // The grandchild holds the pipe of the output open, so that this returns only when it is killed, too.
+  const slow = failure(turn.run(["sh", "-c", "sleep 100 & sleep 100"]));
+  process.kill((await client.hello()).pid, "SIGKILL");
+  assert.equal((await slow).kind, "interrupted");
+  assert.equal(turn.lost, true);
 });
 
 test("a session is in one turn at a time", async () => {
@@ -119,10 +133,11 @@ test("what a host held is offered to another one when it is killed, and to no tw
     for await (const turn of client.turns()) console.log(turn.items[0].id);`;
   const env = { ...process.env, HEARBACK_HOME: world.home, HEARBACK: program() };
   const host = spawn(process.execPath, ["--input-type=module", "-e", source], { env, stdio: ["ignore", "pipe", "inherit"] });
+  await using _killed = { [Symbol.asyncDispose]: async () => void host.kill("SIGKILL") };
   const lines: string[] = [];
   host.stdout.setEncoding("utf8").on("data", (text: string) => lines.push(...text.split("\n").filter(Boolean)));
   await eventually("the host is there", async () => (lines.includes("ready") ? true : undefined));
-  await world.text("send", "--session", "s", "hello");
+  await world.text("send", "--session", "s", "--sink", "host", "hello");
   const held = await eventually("the host has it", async () => lines[1]);
   const client = world.client();
   const turns = await attending(client);

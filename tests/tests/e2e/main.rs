@@ -44,6 +44,7 @@ mod monitor_faults;
 mod namespaces;
 mod one_call;
 mod output;
+mod packages;
 mod plugin;
 mod retention;
 mod safety;

@@ -7,11 +7,12 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
 from . import documents, params
+from ._agent import run_agent
 from ._binary import find_binary
 from ._connection import Connection, Ended, Reply
 from .errors import HearbackError
@@ -20,37 +21,42 @@ BUFFERED_EVENTS_MAX = 1000
 FIRST_PAUSE, LONGEST_PAUSE, STARTS_MAX = 0.1, 5.0, 10
 """Seconds between the starts of a process that ends at once, and how many of them fail before the client gives up."""
 REPEATABLE = frozenset(["list", "show", "output", "wait", "attend", "unattend", "events"])
-"""Calls that are sent again to the next process: they change nothing, or the same thing. `launch` is one if it has a key."""
+"""Calls that are sent again to the next process: they change nothing, or the same thing. `launch` is one if it has a
+key."""
 
 
 class AsyncClient:
     """Jobs, turns and events over one pipe to `hearback serve`.
 
-    Any number of tasks may use it. A task that is cancelled cancels its call, and a cancelled `wait` leaves the job alone.
+    Any number of tasks may use it. A task that is cancelled cancels its call, and a cancelled `wait` leaves the job
+    alone.
 
-    When the process ends, the client starts another one, attends the same sessions and continues event streams where they
-    were. Turns that were open are `lost`, and what was due in them is offered again under the same ids.
-    """
+    When the process ends, the client starts another one, attends the same sessions and continues event streams where
+    they were. Turns that were open are `lost`, and what was due in them is offered again under the same ids."""
 
     def __init__(
         self,
         *,
         binary: str | os.PathLike[str] | None = None,
         home: str | os.PathLike[str] | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
     ) -> None:
-        self._env = {**os.environ, **(env or {})}
+        # As for a job: more variables, and None removes one.
+        changed = {**os.environ, **(env or {})}
+        self._env = {name: value for name, value in changed.items() if value is not None}
         if home is not None:
             self._env["HEARBACK_HOME"] = os.fspath(home)
         self._binary = None if binary is None else os.fspath(binary)
+        self.draining = False
+        """Whether a monitor restarts or stops, and no turn begins until that is over."""
         self._connection: Connection | None = None
         self._connecting: asyncio.Task[Connection] | None = None
         self._closed = False
         self._attended: dict[str | None, None] = {}
         self._open_turns: dict[str, AsyncTurn] = {}
         self._handed: asyncio.Queue[AsyncTurn | HearbackError | None] = asyncio.Queue()
-        self._subscriptions: dict[tuple[Connection, int], _Subscription] = {}
-        self._readers: dict[_Subscription, None] = {}
+        self._subscriptions: dict[tuple[Connection, int], AsyncEvents] = {}
+        self._readers: dict[AsyncEvents, None] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> Self:
@@ -71,7 +77,9 @@ class AsyncClient:
             return
         self._closed = True
         if self._connecting is not None:
+            # A process that is being started is killed before this returns.
             self._connecting.cancel()
+            await asyncio.gather(self._connecting, return_exceptions=True)
         if self._connection is not None:
             await self._connection.close()
         self._handed.put_nowait(None)
@@ -79,36 +87,36 @@ class AsyncClient:
             reader.fail(_closed())
 
     @property
-    def hello(self) -> params.HelloDocument:
+    def hello(self) -> documents.HelloDocument:
         """What the process that runs now says about itself: version, protocol, store, pid."""
         if self._connection is None:
             raise HearbackError("disconnected", "no process of `hearback serve` runs at the moment")
-        return cast(params.HelloDocument, self._connection.hello)
+        return cast(documents.HelloDocument, self._connection.hello)
 
     # Jobs.
 
     async def launch(
         self, command: Sequence[str] | None = None, **more: Unpack[params.LaunchParams]
-    ) -> documents.LaunchDocumentReply:
+    ) -> documents.LaunchDocument:
         """Starts a job that outlives this process."""
         if isinstance(command, str):
             raise HearbackError("usage", "a command is a list of words", tip="text for a shell is `shell=`")
         call = _given(command=command, **more)
-        return cast(documents.LaunchDocumentReply, await self._call("launch", call, repeat="key" in more))
+        return cast(documents.LaunchDocument, await self._call("launch", call, repeat="key" in more))
 
-    async def list(self, **more: Unpack[params.ListParams]) -> documents.ListDocumentReply:
+    async def list(self, **more: Unpack[params.ListParams]) -> documents.ListDocument:
         """Jobs, newest first."""
-        return cast(documents.ListDocumentReply, await self.call("list", **more))
+        return cast(documents.ListDocument, await self.call("list", **more))
 
-    async def show(self, job: str | None = None, **more: Unpack[params.ShowParams]) -> documents.JobViewReply:
-        """One job, by its id or by its key."""
-        return cast(documents.JobViewReply, await self.call("show", job=job, **more))
+    async def show(self, job: str, **more: Unpack[params.ShowParams]) -> documents.JobView:
+        """One job."""
+        return cast(documents.JobView, await self.call("show", job=job, **more))
 
-    async def output(self, job: str, **more: Unpack[params.OutputParams]) -> documents.LogDocumentReply:
+    async def output(self, job: str, **more: Unpack[params.OutputParams]) -> documents.LogDocument:
         """The output of a job, or a part of it."""
-        return cast(documents.LogDocumentReply, await self.call("output", job=job, **more))
+        return cast(documents.LogDocument, await self.call("output", job=job, **more))
 
-    async def wait(self, *jobs: str, **more: Unpack[params.WaitParams]) -> params.WaitedDocument:
+    async def wait(self, *jobs: str, **more: Unpack[params.WaitParams]) -> documents.WaitedDocument:
         """Waits until the jobs have ended. `timed_out` in the result says that the time was too short."""
         call = _given(jobs=[*jobs], **more)
         began = time.monotonic()
@@ -118,17 +126,17 @@ class AsyncClient:
             if limit is not None:
                 call["timeout_ms"] = max(0, limit - int((time.monotonic() - began) * 1000))
 
-        return cast(params.WaitedDocument, await self._call("wait", call, repeat=True, before_repeat=again))
+        return cast(documents.WaitedDocument, await self._call("wait", call, repeat=True, before_repeat=again))
 
-    async def kill(self, *jobs: str, **more: Unpack[params.KillParams]) -> params.KilledDocument:
+    async def kill(self, *jobs: str, **more: Unpack[params.KillParams]) -> documents.KilledDocument:
         """Kills jobs and every process they started. The result has each job as it then is."""
-        return cast(params.KilledDocument, await self.call("kill", jobs=[*jobs], **more))
+        return cast(documents.KilledDocument, await self.call("kill", jobs=[*jobs], **more))
 
     # Sessions.
 
-    async def send(self, session: str, text: str, **more: Unpack[params.SendParams]) -> documents.SentDocumentReply:
+    async def send(self, session: str, text: str, **more: Unpack[params.SendParams]) -> documents.SentDocument:
         """Puts a message behind all others of a session. When this returns, it is on disk."""
-        return cast(documents.SentDocumentReply, await self.call("send", session=session, text=text, **more))
+        return cast(documents.SentDocument, await self.call("send", session=session, text=text, **more))
 
     async def attend(self, session: str | None = None, *, all: bool = False) -> None:
         """From now on, this client is handed what is due for a session, or for all: see `turns`."""
@@ -182,28 +190,17 @@ class AsyncClient:
 
     # Events.
 
-    async def events(
-        self, since: str = "now", session: str | None = None
-    ) -> AsyncGenerator[documents.EventDocument, None]:
-        """What happens to jobs and sessions, as it happens, from a cursor, from the `beginning`, or from `now` on.
-
-        To read on later, pass the `cursor` of the last event as `since`. A reader may be slow: nothing is lost and at most a
-        thousand events are kept for it. Ends when the client is closed.
-        """
-        reader = _Subscription(since, session)
-        self._readers[reader] = None
+    async def events(self, since: str = "now", session: str | None = None) -> AsyncEvents:
+        """What happens to jobs and sessions, as it happens, from a cursor, from the `beginning`, or from `now` on:
+        from the moment at which this returns, nothing is missed."""
+        events = AsyncEvents(self, since, session)
+        self._readers[events] = None
         try:
-            await self._subscribe(reader)
-            while True:
-                if reader.is_behind and not reader.buffered:
-                    await self._subscribe(reader)
-                yield await reader.next()
-        except HearbackError as error:
-            if error.kind != "closed":
-                raise
-        finally:
-            self._readers.pop(reader, None)
-            self._drop(reader)
+            await self._subscribe(events)
+        except BaseException:
+            await events.aclose()
+            raise
+        return events
 
     async def call(self, method: str, **given: Any) -> dict[str, Any]:
         """The result of any method, as it comes. Parameters that are None are left out."""
@@ -272,6 +269,10 @@ class AsyncClient:
                 await self._use(connection)
                 self._connecting = None
                 return connection
+            except asyncio.CancelledError:
+                if connection is not None:
+                    await connection.kill()
+                raise
             except (Ended, HearbackError) as error:
                 if connection is not None:
                     await connection.kill()
@@ -296,6 +297,7 @@ class AsyncClient:
         if connection is not self._connection:
             return
         self._connection = None
+        self.draining = False
         if not self._closed and self._connecting is None:
             self._connecting = asyncio.create_task(self._reconnect())
             # A failure reaches those who wait; without any, the next call tries again.
@@ -311,13 +313,20 @@ class AsyncClient:
             if reader is not None and not reader.put(cast(documents.EventDocument, message)):
                 # It is subscribed again behind the last event that was kept, when these have been read.
                 self._drop(reader)
+        elif method == "events.ended":
+            ended = self._subscriptions.pop((connection, message["subscription"]), None)
+            if ended is not None:
+                ended.at = None
+                ended.fail(HearbackError(**message["error"]))
+        elif method == "draining":
+            self.draining = not message.get("over", False)
         elif method in ("due", "interrupt") and (known := self._open_turns.get(message["turn"])) is not None:
             if method == "due":
                 known.on_due()
             else:
                 known.on_interrupt(message.get("reason") or "interrupt")
 
-    async def _subscribe(self, reader: _Subscription) -> None:
+    async def _subscribe(self, reader: AsyncEvents) -> None:
         while True:
             connection = await self._connected()
             if reader.at is not None:
@@ -327,19 +336,21 @@ class AsyncClient:
             except Ended:
                 continue
 
-    async def _subscribe_at(self, connection: Connection, reader: _Subscription) -> None:
+    async def _subscribe_at(self, connection: Connection, reader: AsyncEvents) -> None:
         def on_reply(connection: Connection, reply: dict[str, Any], is_wanted: bool) -> None:
-            reader.at = (connection, reply["subscription"])
-            reader.is_behind = False
-            # Where `now` is: the next process has to begin there, even if nothing has happened since.
-            reader.since = reply.get("cursor") or reader.since
-            self._subscriptions[reader.at] = reader
+            at = (connection, reply["subscription"])
+            reader.begin(at, reply.get("cursor"))
+            self._subscriptions[at] = reader
             if not is_wanted:
                 self._drop(reader)
 
         await connection.call("events", _given(since=reader.since, session=reader.session), on_reply)
 
-    def _drop(self, reader: _Subscription) -> None:
+    def _stop(self, reader: AsyncEvents) -> None:
+        self._readers.pop(reader, None)
+        self._drop(reader)
+
+    def _drop(self, reader: AsyncEvents) -> None:
         if reader.at is None:
             return
         (connection, number), reader.at = reader.at, None
@@ -369,11 +380,11 @@ class AsyncItem:
     def __init__(self, turn: AsyncTurn, item: dict[str, Any]) -> None:
         self._turn = turn
         self.token: str = item["token"]
-        self.kind: str = item["kind"]
+        self.kind: documents.ItemKind = item["kind"]
         self.id: str = item["id"]
         self.attempt: int = item["attempt"]
         self.payload: dict[str, Any] = item["payload"]
-        """The document that a sink would get."""
+        """What a sink would get: a `CloudEvent`, with a `Delivery` or a `MessagePayload` in `data`."""
 
     @property
     def text(self) -> str:
@@ -384,7 +395,7 @@ class AsyncItem:
         """It is done, and is not offered again. Closing its turn does the same for all that are left."""
         await self._turn.ask("ack", {"token": self.token})
 
-    async def release(self, how: params.ReleaseHow, **more: Unpack[params.ReleaseParams]) -> None:
+    async def release(self, how: documents.ReleaseHow, **more: Unpack[params.ReleaseParams]) -> None:
         """Gives it back: it is offered again later, or, if its session is gone, held for a person."""
         await self._turn.ask("release", _given(token=self.token, how=how, **more))
 
@@ -401,10 +412,12 @@ class AsyncTurn:
         self.token: str = turn["turn"]
         self.session: str = turn["session"]
         self.number: int = turn["number"]
-        self.note: str | None = turn.get("note")
+        self.note: documents.Note | None = turn.get("note")
         """What the agent should hear first, if the last turn was cut short."""
         self.destination: str | None = turn.get("destination")
-        self.text: str = turn.get("text") or ""
+        self.env: dict[str, str] = turn.get("env", {})
+        """Variables for the processes of the agent: by these they are found, and ended, if this host dies."""
+        self.text: str = turn.get("text", "")
         """What is due, for a model, with the note."""
         self.items: list[AsyncItem] = [AsyncItem(self, item) for item in turn.get("items", ())]
         self.interrupted: str | None = None
@@ -417,6 +430,26 @@ class AsyncTurn:
     def lost(self) -> bool:
         """Whether the process behind it has ended: what was due is offered again, in another turn."""
         return self.interrupted == "lost"
+
+    def with_note(self, text: str) -> str:
+        """A text for the agent, behind the note if there is one."""
+        return f"{self.note['text']}\n\n{text}" if self.note else text
+
+    async def run(self, *command: str, input: str = "", env: Mapping[str, str] | None = None) -> str:
+        """Runs an agent that is a program as this turn, and returns its output.
+
+        It gets `input` on standard input, and the variables of the turn. If the turn is to end, or this task is
+        cancelled, the agent and its process group are killed. The error has the kind `interrupted` then, and `failed`
+        if the agent does not exit with 0."""
+        variables = {"HEARBACK_SESSION": self.session, **self.env, **(env or {})}
+        ended = await run_agent(command, input, variables, self.interruption())
+        if self.interrupted is not None:
+            reason = f"turn {self.number} of session `{self.session}` was interrupted: {self.interrupted}"
+            raise HearbackError("interrupted", reason, subject=self.session)
+        if ended.code != 0:
+            how = f"signal {-ended.code}" if ended.code < 0 else f"exit code {ended.code}"
+            raise HearbackError("failed", f"the agent `{command[0]}` ended with {how}", subject=self.session)
+        return ended.output
 
     async def claim(self) -> list[AsyncItem]:
         """Takes what has become due since the turn began, to hand it over to the agent that runs."""
@@ -493,16 +526,59 @@ class AsyncTurn:
         self._interrupted.set()
 
 
-class _Subscription:
-    """The events that one reader has not read yet."""
+class AsyncEvents:
+    """A stream of events, until the client is closed or the reader calls `aclose` (`async with` does).
 
-    def __init__(self, since: str, session: str | None) -> None:
-        self.since, self.session = since, session
+    A reader may be slow: nothing is lost, and at most a thousand events are kept for it. It does not notice when the
+    process behind the client is replaced."""
+
+    def __init__(self, client: AsyncClient, since: str, session: str | None) -> None:
+        self._client = client
+        self.cursor = since
+        """What to pass as `since`, to read on later behind what this reader has read."""
+        self.session = session
+        self.since = since
         self.at: tuple[Connection, int] | None = None
         self.is_behind = False
         self.buffered: deque[documents.EventDocument] = deque()
         self._changed = asyncio.Event()
         self._error: HearbackError | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> documents.EventDocument:
+        while not self.buffered:
+            if self._error is not None:
+                if self._error.kind == "closed":
+                    raise StopAsyncIteration
+                raise self._error
+            if self.is_behind:
+                await self._client._subscribe(self)  # pyright: ignore[reportPrivateUsage]
+                continue
+            self._changed.clear()
+            await self._changed.wait()
+        event = self.buffered.popleft()
+        self.cursor = event["cursor"]
+        return event
+
+    async def aclose(self) -> None:
+        """Ends the stream."""
+        self.fail(_closed())
+        self.buffered.clear()
+        self._client._stop(self)  # pyright: ignore[reportPrivateUsage]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def begin(self, at: tuple[Connection, int], cursor: str | None) -> None:
+        self.at, self.is_behind = at, False
+        # Where `now` is: the next process has to begin there, even if nothing has happened since.
+        if cursor is not None and self.since == "now":
+            self.since = self.cursor = cursor
 
     def put(self, event: documents.EventDocument) -> bool:
         """Keeps an event; False if there is no room, and the subscription has to stop."""
@@ -518,18 +594,14 @@ class _Subscription:
         self._error = error
         self._changed.set()
 
-    async def next(self) -> documents.EventDocument:
-        while not self.buffered:
-            if self._error is not None:
-                raise self._error
-            self._changed.clear()
-            await self._changed.wait()
-        return self.buffered.popleft()
+
+_NULLABLE = frozenset(["timeout_ms", "log_cap_bytes"])
+"""Parameters whose null is not the same as their absence: it means that there is no limit."""
 
 
 def _given(**given: Any) -> dict[str, Any]:
-    """Parameters without those that are None, except `timeout_ms` of a launch, whose null means that there is no limit."""
-    return {name: value for name, value in given.items() if value is not None or name == "timeout_ms"}
+    """Parameters without those that are None."""
+    return {name: value for name, value in given.items() if value is not None or name in _NULLABLE}
 
 
 def _whose(session: str | None, all: bool) -> dict[str, Any]:

@@ -38,7 +38,9 @@ def main() -> int:
     """The command `hearback` of an environment in which the package is installed."""
     # This script is on the PATH itself, and would find itself there.
     if not _BUNDLED.is_file():
-        print(f"error: the package `hearback` was installed without the program: {_BUNDLED} is missing", file=sys.stderr)
+        print(
+            f"error: the package `hearback` was installed without the program: {_BUNDLED} is missing", file=sys.stderr
+        )
         return 127
     command = [str(_BUNDLED), *sys.argv[1:]]
     if os.name == "nt":

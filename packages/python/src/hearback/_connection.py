@@ -19,8 +19,8 @@ END_WITHIN = 10.0
 """Seconds from the end of its input to the end of the process, before it is killed."""
 
 Reply = Callable[["Connection", dict[str, Any], bool], None]
-"""What a reply means, called as soon as it is read: a notification that refers to it may be the next line. The last argument
-says whether the caller still waits."""
+"""What a reply means, called as soon as it is read: a notification that refers to it may be the next line. The last
+argument says whether the caller still waits."""
 
 
 class Ended(Exception):
@@ -60,8 +60,8 @@ class Connection:
         on_end: Callable[[Connection], None],
     ) -> Connection:
         # In a session or group of its own, Ctrl-C in a terminal reaches the host alone, which decides what ends.
-        # The number is CREATE_NEW_PROCESS_GROUP, a name that only Windows has.
-        apart: dict[str, Any] = {"creationflags": 0x200} if os.name == "nt" else {"start_new_session": True}
+        # Windows ignores a session. The number is CREATE_NEW_PROCESS_GROUP, a name that only Windows has.
+        flags = 0x200 if os.name == "nt" else 0
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -69,7 +69,8 @@ class Connection:
                 stdout=asyncio.subprocess.PIPE,
                 env=dict(env),
                 limit=LINE_MAX + 1024,
-                **apart,
+                start_new_session=True,
+                creationflags=flags,
             )
         except OSError as error:
             raise HearbackError("not_found", f"could not start `{command[0]}`: {error}") from error
@@ -79,7 +80,9 @@ class Connection:
                 hello = await asyncio.shield(connection._hello)
         except TimeoutError:
             await connection.kill()
-            raise HearbackError("protocol", f"`{command[0]} serve` wrote no first line in {HELLO_WITHIN:.0f} s") from None
+            raise HearbackError(
+                "protocol", f"`{command[0]} serve` wrote no first line in {HELLO_WITHIN:.0f} s"
+            ) from None
         except BaseException:
             await connection.kill()
             raise

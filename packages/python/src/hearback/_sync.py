@@ -1,5 +1,5 @@
-"""The client for programs without an event loop: the asynchronous one, in a thread of its own. Any number of threads may use
-it."""
+"""The client for programs without an event loop: the asynchronous one, in a thread of its own. Any number of threads
+may use it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import asyncio
 import concurrent.futures
 import os
 import threading
-from collections.abc import Coroutine, Generator, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from . import documents, params
-from ._async import AsyncClient, AsyncItem, AsyncTurn
+from ._async import AsyncClient, AsyncEvents, AsyncItem, AsyncTurn
 from .errors import HearbackError
 
 Result = TypeVar("Result")
@@ -26,9 +26,13 @@ class _Loop:
         self._thread = threading.Thread(target=self._loop.run_forever, name="hearback", daemon=True)
         self._thread.start()
 
+    @property
+    def runs(self) -> bool:
+        return self._thread.is_alive()
+
     def run(self, call: Coroutine[Any, Any, Result]) -> Result:
         """The result of a call. Ctrl-C, and any other exception in this thread, cancels it."""
-        if not self._thread.is_alive():
+        if not self.runs:
             call.close()
             raise HearbackError("closed", "the client is closed")
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
@@ -65,7 +69,7 @@ class Client:
         *,
         binary: str | os.PathLike[str] | None = None,
         home: str | os.PathLike[str] | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
     ) -> None:
         self._client = AsyncClient(binary=binary, home=home, env=env)
         self._loop = _Loop()
@@ -96,37 +100,42 @@ class Client:
                 self._loop.stop()
 
     @property
-    def hello(self) -> params.HelloDocument:
+    def hello(self) -> documents.HelloDocument:
         """What the process that runs now says about itself: version, protocol, store, pid."""
         return self._client.hello
 
+    @property
+    def draining(self) -> bool:
+        """Whether a monitor restarts or stops, and no turn begins until that is over."""
+        return self._client.draining
+
     def launch(
         self, command: Sequence[str] | None = None, **more: Unpack[params.LaunchParams]
-    ) -> documents.LaunchDocumentReply:
+    ) -> documents.LaunchDocument:
         """Starts a job that outlives this process."""
         return self._loop.run(self._client.launch(command, **more))
 
-    def list(self, **more: Unpack[params.ListParams]) -> documents.ListDocumentReply:
+    def list(self, **more: Unpack[params.ListParams]) -> documents.ListDocument:
         """Jobs, newest first."""
         return self._loop.run(self._client.list(**more))
 
-    def show(self, job: str | None = None, **more: Unpack[params.ShowParams]) -> documents.JobViewReply:
-        """One job, by its id or by its key."""
+    def show(self, job: str, **more: Unpack[params.ShowParams]) -> documents.JobView:
+        """One job."""
         return self._loop.run(self._client.show(job, **more))
 
-    def output(self, job: str, **more: Unpack[params.OutputParams]) -> documents.LogDocumentReply:
+    def output(self, job: str, **more: Unpack[params.OutputParams]) -> documents.LogDocument:
         """The output of a job, or a part of it."""
         return self._loop.run(self._client.output(job, **more))
 
-    def wait(self, *jobs: str, **more: Unpack[params.WaitParams]) -> params.WaitedDocument:
+    def wait(self, *jobs: str, **more: Unpack[params.WaitParams]) -> documents.WaitedDocument:
         """Waits until the jobs have ended. `timed_out` in the result says that the time was too short."""
         return self._loop.run(self._client.wait(*jobs, **more))
 
-    def kill(self, *jobs: str, **more: Unpack[params.KillParams]) -> params.KilledDocument:
+    def kill(self, *jobs: str, **more: Unpack[params.KillParams]) -> documents.KilledDocument:
         """Kills jobs and every process they started. The result has each job as it then is."""
         return self._loop.run(self._client.kill(*jobs, **more))
 
-    def send(self, session: str, text: str, **more: Unpack[params.SendParams]) -> documents.SentDocumentReply:
+    def send(self, session: str, text: str, **more: Unpack[params.SendParams]) -> documents.SentDocument:
         """Puts a message behind all others of a session. When this returns, it is on disk."""
         return self._loop.run(self._client.send(session, text, **more))
 
@@ -152,23 +161,49 @@ class Client:
         turn = self._loop.run(self._client.next_turn())
         return None if turn is None else Turn(self._loop, turn)
 
-    def events(self, since: str = "now", session: str | None = None) -> Generator[documents.EventDocument, None, None]:
-        """What happens to jobs and sessions, as it happens, from a cursor, from the `beginning`, or from `now` on."""
-        events = self._client.events(since, session)
-
-        async def step() -> documents.EventDocument | None:
-            return await anext(events, None)
-
-        try:
-            while (event := self._loop.run(step())) is not None:
-                yield event
-        finally:
-            if not self._closed:
-                self._loop.run(events.aclose())
+    def events(self, since: str = "now", session: str | None = None) -> Events:
+        """What happens to jobs and sessions, as it happens, from a cursor, from the `beginning`, or from `now` on:
+        from the moment at which this returns, nothing is missed."""
+        return Events(self._loop, self._loop.run(self._client.events(since, session)))
 
     def call(self, method: str, **given: Any) -> dict[str, Any]:
         """The result of any method, as it comes."""
         return self._loop.run(self._client.call(method, **given))
+
+
+class Events:
+    """A stream of events, until the client is closed or the reader calls `close` (`with` does)."""
+
+    def __init__(self, loop: _Loop, events: AsyncEvents) -> None:
+        self._loop, self._events = loop, events
+
+    @property
+    def cursor(self) -> str:
+        """What to pass as `since`, to read on later behind what this reader has read."""
+        return self._events.cursor
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> documents.EventDocument:
+        async def step() -> documents.EventDocument | None:
+            return await anext(self._events, None)
+
+        event = self._loop.run(step())
+        if event is None:
+            raise StopIteration
+        return event
+
+    def close(self) -> None:
+        """Ends the stream, also for a thread that waits for the next event."""
+        if self._loop.runs:
+            self._loop.run(self._events.aclose())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Item:
@@ -183,7 +218,7 @@ class Item:
         """It is done, and is not offered again."""
         self._loop.run(self._item.ack())
 
-    def release(self, how: params.ReleaseHow, **more: Unpack[params.ReleaseParams]) -> None:
+    def release(self, how: documents.ReleaseHow, **more: Unpack[params.ReleaseParams]) -> None:
         """Gives it back."""
         self._loop.run(self._item.release(how, **more))
 
@@ -194,7 +229,7 @@ class Turn:
     def __init__(self, loop: _Loop, turn: AsyncTurn) -> None:
         self._loop, self._turn = loop, turn
         self.token, self.session, self.number = turn.token, turn.session, turn.number
-        self.note, self.destination, self.text = turn.note, turn.destination, turn.text
+        self.note, self.destination, self.text, self.env = turn.note, turn.destination, turn.text, turn.env
 
     @property
     def items(self) -> list[Item]:
@@ -209,6 +244,14 @@ class Turn:
     def lost(self) -> bool:
         """Whether the process behind it has ended: what was due is offered again, in another turn."""
         return self._turn.lost
+
+    def with_note(self, text: str) -> str:
+        """A text for the agent, behind the note if there is one."""
+        return self._turn.with_note(text)
+
+    def run(self, *command: str, input: str = "", env: Mapping[str, str] | None = None) -> str:
+        """Runs an agent that is a program as this turn, and returns its output. If the turn is to end, it is killed."""
+        return self._loop.run(self._turn.run(*command, input=input, env=env))
 
     def claim(self) -> list[Item]:
         """Takes what has become due since the turn began, to hand it over to the agent that runs."""
@@ -233,5 +276,7 @@ class Turn:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._loop.run(self._turn.__aexit__(kind, error, trace))

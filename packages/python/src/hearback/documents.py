@@ -22,7 +22,7 @@ ErrorKind: TypeAlias = Literal[
     "usage", "denied", "no_sink", "unknown_session", "key_taken", "chain_limit", "unknown_job", "ambiguous_job",
     "not_ended", "no_answer", "nothing", "not_killed", "not_delivered", "check_failed", "declined", "no_monitor",
     "busy", "deadline", "not_executable", "not_found", "not_started", "partly", "store", "monitor_silent", "failed",
-    "interrupted"
+    "interrupted", "cancelled", "unknown_token"
 ]
 """The kinds of errors. `docs/exit-codes.md` describes each."""
 
@@ -35,8 +35,14 @@ FollowUpState: TypeAlias = Literal[
 GapReason: TypeAlias = Literal["cap", "lost", "unknown"]
 """Why a part of the output is missing."""
 
+HistoryWord: TypeAlias = Literal["tool_results", "text", "empty"]
+"""What the history of a conversation ends with."""
+
 Interruption: TypeAlias = Literal["restart", "shutdown", "message", "crash", "unknown"]
 """Why a turn was interrupted."""
+
+ItemKind: TypeAlias = Literal["follow_up", "message"]
+"""What an item is."""
 
 JobId: TypeAlias = str
 """Names a job on disk and on the command line. Always a legal file name on Windows and Unix. The first nine characters
@@ -61,6 +67,12 @@ else as the exact units it is made of."""
 ReadyType: TypeAlias = Literal["ready"]
 """The type of the first line of `events`."""
 
+ReleaseHow: TypeAlias = Literal["busy", "failed", "gone"]
+"""Why an item is given back."""
+
+RequestId: TypeAlias = int | str
+"""How a request is named: text or a number."""
+
 ServiceManager: TypeAlias = Literal["systemd", "launchd", "task_scheduler"]
 """The program that starts services at login, and restarts them."""
 
@@ -84,6 +96,16 @@ StopKind: TypeAlias = Literal["restart", "stop", "drain", "unknown"]
 
 ToldHow: TypeAlias = Literal["delivered", "queued", "read", "discarded", "expired", "other"]
 """How the delivery of a follow-up ended."""
+
+TurnCloseHow: TypeAlias = Literal["done", "failed"]
+"""How a turn ended."""
+
+class AckParams(TypedDict):
+    """What `ack` takes."""
+
+    token: str
+    """The token of the item."""
+
 
 class AgentDocument(TypedDict):
     """An agent that hearback knows."""
@@ -192,6 +214,23 @@ class AttemptDocument(TypedDict):
     """The sink."""
 
 
+class AttendParams(TypedDict):
+    """What `attend` and `unattend` take: one of the two."""
+
+    all: NotRequired[bool]
+    """Every session."""
+
+    session: NotRequired["Session | None"]
+    """This session."""
+
+
+class CancelParams(TypedDict):
+    """What the notification `cancel` of a host takes."""
+
+    id: "RequestId"
+    """The `id` of a request that is not answered yet."""
+
+
 class ChangedMessageDocumentReply(TypedDict):
     """A document, and why the command failed, if it did. Every command prints its document in this form."""
 
@@ -225,6 +264,19 @@ class CheckDocument(TypedDict):
 
     tip: NotRequired[str | None]
     """What to do about it."""
+
+
+class ClaimedDocument(TypedDict):
+    """What `turn.claim` answers."""
+
+    format: int
+    """The version of this document."""
+
+    items: list["ItemDocument"]
+    """What the turn holds besides, from now on."""
+
+    text: NotRequired[str | None]
+    """The items as text for the agent; absent without an item."""
 
 
 class ClosedDocumentReply(TypedDict):
@@ -361,6 +413,42 @@ class DoctorDocumentReply(TypedDict):
 
     version: str
     """The version of hearback."""
+
+
+class DoneDocument(TypedDict):
+    """An answer that says no more than that it is done."""
+
+    format: int
+    """The version of this document."""
+
+
+class DrainingDocument(TypedDict):
+    """A monitor restarts or stops, and no turn begins until that is over: the notification `draining`."""
+
+    format: int
+    """The version of this document."""
+
+    kind: "StopKind"
+    """What the monitor does."""
+
+    over: bool
+    """Whether it is over."""
+
+
+class DueDocument(TypedDict):
+    """Something became due for a session while a turn of this host runs there: the notification `due`."""
+
+    count: int
+    """How much is due now. `turn.claim` takes it; otherwise it comes after the turn."""
+
+    format: int
+    """The version of this document."""
+
+    session: "Session"
+    """The session."""
+
+    turn: str
+    """The token of the turn."""
 
 
 class EffectiveSetting(TypedDict):
@@ -577,6 +665,36 @@ EventDocument: TypeAlias = (
 """One line of `events`: something that happened."""
 
 
+class EventsEndedDocument(TypedDict):
+    """Why a subscription ended that the host did not stop: the notification `events.ended`."""
+
+    error: "ErrorDetail"
+    """Why."""
+
+    format: int
+    """The version of this document."""
+
+    subscription: int
+    """The subscription."""
+
+
+class EventsParams(TypedDict):
+    """What `events` takes."""
+
+    session: NotRequired["Session | None"]
+    """Only what happens to this session and its jobs."""
+
+    since: NotRequired[str | None]
+    """The `cursor` of an event, `beginning` or `now`; by default `now`."""
+
+
+class EventsStopParams(TypedDict):
+    """What `events.stop` takes."""
+
+    subscription: int
+    """The subscription."""
+
+
 class ExitedExit(TypedDict):
     """It exited with this code."""
 
@@ -733,6 +851,200 @@ class Gap(TypedDict):
     """The first byte that is missing."""
 
 
+class HappenedDocumentBase(TypedDict):
+    """What every `HappenedDocument` has."""
+
+    at: str
+    """When it happened, by the clock of that moment."""
+
+    cursor: str
+    """What to pass to `--since` to read on behind it."""
+
+    format: int
+    """The version of this document."""
+
+    id: str
+    """Its identity. An event that is read again has the same one."""
+
+    job: NotRequired["JobView | None"]
+    """The job, as it is now."""
+
+    session: NotRequired["Session | None"]
+    """Whose job or session it is."""
+
+    subscription: int
+    """The subscription."""
+
+
+class LaunchedHappenedDocument(HappenedDocumentBase):
+    """A job is on disk: its owner will hear of it."""
+
+    type: Literal["launched"]
+
+
+class StartedHappenedDocument(HappenedDocumentBase):
+    """Its command runs."""
+
+    type: Literal["started"]
+
+
+class KillRequestedHappenedDocument(HappenedDocumentBase):
+    """A kill was requested."""
+
+    by: "KilledBy"
+    """By whom."""
+
+    reason: NotRequired[str | None]
+    """Why."""
+
+    type: Literal["kill_requested"]
+
+
+class EndedHappenedDocument(HappenedDocumentBase):
+    """It has ended."""
+
+    type: Literal["ended"]
+
+
+class NotToldHappenedDocument(HappenedDocumentBase):
+    """Its owner was not reached, and another attempt will be made."""
+
+    attempt: int
+    """The number of the attempt."""
+
+    reason: NotRequired[str | None]
+    """Why not."""
+
+    sink: NotRequired[str | None]
+    """The sink."""
+
+    type: Literal["not_told"]
+
+
+class DeadLetterHappenedDocument(HappenedDocumentBase):
+    """Its owner was not reached, and no further attempt will be made until a person acts."""
+
+    attempt: int
+    """The number of the attempt."""
+
+    reason: NotRequired[str | None]
+    """Why not."""
+
+    sink: NotRequired[str | None]
+    """The sink."""
+
+    type: Literal["dead_letter"]
+
+
+class RetriedHappenedDocument(HappenedDocumentBase):
+    """A person had a dead letter tried again."""
+
+    type: Literal["retried"]
+
+
+class ToldHappenedDocument(HappenedDocumentBase):
+    """Its owner has it, or will not get it."""
+
+    how: "ToldHow"
+    """How."""
+
+    type: Literal["told"]
+
+
+class SettledHappenedDocument(HappenedDocumentBase):
+    """Nothing more will happen to the job."""
+
+    type: Literal["settled"]
+
+
+class TurnBegunHappenedDocument(HappenedDocumentBase):
+    """A turn of a session has begun."""
+
+    cause: "TurnCause"
+    """What it is for."""
+
+    turn: int
+    """Its number."""
+
+    type: Literal["turn_begun"]
+
+
+class TurnEndedHappenedDocument(HappenedDocumentBase):
+    """A turn of a session has ended."""
+
+    how: "TurnHow"
+    """How."""
+
+    turn: int
+    """Its number."""
+
+    type: Literal["turn_ended"]
+
+
+class MessageQueuedHappenedDocument(HappenedDocumentBase):
+    """A message waits for a session."""
+
+    message: int
+    """Its number."""
+
+    type: Literal["message_queued"]
+
+
+class MessageNotDeliveredHappenedDocument(HappenedDocumentBase):
+    """A message was not delivered."""
+
+    dead_letter: bool
+    """Whether a person has to act before another attempt is made."""
+
+    message: int
+    """Its number."""
+
+    reason: str
+    """Why not."""
+
+    type: Literal["message_not_delivered"]
+
+
+class MessageClosedHappenedDocument(HappenedDocumentBase):
+    """Nothing more is to be done about a message."""
+
+    how: "MessageHow"
+    """What became of it."""
+
+    message: int
+    """Its number."""
+
+    type: Literal["message_closed"]
+
+
+HappenedDocument: TypeAlias = (
+    LaunchedHappenedDocument | StartedHappenedDocument | KillRequestedHappenedDocument | EndedHappenedDocument |
+    NotToldHappenedDocument | DeadLetterHappenedDocument | RetriedHappenedDocument | ToldHappenedDocument |
+    SettledHappenedDocument | TurnBegunHappenedDocument | TurnEndedHappenedDocument | MessageQueuedHappenedDocument |
+    MessageNotDeliveredHappenedDocument | MessageClosedHappenedDocument
+)
+"""Something happened: the notification `event`."""
+
+
+class HelloDocument(TypedDict):
+    """The first line, from the server."""
+
+    format: int
+    """The version of this document."""
+
+    home: str
+    """Where the store is."""
+
+    pid: int
+    """The process of the server."""
+
+    protocol: int
+    """The version of the protocol. A host that does not know it ends."""
+
+    version: str
+    """The version of hearback."""
+
+
 class InboxDocumentReply(TypedDict):
     """A document, and why the command failed, if it did. Every command prints its document in this form."""
 
@@ -774,6 +1086,22 @@ class InstallDocumentReply(TypedDict):
     """The content of that file."""
 
 
+class InterruptDocument(TypedDict):
+    """A turn is to end: the notification `interrupt`."""
+
+    format: int
+    """The version of this document."""
+
+    reason: "Interruption"
+    """Why."""
+
+    session: "Session"
+    """The session."""
+
+    turn: str
+    """The token of the turn."""
+
+
 class InterruptedDocument(TypedDict):
     """A turn that was interrupted."""
 
@@ -785,6 +1113,25 @@ class InterruptedDocument(TypedDict):
 
     turn: int
     """The number of the turn."""
+
+
+class ItemDocument(TypedDict):
+    """A follow-up or a message that this host holds."""
+
+    attempt: int
+    """The number of this attempt, from 1."""
+
+    id: str
+    """The id of the delivery: the same in every attempt, so that a repeat is recognisable."""
+
+    kind: "ItemKind"
+    """What it is."""
+
+    payload: Any
+    """What a sink gets: a follow-up or a message in its envelope."""
+
+    token: str
+    """Names the claim, for `ack` and `release`. It is used once."""
 
 
 class JobView(TypedDict):
@@ -1000,6 +1347,135 @@ class KillDocumentReply(TypedDict):
     """Pids of processes that could not be killed."""
 
 
+class KillParams(TypedDict):
+    """What `kill` takes."""
+
+    force: NotRequired[bool]
+    """Kill a supervisor that does not answer, too."""
+
+    grace_ms: NotRequired[int | None]
+    """How long its processes have between being terminated and being killed."""
+
+    jobs: list[str]
+    """The jobs. If one of them is not found, none is killed."""
+
+    reason: NotRequired[str | None]
+    """Why, for the record."""
+
+    session: NotRequired["Session | None"]
+    """Only jobs of this session, which kills them."""
+
+
+class KilledDocument(TypedDict):
+    """What `kill` answers."""
+
+    errors: NotRequired[list["ErrorDetail"]]
+    """Why others are not known to have ended."""
+
+    format: int
+    """The version of this document."""
+
+    jobs: list["KillDocumentReply"]
+    """The jobs that have ended, each with why something of it is left, if that is so."""
+
+
+class LaunchDocument(TypedDict):
+    """What `launch --json` prints: the job, and what to expect when it ends."""
+
+    agent: NotRequired["LaunchingAgent | None"]
+    """The agent whose session launched it, if it was found."""
+
+    answer: NotRequired["Answer | None"]
+    """The answer of a job that `ask` started, once it has ended."""
+
+    bound: NotRequired[bool]
+    """Whether a monitor that restarts or stops kills it first (`--bound`)."""
+
+    bound_to: NotRequired[str | None]
+    """The unit of a service manager, or the Job Object, in which it was launched and with which it ends."""
+
+    command: NotRequired["CommandLine | None"]
+    """The command that it runs; absent when its record cannot be read."""
+
+    created: bool
+    """Whether this launch made it; false if its key names a job that was launched before."""
+
+    cwd: NotRequired["OsText | None"]
+    """Its working directory."""
+
+    ended_at: NotRequired[str | None]
+    """When it ended, as the supervisor observed it (RFC 3339)."""
+
+    expect: "ExpectationDocument"
+    """What its owner can expect when it ends."""
+
+    follow_up: "FollowUpView"
+    """The follow-up that notifies its owner."""
+
+    format: int
+    """The version of this document."""
+
+    id: "JobId"
+    """The id of the job."""
+
+    idle_timeout_ms: NotRequired[int | None]
+    """The longest time without output, in milliseconds; absent when there is no limit."""
+
+    key: NotRequired[str | None]
+    """Its key, from `--key`."""
+
+    label: NotRequired[str | None]
+    """Its label, from `--label`."""
+
+    launched_at: NotRequired[str | None]
+    """When it was launched (RFC 3339)."""
+
+    mcp: NotRequired[bool]
+    """Whether it was launched through the MCP server."""
+
+    notes: NotRequired[list[str]]
+    """Remarks, such as: a fact cannot be read, a fact has a newer format, the job belongs to another machine."""
+
+    out_of_sight: NotRequired[str | None]
+    """The pid namespace in which processes of it may still run: they could not be seen when its end was recorded."""
+
+    outcome: NotRequired["Outcome | None"]
+    """How it ended."""
+
+    output: "OutputView"
+    """Its output."""
+
+    paused: NotRequired[bool]
+    """Whether its main process is paused, by a signal or a suspend. Its limits still count."""
+
+    pid: NotRequired[int | None]
+    """The pid of its main process, to show to people. Pids are reused, so do not send signals to it."""
+
+    ran_ms: NotRequired[int | None]
+    """How long it ran, in milliseconds, without the time in which the machine slept."""
+
+    session: NotRequired["Session | None"]
+    """The session that owns it."""
+
+    started_at: NotRequired[str | None]
+    """When its main process was started (RFC 3339)."""
+
+    state: "StateWord"
+    """The state of the job."""
+
+    survives: NotRequired[list[str]]
+    """What it survives."""
+
+    survivors: NotRequired[list[int]]
+    """Pids of processes that outlived it and still run: they could not be killed, or were kept."""
+
+    timeout_ms: NotRequired[int | None]
+    """The longest time that it may run, in milliseconds; absent when there is no limit."""
+
+    usage: NotRequired["Usage | None"]
+    """The CPU time and memory that it used."""
+
+
 class LaunchDocumentReply(TypedDict):
     """A document, and why the command failed, if it did. Every command prints its document in this form."""
 
@@ -1100,6 +1576,49 @@ class LaunchDocumentReply(TypedDict):
     """The CPU time and memory that it used."""
 
 
+class LaunchParams(TypedDict):
+    """What `launch` takes: `command` or `shell`, and how to run it."""
+
+    command: NotRequired[list[str] | None]
+    """A program and its arguments, which no shell reads."""
+
+    cwd: NotRequired[str | None]
+    """The working directory, as an absolute path; by default that of the server."""
+
+    env: NotRequired[dict[str, str | None]]
+    """Variables that are set, or with `null` removed. The rest is the environment of the server."""
+
+    grace_ms: NotRequired[int | None]
+    """How long its processes have between being terminated and being killed."""
+
+    idle_timeout_ms: NotRequired[int | None]
+    """How long it may be silent."""
+
+    key: NotRequired[str | None]
+    """Makes the launch repeatable: the same key names the same job."""
+
+    label: NotRequired[str | None]
+    """A name for people."""
+
+    log_cap_bytes: NotRequired[int | None]
+    """How much of its output is kept; `null` for all. At least 1 MiB."""
+
+    notify: NotRequired["NotifyPolicy | None"]
+    """When its owner is notified."""
+
+    session: NotRequired["Session | None"]
+    """The session that owns the job; by default that of the environment."""
+
+    shell: NotRequired[str | None]
+    """Text for a shell."""
+
+    sinks: NotRequired[list[str] | None]
+    """Where the follow-up goes, in this order. Left out, that of a session comes to a host that attends it."""
+
+    timeout_ms: NotRequired[int | None]
+    """How long it may run; `null` for no limit. Left out, the settings decide."""
+
+
 class LaunchingAgent(TypedDict):
     """The agent that launched a job, as it was found at launch. Its sessions belong to its directory, and its program
     need not be on the `PATH` of the process that wakes it."""
@@ -1115,6 +1634,25 @@ class LaunchingAgent(TypedDict):
 
     program: NotRequired["OsText | None"]
     """Its program."""
+
+
+class ListDocument(TypedDict):
+    """What `list --json` prints."""
+
+    format: int
+    """The version of this document."""
+
+    jobs: list["JobView"]
+    """The jobs, newest first."""
+
+    problems: NotRequired[list["Problem"]]
+    """Jobs that could not be read."""
+
+    total: NotRequired[int | None]
+    """How many jobs there are in all; absent with a filter, or when there are too many to count."""
+
+    truncated: bool
+    """Whether more jobs may match: only the open ones and the newest of history were listed."""
 
 
 class ListDocumentReply(TypedDict):
@@ -1137,6 +1675,56 @@ class ListDocumentReply(TypedDict):
 
     truncated: bool
     """Whether more jobs may match: only the open ones and the newest of history were listed."""
+
+
+class ListParams(TypedDict):
+    """What `list` takes."""
+
+    all: NotRequired[bool]
+    """The whole history. Otherwise what is open, and the newest 20 of it."""
+
+    label: NotRequired[str | None]
+    """Only jobs with this label."""
+
+    limit: NotRequired[int | None]
+    """At most so many, the newest."""
+
+    outcome: NotRequired[str | None]
+    """Only jobs that ended so: a kind of `outcome`."""
+
+    session: NotRequired["Session | None"]
+    """Only jobs of this session."""
+
+    state: NotRequired["StateWord | None"]
+    """Only jobs in this state."""
+
+
+class LogDocument(TypedDict):
+    """What `logs --json` prints."""
+
+    bytes: int
+    """The size of all output so far."""
+
+    dropped: int
+    """How many of these bytes were dropped."""
+
+    end: int
+    """Where this document ends; pass it as `--offset` to continue reading."""
+
+    format: int
+    """The version of this document."""
+
+    id: "JobId"
+    """The job."""
+
+    offset: int
+    """Where this document begins in the output, in bytes."""
+
+    outcome: NotRequired["Outcome | None"]
+    """How the job ended; only in a document that reaches the end of the output of an ended job."""
+
+    parts: list["LogPart"]
+    """The output from `offset` to `end`, in order. Each part begins where the one before it ends."""
 
 
 class LogDocumentReply(TypedDict):
@@ -1395,6 +1983,62 @@ class Notice(TypedDict):
     """All of this as text."""
 
 
+class HelloNotification(TypedDict):
+
+    method: Literal["hello"]
+
+    params: "HelloDocument"
+
+
+class TurnNotification(TypedDict):
+
+    method: Literal["turn"]
+
+    params: "TurnDocument"
+
+
+class DueNotification(TypedDict):
+
+    method: Literal["due"]
+
+    params: "DueDocument"
+
+
+class InterruptNotification(TypedDict):
+
+    method: Literal["interrupt"]
+
+    params: "InterruptDocument"
+
+
+class DrainingNotification(TypedDict):
+
+    method: Literal["draining"]
+
+    params: "DrainingDocument"
+
+
+class EventNotification(TypedDict):
+
+    method: Literal["event"]
+
+    params: "HappenedDocument"
+
+
+class EventsEndedNotification(TypedDict):
+
+    method: Literal["events.ended"]
+
+    params: "EventsEndedDocument"
+
+
+Notification: TypeAlias = (
+    HelloNotification | TurnNotification | DueNotification | InterruptNotification | DrainingNotification |
+    EventNotification | EventsEndedNotification
+)
+"""What the server tells without being asked."""
+
+
 class OrderDocument(TypedDict):
     """A command of the service manager."""
 
@@ -1515,6 +2159,28 @@ class OutputExcerpt(TypedDict):
     """The end of the output; empty when the head is everything."""
 
 
+class OutputParams(TypedDict):
+    """What `output` takes: at most one of `offset`, `head` and `tail`."""
+
+    head: NotRequired[int | None]
+    """Only the first lines."""
+
+    job: str
+    """The job."""
+
+    max_bytes: NotRequired[int | None]
+    """At most so many bytes; by default 64 KiB, and never more than 4 MiB."""
+
+    offset: NotRequired[int | None]
+    """From this offset on."""
+
+    session: NotRequired["Session | None"]
+    """Only a job of this session, which has read how it ended if the answer says so."""
+
+    tail: NotRequired[int | None]
+    """Only the last lines."""
+
+
 class OutputView(TypedDict):
     """The output of a job."""
 
@@ -1631,6 +2297,22 @@ class ReconcileDocumentReply(TypedDict):
     """The steps that were done; in a dry run, the steps that would be done."""
 
 
+class ReleaseParams(TypedDict):
+    """What `release` takes. The item is free when its turn ends."""
+
+    how: "ReleaseHow"
+    """Why."""
+
+    reason: NotRequired[str | None]
+    """The same in words."""
+
+    retry_after_ms: NotRequired[int | None]
+    """When to offer it again; otherwise after a pause that grows. Not for `gone`."""
+
+    token: str
+    """The token of the item."""
+
+
 class ResultsDocumentReply(TypedDict):
     """A document, and why the command failed, if it did. Every command prints its document in this form."""
 
@@ -1656,6 +2338,67 @@ class ResultsDocumentReply(TypedDict):
     """The jobs that have not ended."""
 
 
+class RpcError(TypedDict):
+    """The error of a request."""
+
+    code: int
+    """-32000, or what JSON-RPC says about the request itself."""
+
+    data: "RpcErrorData"
+    """What kind of error it is, and what to try."""
+
+    message: str
+    """What failed, and why, for people."""
+
+
+class RpcErrorData(TypedDict):
+    """The error of a request, for programs."""
+
+    kind: "ErrorKind"
+    """The kind, as the errors of `--json` have it."""
+
+    subject: NotRequired[str | None]
+    """Which job it is about, as the caller named it."""
+
+    tip: NotRequired[str | None]
+    """What to try."""
+
+
+class SendParams(TypedDict):
+    """What `send` takes."""
+
+    destination: NotRequired[str | None]
+    """Where the host shows what the agent says."""
+
+    session: "Session"
+    """The session that gets it."""
+
+    sink: NotRequired[str | None]
+    """The sink that it goes to; by default where the last turn went, else the host that attends the session."""
+
+    text: str
+    """Its text."""
+
+
+class SentDocument(TypedDict):
+    """What `send --json` prints."""
+
+    format: int
+    """The version of this document."""
+
+    in_turn: bool
+    """Whether the session was in a turn."""
+
+    interrupted: bool
+    """Whether the message interrupted a turn of the session."""
+
+    message: int
+    """The number of the message."""
+
+    session: "Session"
+    """The session that gets the message."""
+
+
 class SentDocumentReply(TypedDict):
     """A document, and why the command failed, if it did. Every command prints its document in this form."""
 
@@ -1676,6 +2419,71 @@ class SentDocumentReply(TypedDict):
 
     session: "Session"
     """The session that gets the message."""
+
+
+ServeParams = TypedDict(
+    "ServeParams",
+    {
+        "ack": "AckParams",
+        "attend": "AttendParams",
+        "cancel": "CancelParams",
+        "events": "EventsParams",
+        "events.stop": "EventsStopParams",
+        "kill": "KillParams",
+        "launch": "LaunchParams",
+        "list": "ListParams",
+        "output": "OutputParams",
+        "release": "ReleaseParams",
+        "send": "SendParams",
+        "show": "ShowParams",
+        "turn.claim": "TurnClaimParams",
+        "turn.close": "TurnCloseParams",
+        "turn.open": "TurnOpenParams",
+        "unattend": "AttendParams",
+        "wait": "WaitParams",
+    },
+    total=False,
+)
+
+
+class ServeProtocol(TypedDict):
+    """Every message of `hearback serve`. Each line is an object of JSON-RPC 2.0."""
+
+    error: "RpcError"
+    """The `error` of a request that failed."""
+
+    notification: "Notification"
+    """`method` and `params` of what the server tells without being asked."""
+
+    params: "ServeParams"
+    """The `params` of each request of a host."""
+
+    results: "ServeResults"
+    """The `result` of each request."""
+
+
+ServeResults = TypedDict(
+    "ServeResults",
+    {
+        "ack": "DoneDocument",
+        "attend": "DoneDocument",
+        "events": "SubscribedDocument",
+        "events.stop": "DoneDocument",
+        "kill": "KilledDocument",
+        "launch": "LaunchDocument",
+        "list": "ListDocument",
+        "output": "LogDocument",
+        "release": "DoneDocument",
+        "send": "SentDocument",
+        "show": "JobView",
+        "turn.claim": "ClaimedDocument",
+        "turn.close": "DoneDocument",
+        "turn.open": "TurnOpenedDocument",
+        "unattend": "DoneDocument",
+        "wait": "WaitedDocument",
+    },
+    total=False,
+)
 
 
 class SessionDocument(TypedDict):
@@ -1792,6 +2600,16 @@ class SetupFileDocument(TypedDict):
     """What it should hold."""
 
 
+class ShowParams(TypedDict):
+    """What `show` takes: a job as people name one, or a key."""
+
+    job: str
+    """The job: its id, four characters of either end of it, its label or `@last`."""
+
+    session: NotRequired["Session | None"]
+    """Only a job of this session."""
+
+
 class SinkTestDocumentReply(TypedDict):
     """A document, and why the command failed, if it did. Every command prints its document in this form."""
 
@@ -1842,6 +2660,19 @@ class StepDocument(TypedDict):
 
     step: str
     """`abandon`, `lose`, `answer`, `settle` or `archive`."""
+
+
+class SubscribedDocument(TypedDict):
+    """What `events` answers."""
+
+    cursor: str
+    """What to pass to `since` to read on from here."""
+
+    format: int
+    """The version of this document."""
+
+    subscription: int
+    """Names the subscription."""
 
 
 class TimelineDocumentReply(TypedDict):
@@ -2006,6 +2837,57 @@ TurnCause: TypeAlias = CommandTurnCause | FollowUpTurnCause | MessageTurnCause |
 """What a turn is for."""
 
 
+class TurnClaimParams(TypedDict):
+    """What `turn.claim` takes."""
+
+    turn: str
+    """The token of the turn."""
+
+
+class TurnCloseParams(TypedDict):
+    """What `turn.close` takes."""
+
+    error: NotRequired[str | None]
+    """Why it failed."""
+
+    how: "TurnCloseHow"
+    """How it ended."""
+
+    turn: str
+    """The token of the turn."""
+
+
+class TurnDocument(TypedDict):
+    """A turn that the server has begun, because something is due: the notification `turn`."""
+
+    destination: NotRequired[str | None]
+    """Where the host shows what the agent says."""
+
+    env: dict[str, str]
+    """Variables for the processes of the agent. By these they are found, and ended, if this host dies."""
+
+    format: int
+    """The version of this document."""
+
+    items: list["ItemDocument"]
+    """What the turn holds. Empty in the answer of `turn.open`."""
+
+    note: NotRequired["Note | None"]
+    """What the agent should hear first: the turn before was cut short."""
+
+    number: int
+    """The number of the turn."""
+
+    session: "Session"
+    """The session."""
+
+    text: str
+    """The note and the items as text for the agent."""
+
+    turn: str
+    """The token of the turn."""
+
+
 class TurnDocumentReply(TypedDict):
     """A document, and why the command failed, if it did. Every command prints its document in this form."""
 
@@ -2056,6 +2938,50 @@ TurnHow: TypeAlias = DoneTurnHow | FailedTurnHow | InterruptedTurnHow | UnknownT
 """The ways in which a turn ends."""
 
 
+class TurnOpenParams(TypedDict):
+    """What `turn.open` takes."""
+
+    destination: NotRequired[str | None]
+    """Where the host shows what the agent says."""
+
+    history: NotRequired["HistoryWord | None"]
+    """What the history of the conversation ends with, if the host knows: it decides whether the agent gets a note."""
+
+    session: "Session"
+    """The session."""
+
+    wait_ms: NotRequired[int]
+    """How long to wait while the session is in another turn."""
+
+
+class TurnOpenedDocument(TypedDict):
+    """A turn that this host runs: what `turn.open` answers."""
+
+    destination: NotRequired[str | None]
+    """Where the host shows what the agent says."""
+
+    env: dict[str, str]
+    """Variables for the processes of the agent. By these they are found, and ended, if this host dies."""
+
+    format: int
+    """The version of this document."""
+
+    items: list["ItemDocument"]
+    """What the turn holds. Empty in the answer of `turn.open`."""
+
+    note: NotRequired["Note | None"]
+    """What the agent should hear first: the turn before was cut short."""
+
+    number: int
+    """The number of the turn."""
+
+    session: "Session"
+    """The session."""
+
+    turn: str
+    """The token of the turn."""
+
+
 class Usage(TypedDict):
     """The CPU time and memory of a job, with the children that it waited for."""
 
@@ -2082,16 +3008,55 @@ class VersionDocumentReply(TypedDict):
     """The version of hearback."""
 
 
+class WaitParams(TypedDict):
+    """What `wait` takes."""
+
+    any: NotRequired[bool]
+    """Return when one of them has ended."""
+
+    jobs: list[str]
+    """The jobs."""
+
+    peek: NotRequired[bool]
+    """The session has not read how they ended."""
+
+    session: NotRequired["Session | None"]
+    """Only jobs of this session, which has read how they ended when it is answered."""
+
+    timeout_ms: NotRequired[int | None]
+    """How long to wait; left out or `null`, until they have ended."""
+
+
+class WaitedDocument(TypedDict):
+    """What `wait` answers."""
+
+    format: int
+    """The version of this document."""
+
+    jobs: list["JobView"]
+    """The jobs as they are now, in the order of the request."""
+
+    problems: NotRequired[list["Problem"]]
+    """Jobs that cannot be waited for."""
+
+    timed_out: bool
+    """Whether the time of the wait passed before it was complete. The jobs continue."""
+
+
 __all__ = [
+    "AckParams",
     "AgentDocument",
     "AgentsDocumentReply",
     "Answer",
     "AnswerSource",
     "AnswerText",
     "AttemptDocument",
+    "AttendParams",
     "BootId",
+    "CancelParams",
     "ChangedMessageDocumentReply",
     "CheckDocument",
+    "ClaimedDocument",
     "ClosedDocumentReply",
     "CloudEvent",
     "CommandLine",
@@ -2099,12 +3064,18 @@ __all__ = [
     "ConformanceDocument",
     "Delivery",
     "DoctorDocumentReply",
+    "DoneDocument",
+    "DrainingDocument",
+    "DueDocument",
     "Durability",
     "EffectiveSetting",
     "ErrorDetail",
     "ErrorDocument",
     "ErrorKind",
     "EventDocument",
+    "EventsEndedDocument",
+    "EventsParams",
+    "EventsStopParams",
     "Exit",
     "ExitCodeDocument",
     "ExitCodesDocumentReply",
@@ -2115,18 +3086,31 @@ __all__ = [
     "FollowUpsDocumentReply",
     "Gap",
     "GapReason",
+    "HappenedDocument",
+    "HelloDocument",
+    "HistoryWord",
     "InboxDocumentReply",
     "InstallDocumentReply",
+    "InterruptDocument",
     "InterruptedDocument",
     "Interruption",
+    "ItemDocument",
+    "ItemKind",
     "JobId",
     "JobView",
     "JobViewReply",
     "KillDocumentReply",
+    "KillParams",
     "KilledBy",
+    "KilledDocument",
+    "LaunchDocument",
     "LaunchDocumentReply",
+    "LaunchParams",
     "LaunchingAgent",
+    "ListDocument",
     "ListDocumentReply",
+    "ListParams",
+    "LogDocument",
     "LogDocumentReply",
     "LogPart",
     "LostReason",
@@ -2139,11 +3123,13 @@ __all__ = [
     "MonitorRunDocumentReply",
     "Note",
     "Notice",
+    "Notification",
     "NotifyPolicy",
     "OrderDocument",
     "OsText",
     "Outcome",
     "OutputExcerpt",
+    "OutputParams",
     "OutputView",
     "PluginCheckDocumentReply",
     "Problem",
@@ -2152,8 +3138,18 @@ __all__ = [
     "ReadyDocument",
     "ReadyType",
     "ReconcileDocumentReply",
+    "ReleaseHow",
+    "ReleaseParams",
+    "RequestId",
     "ResultsDocumentReply",
+    "RpcError",
+    "RpcErrorData",
+    "SendParams",
+    "SentDocument",
     "SentDocumentReply",
+    "ServeParams",
+    "ServeProtocol",
+    "ServeResults",
     "ServiceManager",
     "Session",
     "SessionDocument",
@@ -2164,6 +3160,7 @@ __all__ = [
     "SetupDocumentReply",
     "SetupFileDocument",
     "SetupState",
+    "ShowParams",
     "SinkTestDocumentReply",
     "SinksDocumentReply",
     "StartError",
@@ -2171,12 +3168,21 @@ __all__ = [
     "StateWord",
     "StepDocument",
     "StopKind",
+    "SubscribedDocument",
     "TimelineDocumentReply",
     "TimelineJob",
     "ToldHow",
     "TurnCause",
+    "TurnClaimParams",
+    "TurnCloseHow",
+    "TurnCloseParams",
+    "TurnDocument",
     "TurnDocumentReply",
     "TurnHow",
+    "TurnOpenParams",
+    "TurnOpenedDocument",
     "Usage",
     "VersionDocumentReply",
+    "WaitParams",
+    "WaitedDocument",
 ]

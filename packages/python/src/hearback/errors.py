@@ -8,10 +8,9 @@ from typing import Any
 class HearbackError(Exception):
     """A call that failed. `kind` says in which way, `tip` what to try.
 
-    The kinds are those of `ErrorKind` and of `hearback serve`, and three that the package adds: `disconnected` (the process
-    behind the client ended before its reply, and the call is not safe to repeat), `protocol` (it speaks another protocol) and
-    `closed` (the client is closed).
-    """
+    The kinds are those of `ErrorKind` and of `hearback serve`, and three that the package adds: `disconnected` (the
+    process behind the client ended before its reply, and the call is not safe to repeat), `protocol` (it speaks
+    another protocol) and `closed` (the client is closed)."""
 
     def __init__(
         self, kind: str, message: str, *, tip: str | None = None, subject: str | None = None, code: int | None = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
-from .documents import JobView, KillDocumentReply, NotifyPolicy
+from .documents import HistoryWord, NotifyPolicy, StateWord
 
 
 class LaunchParams(TypedDict):
@@ -25,12 +25,13 @@ class LaunchParams(TypedDict):
     grace_ms: NotRequired[int]
     notify: NotRequired[NotifyPolicy]
     sinks: NotRequired[Sequence[str]]
-    log_cap_bytes: NotRequired[int]
+    log_cap_bytes: NotRequired[int | None]
+    """How much of its output is kept; None for all."""
 
 
 class ListParams(TypedDict):
     session: NotRequired[str]
-    state: NotRequired[str]
+    state: NotRequired[StateWord]
     outcome: NotRequired[str]
     label: NotRequired[str]
     limit: NotRequired[int]
@@ -38,13 +39,12 @@ class ListParams(TypedDict):
 
 
 class ShowParams(TypedDict):
-    key: NotRequired[str]
     session: NotRequired[str]
-    output_bytes: NotRequired[int]
-    """Adds this much of its output."""
 
 
 class OutputParams(TypedDict):
+    session: NotRequired[str]
+    """Only jobs of this session; what it reads, its owner has read."""
     offset: NotRequired[int]
     head: NotRequired[int]
     tail: NotRequired[int]
@@ -52,6 +52,8 @@ class OutputParams(TypedDict):
 
 
 class WaitParams(TypedDict):
+    session: NotRequired[str]
+    """Only jobs of this session; what it reads, its owner has read."""
     any: NotRequired[bool]
     """Return when one of them has ended, not all."""
     timeout_ms: NotRequired[int]
@@ -60,6 +62,8 @@ class WaitParams(TypedDict):
 
 
 class KillParams(TypedDict):
+    session: NotRequired[str]
+    """Only jobs of this session."""
     reason: NotRequired[str]
     grace_ms: NotRequired[int]
     force: NotRequired[bool]
@@ -74,32 +78,9 @@ class TurnParams(TypedDict):
     wait_ms: NotRequired[int]
     """How long to wait while the session is in another turn; 0, the default, refuses at once."""
     destination: NotRequired[str]
-    history: NotRequired[Literal["tool-results", "text", "empty"]]
+    history: NotRequired[HistoryWord]
 
 
 class ReleaseParams(TypedDict):
     reason: NotRequired[str]
     retry_after_ms: NotRequired[int]
-
-
-ReleaseHow = Literal["busy", "failed", "gone"]
-"""`busy` spends no attempt."""
-
-
-class HelloDocument(TypedDict):
-    format: int
-    protocol: int
-    version: str
-    home: str
-    pid: int
-
-
-class WaitedDocument(TypedDict):
-    format: int
-    jobs: list[JobView]
-    timed_out: bool
-
-
-class KilledDocument(TypedDict):
-    format: int
-    jobs: list[KillDocumentReply]

@@ -166,6 +166,18 @@ class GatewayTest(World):
         eventually("all is acknowledged", self.is_settled)
         self.check_books()
 
+    def test_what_is_in_the_journal_is_acknowledged_and_not_handled_again(self):
+        # A gateway that died between the two.
+        job = self.cli("launch", "--session", "kitchen", "--shell", "echo over")["id"]
+        self.cli("wait", "--peek", job)
+        self.journal.write_text(
+            json.dumps({"chat": "kitchen", "re": [f"{job}.end"], "text": "it is over"}) + '\n{"chat": "ki'
+        )
+        self.begin()
+        eventually("it is acknowledged", self.is_settled)
+        self.assertEqual([answer["text"] for answer in self.platform.answers], ["it is over"])
+        self.assertNotIn("handled", self.ledger.read_text())
+
     def test_no_death_loses_or_repeats_anything(self):
         full = bool(os.environ.get("HEARBACK_TEST_FULL"))
         kills = 300 if full else 20

@@ -44,10 +44,9 @@ class Gateway:
 
     async def on_message(self, chat, id, text):
         """A message of a user: the gateway has it, and opens a turn for it."""
-        if chat not in self.chats:
-            self.chats[chat] = asyncio.Lock()
+        # Those of one chat in their order.
+        async with self.chats.setdefault(chat, asyncio.Lock()):
             await self.hearback.attend(chat)
-        async with self.chats[chat]:
             while id not in self.answered:
                 try:
                     async with await self.hearback.turn(chat, wait_ms=3_600_000) as turn:

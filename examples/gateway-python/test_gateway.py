@@ -129,6 +129,10 @@ class GatewayTest(World):
         answered = self.platform.answered()
         self.assertEqual(len(answered), len(set(answered)), "an answer was given twice")
         self.assertEqual(set(answered), {*self.platform.messages, *self.follow_ups()})
+        for chat in {message["chat"] for message in self.platform.messages.values()}:
+            # Messages are numbered in the order in which they were sent.
+            numbers = [int(one[1:]) for one in answered if self.platform.messages.get(one, {}).get("chat") == chat]
+            self.assertEqual(numbers, sorted(numbers), f"{chat} was answered in another order")
         acknowledged, handled, late = set(), {}, []
         for line in map(json.loads, self.ledger.read_text().splitlines()):
             late += [identity for identity in line.get("handled", []) if identity in acknowledged]
@@ -143,7 +147,9 @@ class GatewayTest(World):
         self.begin()
         self.platform.say("lounge", "m1", "hello")
         self.platform.say("kitchen", "m2", "run echo the cake is done; exit 3")
-        eventually("all is answered", lambda: len(self.platform.messages) == 2 and self.all_answered())
+        for number in range(3, 8):
+            self.platform.say("lounge", f"m{number}", "hello")
+        eventually("all is answered", lambda: self.platform.answered() and self.all_answered())
         answers = {identity: answer for answer in self.platform.answers for identity in answer["re"]}
         self.assertEqual(answers["m1"]["text"], "you said: m1: hello\n")
         (told,) = [answer for identity, answer in answers.items() if identity.endswith(".end")]

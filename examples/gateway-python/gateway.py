@@ -58,6 +58,8 @@ class Gateway:
     async def on_turn(self, turn):
         """What is due for a chat: hearback has it, and has begun a turn for it."""
         try:
+            if not turn.items:  # A turn for a message was cut short. That message comes again.
+                return await turn.failed("the platform repeats it")
             async with turn:
                 if new := [item for item in turn.items if item.id not in self.answered]:
                     text = await turn.run(*self.agent, input="\n\n".join(item.text for item in new))

@@ -82,6 +82,7 @@ class GatewayTest(World):
         self.platform, self.gateway = Platform(), None
         self.errors = open(self.folder / "errors", "ab")
         self.addCleanup(self.errors.close)
+        self.addCleanup(self.end_agents)
         self.addCleanup(self.end)
 
     def begin(self):
@@ -100,6 +101,17 @@ class GatewayTest(World):
             self.gateway.wait()
             self.gateway.stdout.close()
             self.platform.socket.close()
+
+    def end_agents(self):
+        """The agent of a gateway that has died is ended by the next turn of its chat. After a test there is none."""
+        for line in map(json.loads, self.ledger.read_text().splitlines() if self.ledger.exists() else []):
+            try:
+                # The pid may be that of another process by now.
+                command = pathlib.Path(f"/proc/{line['pid']}/environ").read_bytes().split(b"\0")
+                if f"LEDGER={self.ledger}".encode() in command:
+                    os.kill(line["pid"], signal.SIGKILL)
+            except (FileNotFoundError, ProcessLookupError, KeyError):
+                continue
 
     def cli(self, *arguments, may_fail=False):
         ran = subprocess.run(
@@ -170,6 +182,20 @@ class GatewayTest(World):
         self.begin()
         eventually("it is told", self.all_answered)
         eventually("all is acknowledged", self.is_settled)
+        self.check_books()
+
+    def test_an_agent_that_was_cut_short_hears_of_it_when_its_message_comes_again(self):
+        self.begin()
+        go = self.folder / "go"
+        self.platform.say("kitchen", "m1", f"hold until {go}")
+        eventually("the agent runs", lambda: "handled" in self.ledger.read_text())
+        self.end()
+        self.begin()
+        eventually("it runs again", lambda: self.ledger.read_text().count("handled") == 2)
+        go.touch()
+        eventually("it is answered", self.all_answered)
+        (answer,) = self.platform.answers
+        self.assertIn("may already have taken effect", answer["text"])
         self.check_books()
 
     def test_what_is_in_the_journal_is_acknowledged_and_not_handled_again(self):

@@ -89,6 +89,21 @@ class Turns(World):
         # Twice does nothing.
         turn.done()
 
+    def test_several_wait_for_their_turn_in_one_session(self):
+        client = self.client()
+        numbers = []
+
+        def take():
+            with client.turn("s", wait_ms=int(DEADLINE * 1000)) as turn:
+                numbers.append(turn.number)
+
+        threads = [threading.Thread(target=take) for _ in range(7)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(2 * DEADLINE)
+        self.assertEqual(numbers, list(range(1, 8)))
+
     def test_news_in_the_middle_of_a_turn_can_be_claimed(self):
         client = self.client()
         client.attend("s")

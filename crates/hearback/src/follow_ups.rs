@@ -58,6 +58,9 @@ pub enum ClaimError {
     Store(#[from] StoreError),
 }
 
+/// Jobs that could not be read.
+type Problems = Vec<(JobId, StoreError)>;
+
 /// What becomes of a follow-up that a caller looks at.
 enum Pick<T> {
     Taken(T),
@@ -104,7 +107,7 @@ impl Hearback {
         scope: &Scope,
         within: Duration,
         mut pick: impl FnMut(&Job) -> Result<Pick<T>, StoreError>,
-    ) -> Result<(Option<T>, Vec<(JobId, StoreError)>), StoreError> {
+    ) -> Result<(Option<T>, Problems), StoreError> {
         let deadline = self.ports.clock.awake().saturating_add(within);
         // The first look comes after the watch was made, so that nothing happens unseen between the two.
         let mut changes = (!within.is_zero()).then(|| self.job_changes()).transpose()?;

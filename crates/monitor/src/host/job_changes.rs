@@ -20,6 +20,8 @@ pub struct JobChanges<'a> {
     closing: Closing,
     /// Sessions that have changed, if the caller wants to know.
     sessions: Option<BTreeSet<Session>>,
+    /// Jobs that have printed more, among those that are watched for it.
+    outputs: BTreeSet<JobId>,
 }
 
 /// What has changed.
@@ -34,7 +36,14 @@ pub enum Changed {
 impl<'a> JobChanges<'a> {
     /// Hears by this watch.
     pub fn new(ports: &'a Ports, watch: Box<dyn StoreChanges>) -> Self {
-        Self { ports, watch, agenda: Agenda::default(), closing: Closing::default(), sessions: None }
+        Self {
+            ports,
+            watch,
+            agenda: Agenda::default(),
+            closing: Closing::default(),
+            sessions: None,
+            outputs: BTreeSet::new(),
+        }
     }
 
     /// Hears of sessions as well: a wait returns when one has changed.
@@ -46,6 +55,16 @@ impl<'a> JobChanges<'a> {
     /// The sessions that have changed since this was called last.
     pub fn take_sessions(&mut self) -> BTreeSet<Session> {
         self.sessions.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Hears when this job prints more, once: a wait returns then.
+    pub fn watch_output(&mut self, id: &JobId) {
+        self.watch.watch_output(id);
+    }
+
+    /// The jobs that have printed more since this was called last.
+    pub fn take_outputs(&mut self) -> BTreeSet<JobId> {
+        std::mem::take(&mut self.outputs)
     }
 
     /// Sleeps until jobs have changed that `is_wanted`, but not longer than `within`, and brings them up to date. What
@@ -67,7 +86,8 @@ impl<'a> JobChanges<'a> {
             }
             let left = most.saturating_sub(now.saturating_sub(began));
             let has_sessions = self.sessions.as_ref().is_some_and(|sessions| !sessions.is_empty());
-            if !changed.is_empty() || has_sessions || (left.is_zero() && most == within) {
+            let has_news = has_sessions || !self.outputs.is_empty();
+            if !changed.is_empty() || has_news || (left.is_zero() && most == within) {
                 return Changed::Jobs(changed);
             }
             if left.is_zero() {
@@ -82,6 +102,7 @@ impl<'a> JobChanges<'a> {
                 self.agenda.add(id);
             }
             changes.jobs.into_iter().for_each(|id| self.agenda.add(id));
+            self.outputs.extend(changes.outputs);
             if let Some(sessions) = &mut self.sessions {
                 sessions.extend(changes.sessions);
             }

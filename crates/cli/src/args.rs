@@ -541,6 +541,10 @@ pub(crate) struct EventsArgs {
     /// Print what has happened, and do not wait for more. Without --since, from the beginning.
     #[arg(long)]
     pub(crate) once: bool,
+
+    /// Also print the last line of new output, at most once a second for each job.
+    #[arg(long, conflicts_with = "once")]
+    pub(crate) output: bool,
 }
 
 /// The cursor before everything.

@@ -72,6 +72,13 @@ pub enum Happened {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// It has printed more. There is no fact behind it, so it is told once, and only to a reader that is there and
+    /// asks for it.
+    Output {
+        /// The last line that is not blank, cut to 200 characters.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_line: Option<String>,
+    },
     /// It has ended.
     Ended,
     /// Its owner was not reached, and another attempt will be made.

@@ -8,10 +8,11 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use hearback_core::event::{EventKey, EventSubject, Happened, Happening, LAST_FACT};
+use hearback_core::port::disk::{Lock, Wait};
 use hearback_core::port::events::{EventCursor, EventIndex};
 use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
 use hearback_core::port::session::SessionStore;
-use hearback_core::{JobId, Session, Timestamp};
+use hearback_core::{JobId, JobState, Observed, Session, Timestamp};
 use hearback_monitor::host::{Changed, JobChanges};
 use hearback_monitor::reconcile;
 use hearback_monitor::wait::WaitLimit;
@@ -60,7 +61,26 @@ pub struct Events<'a> {
     known: Known,
     /// The subject that was looked at last, since most events of a subject stand side by side.
     last: Option<(EventSubject, Seen)>,
+    /// Whether the holder of the lock of the index seems to be paused.
+    index_is_stuck: bool,
+    /// The jobs that run, and what was told of their output, if the reader wants to know.
+    outputs: Option<HashMap<JobId, ToldOutput>>,
 }
+
+/// What was told of the output of a job.
+struct ToldOutput {
+    /// How much there was.
+    bytes: u64,
+    /// When to look again; none if a write will tell.
+    look_at: Option<Duration>,
+}
+
+/// How often the output of one job is told.
+const OUTPUT_EVERY: Duration = Duration::from_secs(1);
+
+/// How long to wait for another reader that adds to the index. One that is paused would hold up all others for ever.
+const INDEX_WITHIN: Duration = Duration::from_secs(2);
+const INDEX_LOOK: Duration = Duration::from_millis(5);
 
 /// What the index has.
 #[derive(Default)]
@@ -71,6 +91,9 @@ struct Known {
     /// The jobs that are settled, the latest last. News of a job may come when it is settled already, but not as late
     /// as this many others.
     settled: VecDeque<EventSubject>,
+    /// The places behind keys that stand in the index a second time: a reader was paused while it added them, and
+    /// others did not wait for it.
+    repeated: HashSet<EventCursor>,
     /// Up to where the index was read for this.
     until: Option<EventCursor>,
 }
@@ -104,7 +127,13 @@ impl Known {
             let keys = index.read_events(self.until.as_ref())?;
             let Some((_, last)) = keys.last() else { return Ok(()) };
             self.until = Some(last.clone());
-            keys.into_iter().map(|(key, _)| key).filter(|key| wanted(key)).for_each(|key| self.add(key));
+            for (key, cursor) in keys.into_iter().filter(|(key, _)| wanted(key)) {
+                if self.has(&key.subject, &key.fact) {
+                    self.repeated.insert(cursor);
+                } else {
+                    self.add(key);
+                }
+            }
         }
     }
 }
@@ -157,6 +186,8 @@ impl Hearback {
             next: VecDeque::new(),
             known: Known::default(),
             last: None,
+            index_is_stuck: false,
+            outputs: None,
         };
         events.index_everything()?;
         events.cursor = match since {
@@ -236,6 +267,64 @@ impl Events<'_> {
         self.cursor.as_ref()
     }
 
+    /// Tells of new output as well, from now on: the last line, at most once a second for each job. This has no fact
+    /// behind it, so a reader that comes back does not find it, and its cursor is that of the event before it.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn with_output(mut self) -> Result<Self, StoreError> {
+        self.outputs = Some(HashMap::new());
+        for id in self.hearback.store.open_jobs()? {
+            let Ok(Some(seen)) = self.hearback.store.observe(&id) else { continue };
+            self.expect_output(&seen, seen.output.bytes);
+        }
+        Ok(self)
+    }
+
+    /// Looks at the output of a job soon, if it runs; `told` is how much of it is no news.
+    fn expect_output(&mut self, seen: &Observed, told: u64) {
+        let now = self.hearback.ports.clock.awake();
+        let Some(outputs) = &mut self.outputs else { return };
+        if seen.fold().state == JobState::Running {
+            let output = outputs.entry(seen.id.clone()).or_insert(ToldOutput { bytes: told, look_at: None });
+            output.look_at = output.look_at.or(Some(now));
+        } else {
+            outputs.remove(&seen.id);
+        }
+    }
+
+    /// The next piece of news about output, if it is time for one.
+    fn next_output(&mut self) -> Result<Option<Event>, StoreError> {
+        let (hearback, now) = (self.hearback, self.hearback.ports.clock.awake());
+        loop {
+            let Some(outputs) = &mut self.outputs else { return Ok(None) };
+            let is_due = |(_, told): &(&JobId, &mut ToldOutput)| told.look_at.is_some_and(|at| at <= now);
+            let Some((id, told)) = outputs.iter_mut().find(is_due) else { return Ok(None) };
+            // Watch first, look second.
+            self.changes.watch_output(id);
+            told.look_at = None;
+            let id = id.clone();
+            let Ok(Some(job)) = hearback.look(&id) else {
+                outputs.remove(&id);
+                continue;
+            };
+            let bytes = job.view.output.bytes;
+            if bytes <= told.bytes {
+                continue;
+            }
+            (told.bytes, told.look_at) = (bytes, Some(now.saturating_add(OUTPUT_EVERY)));
+            let session = job.view.session.clone();
+            let Some(cursor) = self.cursor.clone().filter(|_| self.scope.sees(session.as_ref())) else {
+                continue;
+            };
+            let key = EventKey { subject: EventSubject::Job(id), fact: format!("output.{bytes}") };
+            let what = Happened::Output { last_line: hearback.last_line(&job) };
+            let job = Some(Box::new(job));
+            return Ok(Some(Event { key, cursor, at: hearback.now(), what, session, job }));
+        }
+    }
+
     /// The next event. Sleeps until there is one, but not longer than `limit` says.
     ///
     /// # Errors
@@ -249,6 +338,9 @@ impl Events<'_> {
         loop {
             while let Some((key, cursor)) = self.next.pop_front() {
                 self.cursor = Some(cursor.clone());
+                if self.known.repeated.contains(&cursor) {
+                    continue;
+                }
                 if let Some(event) = self.event(key, cursor)? {
                     return Ok(Some(event));
                 }
@@ -257,17 +349,31 @@ impl Events<'_> {
             self.last = None;
             self.next = self.hearback.store.read_events(self.cursor.as_ref())?.into();
             if !self.next.is_empty() {
+                // So that what stands there a second time is known.
+                self.known.learn(&self.hearback.store, |_| true)?;
                 continue;
             }
-            let left = deadline.saturating_sub(clock.awake());
+            if let Some(event) = self.next_output()? {
+                return Ok(Some(event));
+            }
+            let now = clock.awake();
+            let left = deadline.saturating_sub(now);
             if left.is_zero() || limit.is_cancelled() {
                 return Ok(None);
             }
+            let looks = self.outputs.iter().flat_map(HashMap::values).filter_map(|told| told.look_at);
+            let left = looks.min().map_or(left, |at| left.min(at.saturating_sub(now)));
             match self.changes.wait_unless(left, || limit.is_cancelled(), |_| true) {
                 Changed::Everything => self.index_everything()?,
                 Changed::Jobs(changed) => {
                     let sessions = self.changes.take_sessions();
                     self.index(changed.into_iter().map(|(id, _)| id), sessions)?;
+                }
+            }
+            let (written, now) = (self.changes.take_outputs(), clock.awake());
+            for id in &written {
+                if let Some(told) = self.outputs.as_mut().and_then(|outputs| outputs.get_mut(id)) {
+                    told.look_at = told.look_at.or(Some(now));
                 }
             }
         }
@@ -303,6 +409,21 @@ impl Events<'_> {
         self.index(jobs, sessions)
     }
 
+    /// The lock under which keys are added; none if its holder is paused.
+    fn lock_index(&mut self) -> Result<Option<Lock>, StoreError> {
+        let (store, clock) = (&self.hearback.store, &self.hearback.ports.clock);
+        let within = if self.index_is_stuck { Duration::ZERO } else { INDEX_WITHIN };
+        let until = clock.awake().saturating_add(within);
+        loop {
+            let lock = store.lock_events(Wait::Try)?;
+            self.index_is_stuck = lock.is_none();
+            if lock.is_some() || clock.awake() >= until {
+                return Ok(lock);
+            }
+            std::thread::sleep(INDEX_LOOK);
+        }
+    }
+
     /// Adds to the index what has happened to these and is not in it.
     fn index(
         &mut self,
@@ -314,17 +435,27 @@ impl Events<'_> {
         for id in jobs {
             // A job that cannot be read now is looked at again when everything is.
             let Ok(Some(seen)) = reconcile::seen(&hearback.ports, &id) else { continue };
+            self.expect_output(&seen, 0);
             found.push((EventSubject::Job(id), seen.happenings()));
         }
         for session in sessions {
             let Ok(facts) = hearback.store.session(&session) else { continue };
             found.push((EventSubject::Session(session), facts.happenings()));
         }
-        found.retain(|(subject, all)| all.iter().any(|one| !self.known.has(subject, &one.fact)));
+        let is_news = |known: &Known, (subject, all): &(EventSubject, Vec<Happening>)| {
+            all.iter().any(|one| !known.has(subject, &one.fact))
+        };
+        found.retain(|one| is_news(&self.known, one));
         if found.is_empty() {
             return Ok(());
         }
-        let _lock = hearback.store.lock_events()?;
+        // Of many readers that hear of it, one adds it.
+        self.known.learn(&hearback.store, |_| true)?;
+        found.retain(|one| is_news(&self.known, one));
+        if found.is_empty() {
+            return Ok(());
+        }
+        let _lock = self.lock_index()?;
         // Another reader may have added them meanwhile.
         self.known.learn(&hearback.store, |_| true)?;
         let mut new = Vec::new();

@@ -61,6 +61,9 @@ pub enum ClaimError {
     Store(#[from] StoreError),
 }
 
+/// Jobs that could not be read.
+type Problems = Vec<(JobId, StoreError)>;
+
 /// What becomes of a follow-up that a caller looks at.
 enum Pick<T> {
     Taken(T),
@@ -107,7 +110,7 @@ impl Hearback {
         scope: &Scope,
         limit: WaitLimit,
         mut pick: impl FnMut(&Job) -> Result<Pick<T>, StoreError>,
-    ) -> Result<(Option<T>, Vec<(JobId, StoreError)>), StoreError> {
+    ) -> Result<(Option<T>, Problems), StoreError> {
         let within = limit.within().unwrap_or(Duration::MAX);
         let _hook = self.wake_on_cancel(&limit);
         let deadline = self.ports.clock.awake().saturating_add(within);

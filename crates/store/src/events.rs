@@ -1,6 +1,6 @@
 //! The index of events: parts of bounded size with one key a line, in the order in which readers found them.
 
-use std::io::{self, ErrorKind, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 
 use hearback_core::event::{EventKey, EventSubject};
 use hearback_core::port::disk::{Disk, Lock, LockMode, Wait};
@@ -16,8 +16,9 @@ const PART_FULL: u64 = 1024 * 1024;
 const PART_MAX: u64 = 64 * 1024 * 1024;
 
 impl<D: Disk> EventIndex for Store<D> {
-    fn lock_events(&self) -> Result<Lock, StoreError> {
-        self.take_events_lock(Wait::Block)?.ok_or_else(|| io::Error::from(ErrorKind::WouldBlock).into())
+    fn lock_events(&self, wait: Wait) -> Result<Option<Lock>, StoreError> {
+        let folder = self.layout.events();
+        self.lock_in(&folder, &layout::events_lock(&folder), LockMode::Exclusive, wait)
     }
 
     fn read_events(&self, after: Option<&EventCursor>) -> Result<Vec<(EventKey, EventCursor)>, StoreError> {
@@ -86,11 +87,6 @@ impl<D: Disk> EventIndex for Store<D> {
 }
 
 impl<D: Disk> Store<D> {
-    fn take_events_lock(&self, wait: Wait) -> Result<Option<Lock>, StoreError> {
-        let folder = self.layout.events();
-        self.lock_in(&folder, &layout::events_lock(&folder), LockMode::Exclusive, wait)
-    }
-
     /// The parts, in order.
     fn event_parts(&self) -> Result<Vec<String>, StoreError> {
         let names = self.disk().list(&self.layout.events())?;
@@ -102,16 +98,20 @@ impl<D: Disk> Store<D> {
 
     fn read_part(&self, part: &str, from: u64) -> Result<Vec<(EventKey, EventCursor)>, StoreError> {
         let path = layout::events_part(&self.layout.events(), part);
-        let bytes = self.disk().read(&path, PART_MAX).map_err(io::Error::other)?.unwrap_or_default();
-        let mut at = usize::try_from(from).unwrap_or(usize::MAX);
-        let mut keys = Vec::new();
+        let Some(mut file) = self.disk().open(&path).map_err(io::Error::other)? else {
+            return Ok(Vec::new());
+        };
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(PART_MAX).read_to_end(&mut bytes)?;
+        let (mut at, mut keys) = (0, Vec::new());
         // A line without an end is still being written, or was cut by a full disk.
-        while let Some(length) = bytes.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n'))
-        {
+        while let Some(length) = bytes[at..].iter().position(|byte| *byte == b'\n') {
             let line = &bytes[at..at + length];
             at += length + 1;
             let key = serde_json::from_slice::<String>(line).ok().and_then(|text| EventKey::parse(&text));
-            keys.extend(key.map(|key| (key, EventCursor { part: part.to_owned(), bytes: at as u64 })));
+            let cursor = || EventCursor { part: part.to_owned(), bytes: from + at as u64 };
+            keys.extend(key.map(|key| (key, cursor())));
         }
         Ok(keys)
     }
@@ -131,7 +131,7 @@ impl<D: Disk> Store<D> {
         let parts = self.event_parts()?;
         let Some((_, old)) = parts.split_last().filter(|(_, old)| !old.is_empty()) else { return Ok(0) };
         // A reader that is paused must not hold up what tidies the store: the next time is soon enough.
-        let Some(_lock) = self.take_events_lock(Wait::Try)? else { return Ok(0) };
+        let Some(_lock) = self.lock_events(Wait::Try)? else { return Ok(0) };
         let mut removed = 0;
         for part in old {
             for (key, _) in self.read_part(part, 0)? {

@@ -6,6 +6,7 @@ mod looks;
 use std::io;
 use std::time::Duration;
 
+use hearback_core::JobId;
 use hearback_core::port::disk::{Disk, Watch};
 use hearback_core::port::record::StoreError;
 use hearback_core::port::watch::{Changes, StoreChanges, StoreWatch};
@@ -84,6 +85,13 @@ impl<D: Disk> StoreChanges for AllChanges<D> {
         }
         // What happened between the two is not known.
         Changes::everything()
+    }
+
+    fn watch_output(&mut self, id: &JobId) {
+        match &mut self.source {
+            Source::Events(events) => events.add_output(&self.store, id),
+            Source::Looks(looks) => looks.add_output(&self.store, id),
+        }
     }
 
     fn problem(&mut self) -> Option<io::Error> {

@@ -1,10 +1,15 @@
 //! `hearback events`: what happened, in one order for all readers, with a cursor.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use fs_err as fs;
+use hearback_core::port::disk::Wait;
+use hearback_core::port::events::EventIndex as _;
+use hearback_platform::Native;
+use hearback_store::Store;
 use hearback_tests::{KillOnDrop, World, bin, eventually, lines};
 use serde_json::Value;
 
@@ -183,13 +188,7 @@ fn scenario_145_a_reader_that_waits_never_wakes_up() {
     let file = world.scratch("events");
     let reader = reader(&world, &file, "now");
     eventually("the reader is ready", || is_ready(&file));
-    let switches = || -> u64 {
-        let tasks = fs::read_dir(format!("/proc/{}/task", reader.0.id())).unwrap();
-        let status = |task: PathBuf| fs::read_to_string(task.join("status")).unwrap();
-        let texts: String = tasks.map(|task| status(task.unwrap().path())).collect();
-        let counts = texts.lines().filter(|line| line.contains("ctxt_switches"));
-        counts.map(|line| line.rsplit('\t').next().unwrap().parse::<u64>().unwrap()).sum()
-    };
+    let switches = || context_switches(&reader);
     // It sleeps when its count has stood still for a moment.
     let mut before = switches();
     eventually("it sleeps", || {
@@ -198,4 +197,140 @@ fn scenario_145_a_reader_that_waits_never_wakes_up() {
     });
     std::thread::sleep(std::time::Duration::from_secs(3));
     assert_eq!(switches(), before);
+}
+
+/// A reader that asks for output hears of it as it comes, and finds none of it again; others hear nothing of it.
+#[test]
+fn scenario_145_new_output_is_told_to_readers_that_ask() {
+    let world = World::new();
+    let (file, plain) = (world.scratch("events"), world.scratch("plain"));
+    let gate = world.scratch("gate").to_str().unwrap().to_owned();
+    let never = world.scratch("never").to_str().unwrap().to_owned();
+    let act = bin("act").to_str().unwrap().to_owned();
+    let launch = |steps: &[&str]| world.launch([&["--session", "s", "--", &act], steps].concat());
+    let early = launch(&["print", "told to nobody", "hold", &gate, "print", "first", "hold", &never]);
+    eventually("it has printed", || (world.show(&early)["output"]["bytes"].as_u64() > Some(0)).then_some(()));
+    let _plain = reader(&world, &plain, "now");
+    let output = fs::OpenOptions::new().create(true).append(true).open(&file).unwrap().into_parts().0;
+    let mut command = world.command(["events", "--json", "--output", "--session", "s"]);
+    let _reader = KillOnDrop(command.stdout(output).stderr(Stdio::null()).spawn().unwrap());
+    eventually("the readers are ready", || is_ready(&file).and_then(|()| is_ready(&plain)));
+    let lines_of = |id: &str| {
+        let told = events(&file).into_iter().filter(|it| it["type"] == "output" && it["job"]["id"] == id);
+        told.map(|event| event["last_line"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    fs::write(&gate, "").unwrap();
+    eventually("its output is told", || (lines_of(&early) == ["first"]).then_some(()));
+    let late = launch(&["print", "second", "hold", &never]);
+    eventually("that of a new job is told", || (lines_of(&late) == ["second"]).then_some(()));
+    // Much output is told at most once a second, and then its last line.
+    let began = std::time::Instant::now();
+    let many: Vec<String> = (0..200).map(|n| format!("line {n}")).collect();
+    let steps: Vec<&str> = many.iter().flat_map(|line| ["print", line]).chain(["hold", &never]).collect();
+    let chatty = launch(&steps);
+    eventually("its last line is told", || {
+        lines_of(&chatty).last().is_some_and(|line| line == "line 199").then_some(())
+    });
+    let most = began.elapsed().as_secs() + 2;
+    assert!(lines_of(&chatty).len() as u64 <= most, "{:?} in {most} s", lines_of(&chatty));
+
+    let told = events(&file);
+    let at = told.iter().position(|event| event["type"] == "output" && event["job"]["id"] == *late).unwrap();
+    let before = told[..at].iter().rev().find(|event| event["type"] != "output");
+    assert_eq!(
+        Some(&told[at]["cursor"]),
+        before.map(|event| &event["cursor"]),
+        "that of what came before it"
+    );
+    let cursor = told[at]["cursor"].as_str().unwrap();
+    let again = world.run(["events", "--once", "--json", "--since", cursor]).ok();
+    assert!(!again.contains("\"output\"") || !again.contains("last_line"), "{again}");
+    assert!(events(&plain).iter().all(|event| event["type"] != "output"));
+    assert!(events(&plain).iter().any(|event| event["job"]["id"] == *chatty));
+    world.run(["kill", "--all", "--force"]).ok();
+}
+
+/// What is added while the lock of the index is held, and added again by its holder, is told once.
+#[test]
+fn scenario_145_a_paused_reader_holds_up_no_other() {
+    let world = World::new();
+    let first = launched(&world, &["--wait"]);
+    let file = world.scratch("events");
+    let _reader = reader(&world, &file, "beginning");
+    eventually("the reader is ready", || is_ready(&file));
+    let store = Store::open(Native::default(), world.home()).unwrap();
+    let lock = store.lock_events(Wait::Block).unwrap().expect("a lock that was waited for is held");
+    let second = launched(&world, &[]);
+    let is_told =
+        |file: &Path, id: &str| ids(&events(file)).contains(&format!("job/{id}/settled")).then_some(());
+    eventually("it is told all the same", || is_told(&file, &second));
+    // The holder goes on, and adds what it had found before it was paused.
+    let part = fs::read_dir(world.home().join("events")).unwrap().map(|entry| entry.unwrap().path());
+    let part = part.into_iter().find(|path| path.extension().is_some_and(|it| it == "log")).unwrap();
+    let whole = fs::read(&part).unwrap();
+    fs::OpenOptions::new().append(true).open(&part).and_then(|mut part| part.write_all(&whole)).unwrap();
+    drop(lock);
+    let third = launched(&world, &[]);
+    eventually("what comes then is told", || is_told(&file, &third));
+    let again = world.scratch("again");
+    let _again = reader(&world, &again, "beginning");
+    eventually("a new reader has it all", || is_told(&again, &third));
+    for read in [ids(&events(&file)), ids(&events(&again))] {
+        let once: BTreeSet<_> = read.iter().collect();
+        assert_eq!((read.len(), once.len()), (12, 12), "each once: {read:?}");
+        assert!(once.contains(&format!("job/{first}/settled")));
+    }
+}
+
+// Not on Windows: what a thread does there is not counted in this way.
+#[cfg(target_os = "linux")]
+#[test]
+fn scenario_145_fifty_readers_read_one_order_and_sleep_when_nothing_happens() {
+    const READERS: usize = 50;
+    const JOBS: usize = 6;
+    let world = World::new();
+    launched(&world, &["--wait"]);
+    let files: Vec<_> = (0..READERS).map(|n| world.scratch(format!("events-{n}"))).collect();
+    let readers: Vec<_> = files.iter().map(|file| reader(&world, file, "beginning")).collect();
+    for file in &files {
+        eventually("a reader is ready", || is_ready(file));
+    }
+    let jobs: Vec<_> = (0..JOBS).map(|_| launched(&world, &[])).collect();
+    let read: Vec<_> = files
+        .iter()
+        .map(|file| {
+            eventually("a reader has it all", || {
+                let read = ids(&events(file));
+                jobs.iter().all(|id| read.contains(&format!("job/{id}/settled"))).then_some(read)
+            })
+        })
+        .collect();
+    assert_eq!(read[0].iter().collect::<BTreeSet<_>>().len(), (JOBS + 1) * 4);
+    assert!(read.iter().all(|other| *other == read[0]), "all in the same order, each once");
+    let status = |reader: &KillOnDrop| fs::read_to_string(format!("/proc/{}/status", reader.0.id())).unwrap();
+    for reader in &readers {
+        let status = status(reader);
+        let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("Linux tells it");
+        let own: u64 = own.trim().trim_end_matches(" kB").parse().unwrap();
+        assert!(own < 16 * 1024, "{own} kB");
+    }
+    let switches = || readers.iter().map(context_switches).sum::<u64>();
+    let mut before = switches();
+    eventually("they sleep", || {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let now = switches();
+        (std::mem::replace(&mut before, now) == now).then_some(())
+    });
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(switches(), before);
+}
+
+/// How often the threads of a reader were scheduled.
+#[cfg(target_os = "linux")]
+fn context_switches(reader: &KillOnDrop) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{}/task", reader.0.id())).unwrap();
+    let status = |task: PathBuf| fs::read_to_string(task.join("status")).unwrap();
+    let texts: String = tasks.map(|task| status(task.unwrap().path())).collect();
+    let counts = texts.lines().filter(|line| line.contains("ctxt_switches"));
+    counts.map(|line| line.rsplit('\t').next().unwrap().parse::<u64>().unwrap()).sum()
 }

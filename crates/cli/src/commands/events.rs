@@ -26,6 +26,9 @@ pub(crate) fn run(hearback: &Hearback, args: &EventsArgs, output: &Output) -> Re
     let scope = super::scope(&args.scope)?;
     let default = if args.once { EventsSince::Beginning } else { EventsSince::Now };
     let mut events = hearback.events(&scope, args.since.clone().unwrap_or(default))?;
+    if args.output {
+        events = events.with_output()?;
+    }
     if output.is_json() && !args.once {
         let cursor = events.cursor().map_or_else(|| BEGINNING.to_owned(), ToString::to_string);
         output.object(&ReadyDocument { format: DOCUMENT_FORMAT, r#type: ReadyType::Ready, cursor })?;
@@ -109,6 +112,7 @@ fn what(event: &Event) -> String {
         Happened::Launched => "launched".into(),
         Happened::Started => "started".into(),
         Happened::KillRequested { by, reason } => format!("kill requested by {by}{}", because(reason)),
+        Happened::Output { last_line } => format!("printed: {}", last_line.as_deref().unwrap_or_default()),
         Happened::Ended => match outcome() {
             Some(outcome) => format!("ended: {outcome}"),
             None => "ended".into(),

@@ -92,6 +92,11 @@ pub trait FolderWatch: Send {
     /// Reports nothing more of this folder.
     fn remove(&mut self, folder: &Path);
 
+    /// Reports the next write to this file, once, as an event of its folder. By default writes are not reported.
+    fn add_next_write(&mut self, _file: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Sleeps until something happens, but not longer than `within`, and returns all of it in order. May return early.
     fn wait(&mut self, within: Duration) -> Vec<FolderEvent>;
 }

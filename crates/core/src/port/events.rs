@@ -3,12 +3,12 @@
 
 use std::fmt;
 
-use super::disk::Lock;
+use super::disk::{Lock, Wait};
 use super::record::StoreError;
 use crate::event::EventKey;
 
 /// A place in the index: everything before it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EventCursor {
     /// The name of a part of the index.
     pub part: String,
@@ -34,8 +34,8 @@ impl EventCursor {
 
 /// The index of events.
 pub trait EventIndex: Send + Sync {
-    /// Takes its lock; only the holder adds to it.
-    fn lock_events(&self) -> Result<Lock, StoreError>;
+    /// Takes its lock, under which keys are added; none if another process has it and `wait` is [`Wait::Try`].
+    fn lock_events(&self, wait: Wait) -> Result<Option<Lock>, StoreError>;
 
     /// Reads keys from a place on, each with the place behind it; from the beginning if there is no such place, or none
     /// is given. Returns one part at a time, so that a reader need not hold them all, and nothing only at the end.
@@ -45,6 +45,7 @@ pub trait EventIndex: Send + Sync {
     /// The place behind everything; none if there is nothing.
     fn last_event(&self) -> Result<Option<EventCursor>, StoreError>;
 
-    /// Adds keys, which are on disk when this returns. The caller holds the lock.
+    /// Adds keys, which are on disk when this returns. The caller holds the lock, or its holder is paused: then a key
+    /// may be added a second time, and readers leave out the second.
     fn append_events(&self, keys: &[EventKey]) -> Result<(), StoreError>;
 }

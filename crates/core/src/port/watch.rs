@@ -32,6 +32,9 @@ pub trait StoreChanges: Send {
     /// early.
     fn wait(&mut self, within: Duration) -> Changes;
 
+    /// Reports when this job prints more, once.
+    fn watch_output(&mut self, _id: &JobId) {}
+
     /// Why it looks from time to time although this system can report changes; told once each time that it begins to.
     fn problem(&mut self) -> Option<std::io::Error> {
         None
@@ -48,6 +51,8 @@ pub struct Changes {
     pub closed: BTreeSet<(JobId, JobLock)>,
     /// Sessions with a new fact, or whose turn has let go of its lock.
     pub sessions: BTreeSet<Session>,
+    /// Jobs that have printed more, among those that [`StoreChanges::watch_output`] names.
+    pub outputs: BTreeSet<JobId>,
     /// Whether there may be a new request to the host, or news of one.
     pub host: bool,
     /// Whether anything may have changed.

@@ -23,6 +23,8 @@ pub struct JobChanges<'a> {
     sessions: Option<BTreeSet<Session>>,
     /// Whether the host may have changed, if the caller wants to know.
     host: Option<bool>,
+    /// Jobs that have printed more, among those that are watched for it.
+    outputs: BTreeSet<JobId>,
 }
 
 /// What has changed.
@@ -44,6 +46,7 @@ impl<'a> JobChanges<'a> {
             closing: Closing::default(),
             sessions: None,
             host: None,
+            outputs: BTreeSet::new(),
         }
     }
 
@@ -67,6 +70,16 @@ impl<'a> JobChanges<'a> {
     /// Whether the host may have changed since this was called last.
     pub fn take_host(&mut self) -> bool {
         self.host.as_mut().is_some_and(std::mem::take)
+    }
+
+    /// Hears when this job prints more, once: a wait returns then.
+    pub fn watch_output(&mut self, id: &JobId) {
+        self.watch.watch_output(id);
+    }
+
+    /// The jobs that have printed more since this was called last.
+    pub fn take_outputs(&mut self) -> BTreeSet<JobId> {
+        std::mem::take(&mut self.outputs)
     }
 
     /// Sleeps until jobs have changed that `is_wanted`, but not longer than `within`, and brings them up to date. What
@@ -99,7 +112,8 @@ impl<'a> JobChanges<'a> {
             }
             let left = most.saturating_sub(now.saturating_sub(began));
             let has_sessions = self.sessions.as_ref().is_some_and(|sessions| !sessions.is_empty());
-            let has_news = !changed.is_empty() || has_sessions || self.host == Some(true);
+            let has_news = !changed.is_empty() || has_sessions || !self.outputs.is_empty();
+            let has_news = has_news || self.host == Some(true);
             if has_news || (left.is_zero() && most == within) || is_cancelled() {
                 return Changed::Jobs(changed);
             }
@@ -115,6 +129,7 @@ impl<'a> JobChanges<'a> {
                 self.agenda.add(id);
             }
             changes.jobs.into_iter().for_each(|id| self.agenda.add(id));
+            self.outputs.extend(changes.outputs);
             if let Some(sessions) = &mut self.sessions {
                 sessions.extend(changes.sessions);
             }

@@ -101,18 +101,25 @@ mod linux {
         events: Inotify,
         folders: HashMap<WatchDescriptor, PathBuf>,
         watches: HashMap<PathBuf, WatchDescriptor>,
+        /// Files whose next write is reported.
+        files: HashMap<WatchDescriptor, PathBuf>,
     }
 
     impl ManyFolders {
         pub(super) fn new() -> io::Result<Self> {
             let events = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
-            Ok(Self { events, folders: HashMap::new(), watches: HashMap::new() })
+            Ok(Self { events, folders: HashMap::new(), watches: HashMap::new(), files: HashMap::new() })
         }
 
         /// The folder and the name of an event; none of a folder that was removed meanwhile.
-        fn report(&self, event: InotifyEvent) -> Option<FolderEvent> {
+        fn report(&mut self, event: InotifyEvent) -> Option<FolderEvent> {
             if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
                 return Some(FolderEvent::Missed);
+            }
+            // The kernel removes the watch of a file with its first event.
+            if let Some(file) = self.files.remove(&event.wd) {
+                let (folder, name) = (file.parent()?.to_owned(), file.file_name()?.to_str()?.to_owned());
+                return Some(FolderEvent::At { folder, name });
             }
             let folder = self.folders.get(&event.wd)?.clone();
             // Names that are not Unicode are not ours.
@@ -151,6 +158,13 @@ mod linux {
             }
         }
 
+        fn add_next_write(&mut self, file: &Path) -> io::Result<()> {
+            let what = AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_ONESHOT | AddWatchFlags::IN_DONT_FOLLOW;
+            let watch = self.events.add_watch(file, what)?;
+            self.files.insert(watch, file.to_owned());
+            Ok(())
+        }
+
         fn wait(&mut self, within: Duration) -> Vec<FolderEvent> {
             let timeout = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
             // Interrupted is early, and early is allowed.
@@ -158,7 +172,9 @@ mod linux {
             let mut reported = Vec::new();
             for _ in 0..READS_MAX {
                 let Ok(events) = self.events.read_events() else { break };
-                reported.extend(events.into_iter().filter_map(|event| self.report(event)));
+                for event in events {
+                    reported.extend(self.report(event));
+                }
             }
             reported
         }

@@ -38,6 +38,11 @@ impl Events {
         Ok(changes)
     }
 
+    /// Best effort: a job that has not printed yet has no log, and one that has ended prints nothing.
+    pub(super) fn add_output<D: Disk>(&mut self, store: &Store<D>, id: &JobId) {
+        let _ = self.0.add_next_write(&layout::log(&store.layout.job(id)));
+    }
+
     fn add_all<D: Disk>(&mut self, store: &Store<D>) -> io::Result<()> {
         // A folder comes before what is in it: what is made meanwhile is an event.
         for folder in [store.layout.monitor(), store.layout.jobs(), store.layout.sessions()] {
@@ -92,7 +97,10 @@ impl Events {
         } else if folder == store.layout.monitor() {
             changes.host |= layout::is_of_host(name);
         } else if folder.parent() == Some(&jobs) {
-            if let (Some(sign), Some(Ok(id))) = (layout::sign(name), last_name(folder).map(JobId::parse)) {
+            let id = last_name(folder).map(JobId::parse);
+            if layout::log(folder).ends_with(name) {
+                changes.outputs.extend(id.and_then(Result::ok));
+            } else if let (Some(sign), Some(Ok(id))) = (layout::sign(name), id) {
                 match sign {
                     Sign::Fact => drop(changes.jobs.insert(id)),
                     Sign::Lock(lock) => drop(changes.closed.insert((id, lock))),

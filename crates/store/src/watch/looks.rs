@@ -28,6 +28,8 @@ pub(super) struct Looks {
     jobs: Signs,
     sessions: Signs,
     requests: BTreeSet<String>,
+    /// Logs whose growth is to be told, and their sizes.
+    outputs: BTreeMap<JobId, u64>,
     /// How often it looked since it was last tried to get events; none if there are none on this system.
     tried: Option<u32>,
 }
@@ -35,9 +37,20 @@ pub(super) struct Looks {
 impl Looks {
     pub(super) fn new<D: Disk>(store: &Store<D>, is_for_ever: bool) -> Self {
         let tried = (!is_for_ever).then_some(0);
-        let mut looks = Self { jobs: Signs::new(), sessions: Signs::new(), requests: BTreeSet::new(), tried };
+        let mut looks = Self {
+            jobs: Signs::new(),
+            sessions: Signs::new(),
+            requests: BTreeSet::new(),
+            outputs: BTreeMap::new(),
+            tried,
+        };
         looks.look(store);
         looks
+    }
+
+    pub(super) fn add_output<D: Disk>(&mut self, store: &Store<D>, id: &JobId) {
+        let size = store.disk().size(&layout::log(&store.layout.job(id))).unwrap_or(0);
+        self.outputs.insert(id.clone(), size);
     }
 
     pub(super) fn is_time_to_try_events(&mut self) -> bool {
@@ -79,6 +92,13 @@ impl Looks {
             changes.host = requests != self.requests;
             self.requests = requests;
         }
+        self.outputs.retain(|id, size| {
+            let now = store.disk().size(&layout::log(&store.layout.job(id))).unwrap_or(*size);
+            if now != *size {
+                changes.outputs.insert(id.clone());
+            }
+            now == *size
+        });
         changes
     }
 }

@@ -107,7 +107,7 @@ struct Waiter {
 /// What a caller that waits hears.
 #[derive(Debug)]
 enum Heard {
-    Ended(JobId, WaitResult),
+    Ended(JobId, Box<WaitResult>),
     Cancelled,
 }
 
@@ -246,7 +246,7 @@ impl Waits {
                 break;
             };
             left.retain(|waited| **waited != id);
-            each(&id, result);
+            each(&id, *result);
             if until == Until::Any {
                 break;
             }
@@ -290,7 +290,7 @@ impl Waits {
 fn report(parked: &Mutex<Parked>, id: &JobId, result: &WaitResult) {
     let waiters = lock(parked).jobs.remove(id);
     for waiter in waiters.into_iter().flatten() {
-        let _ = waiter.sender.send(Heard::Ended(id.clone(), result.clone())); // The caller may have given up.
+        let _ = waiter.sender.send(Heard::Ended(id.clone(), Box::new(result.clone()))); // The caller may have given up.
     }
 }
 

@@ -44,6 +44,7 @@ mod plugin;
 mod retention;
 mod safety;
 mod secrets;
+mod serve;
 mod sessions;
 mod settings;
 mod shell;

@@ -537,6 +537,7 @@ fn every_command_explains_itself() {
         "sink",
         "plugin",
         "mcp",
+        "serve",
         "reconcile",
         "prune",
         "settings",

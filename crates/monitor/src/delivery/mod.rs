@@ -3,7 +3,7 @@
 //! | step | what it does | where |
 //! | --- | --- | --- |
 //! | due | decides from the records whether an attempt is to be made now | `due.rs` |
-//! | claim | keeps other processes away from the attempt | `claim.rs`; several at once: `company.rs`; into a turn that runs: `steer.rs` |
+//! | claim | keeps other processes away | `claim.rs`; several: `company.rs`; into a turn that runs: `steer.rs` |
 //! | compose | puts into words what is sent | `compose.rs` |
 //! | hand over | runs the sink, in a turn of the session where it needs one | `hand_over.rs` |
 //! | interpret | decides what the sink's answer means | `interpret.rs` |

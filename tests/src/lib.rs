@@ -26,6 +26,7 @@ mod owner;
 mod process;
 pub mod python;
 mod run;
+mod serve;
 mod skip;
 mod snapshot;
 mod system;
@@ -49,6 +50,7 @@ pub use process::{alive, go_on, kill_hard, kill_if_there, stop};
 #[cfg(any(target_os = "linux", windows))]
 pub use process::{carrying, start_ticks};
 pub use run::{KillOnDrop, Ran, bin, copy_program, run};
+pub use serve::ServeClient;
 pub use skip::skipped;
 pub use snapshot::Snapshot;
 #[cfg(windows)]

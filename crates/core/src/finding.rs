@@ -154,6 +154,8 @@ pub struct StoreFindings {
     pub dead_letters: Vec<(String, String)>,
     /// Follow-ups that are due, and that no process delivers.
     pub undelivered: Vec<JobId>,
+    /// Follow-ups and messages that wait for a host, by name.
+    pub for_hosts: Vec<String>,
     /// Jobs that are recorded as lost while processes of theirs may run: where those are, or their pids.
     pub unswept: Vec<(JobId, String)>,
 }

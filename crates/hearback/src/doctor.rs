@@ -192,6 +192,8 @@ impl Hearback {
             if follow_up.state == FollowUpState::DeadLetter {
                 let error = follow_up.error.clone().unwrap_or_else(|| "its record cannot be read".into());
                 found.dead_letters.push((format!("follow-up {}", delivery_id(&id)), error));
+            } else if self.waits_for_host(&job.seen, &job.view) {
+                found.for_hosts.push(format!("follow-up {}", delivery_id(&id)));
             } else if self.is_undelivered(&job).unwrap_or(false) {
                 found.undelivered.push(id);
             }
@@ -208,6 +210,9 @@ impl Hearback {
                     continue;
                 }
             };
+            if seen.waits_for_host() {
+                found.for_hosts.push(format!("messages to session `{session}`"));
+            }
             for (n, message) in seen.open_messages().filter(|(_, message)| message.is_dead_letter()) {
                 let error = message.last_result().map_or("", |result| &result.error);
                 let error = self.secrets().masked(error);

@@ -789,6 +789,9 @@ pub struct SessionDocument {
     pub jobs: usize,
     /// How many messages wait.
     pub waiting: usize,
+    /// Whether they wait for a host that attends the session.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_host: bool,
     /// How many messages are dead letters: hearback gave up their delivery, or holds them for a person.
     pub dead_letters: usize,
     /// Why the oldest of them is one.

@@ -6,14 +6,14 @@ use std::time::Duration;
 use hearback_core::port::process::Presence;
 use hearback_core::port::record::{FactStore, Housekeeping, JobFiles, StoreError};
 use hearback_core::{
-    HandsOff, JobId, JobView, Key, LockState, Observed, Outcome, OutcomeKind, Output, ProcessIdentity, Read,
-    Sample, Session, SmallSort, StateWord, Timestamp,
+    FollowUpState, HandsOff, JobId, JobView, Key, LockState, Observed, Outcome, OutcomeKind, Output,
+    ProcessIdentity, Read, Sample, Session, SmallSort, StateWord, Timestamp,
 };
 use hearback_monitor::host::Changed;
 use hearback_monitor::input::{self, InputError, InputOptions};
 use hearback_monitor::kill::{self, KillError, Request as KillRequest};
 use hearback_monitor::wait::WaitError;
-use hearback_monitor::{answer, reconcile};
+use hearback_monitor::{answer, delivery, reconcile};
 
 use crate::lookup::{self, FindError, First};
 use crate::permissions::{Capability, Denied, Guarded};
@@ -390,8 +390,19 @@ impl Hearback {
             view.notes
                 .push("its supervisor works in another store, of which this is a copy: left alone".into());
         }
+        if self.waits_for_host(&seen, &view) {
+            view.notes
+                .push("its follow-up waits for a host that attends the session (hearback serve)".into());
+        }
         let view = self.secrets().masked_view(view);
         Some(Job { view, seen })
+    }
+
+    /// Whether the follow-up of a job is pending and goes to a host, so that no other process delivers it.
+    pub(crate) fn waits_for_host(&self, seen: &Observed, view: &JobView) -> bool {
+        let is_pending = view.follow_up.state == FollowUpState::Pending;
+        let (here, now, retry) = (&self.ports.here, self.ports.clock.stamp(), &self.settings().retry);
+        is_pending && delivery::waits_for_host(seen, here, &now, retry)
     }
 
     /// Leaves only those survivors in the view that still run: what was true at the end may not be true any more.

@@ -10,6 +10,7 @@ use hearback_core::port::disk::{Publish, Wait};
 use hearback_core::port::process::DetachedRequest;
 use hearback_core::port::record::{FactStore, Housekeeping, StoreError};
 use hearback_core::port::session::SessionStore;
+use hearback_core::port::sink::HOST_SINK;
 use hearback_core::session::{
     ChainCount, Message, MessageFact, MessageFacts, MessageHow, SessionFacts, SessionState, TurnCause,
     TurnHow, fold_session,
@@ -529,6 +530,12 @@ impl SeenSession {
     pub fn open_messages(&self) -> impl Iterator<Item = (u32, &MessageFacts)> {
         let open = self.facts.messages.iter().filter(|(_, message)| message.receipt.is_absent());
         open.map(|(n, message)| (*n, message))
+    }
+
+    /// Whether its next message waits for a host that attends it.
+    pub fn waits_for_host(&self) -> bool {
+        let next = self.facts.waiting().next().and_then(|(_, message)| message.message.present());
+        self.lock == LockState::Free && next.is_some_and(|message| message.sink == HOST_SINK)
     }
 
     /// Its state, folded from its facts.

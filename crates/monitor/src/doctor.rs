@@ -228,6 +228,12 @@ fn processes(name: &'static str, found: &StoreFindings) -> Check {
 
 fn follow_ups(name: &'static str, found: &StoreFindings) -> Check {
     match &found.undelivered[..] {
+        [] if !found.for_hosts.is_empty() => {
+            let list = some(found.for_hosts.iter().cloned());
+            let message =
+                format!("wait for a host that attends their sessions: {} ({list})", found.for_hosts.len());
+            Check::warn(name, message, "start the program that hosts them, over `hearback serve`")
+        }
         [] => Check::ok(name, "a process delivers every follow-up that is due"),
         due => {
             let list = some(due.iter().map(ToString::to_string));

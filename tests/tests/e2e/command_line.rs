@@ -349,6 +349,14 @@ pub(crate) fn conforms(schema: &Value, command: &str, document: &Value) {
     }
 }
 
+/// The same for a part of the schema.
+#[track_caller]
+pub(crate) fn conforms_to(schema: &Value, part: &Value, document: &Value) {
+    if let Err(problem) = check(schema, part, document) {
+        panic!("{problem}\n{document}");
+    }
+}
+
 /// A schema with the fields of both. Without fields in one of them, it is the second.
 fn of_both(one: &Value, other: &Value) -> Value {
     let mut both = other.clone();
@@ -530,6 +538,7 @@ fn every_command_explains_itself() {
         "sink",
         "plugin",
         "mcp",
+        "serve",
         "reconcile",
         "prune",
         "settings",

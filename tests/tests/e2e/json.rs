@@ -151,7 +151,7 @@ fn successes(outbox: &Outbox) -> Vec<Success> {
 
 /// Commands whose success is tried elsewhere: they need a monitor, a service manager or a pending follow-up.
 /// `agent test` is `sink test` of an agent, `mcp` speaks a protocol of its own, and `top` is for people alone.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 11] = [
     "agent test",
     "followups claim",
     "followups next",
@@ -161,6 +161,7 @@ const ELSEWHERE: [&str; 10] = [
     "monitor install",
     "monitor restart",
     "monitor stop",
+    "serve",
     "top",
 ];
 
@@ -232,8 +233,8 @@ fn scenario_132_every_command_prints_json_and_so_does_every_failure() {
     for (command, args) in all.chain(ELSEWHERE.map(bare)) {
         let words: Vec<_> = command.split(' ').chain(["--no-such-option", "--json"]).collect();
         fails(&schema, &world.run(&words), "usage");
-        // `mcp` speaks a protocol: what keeps it from beginning is printed as for people.
-        if ["schema", "completions", "mcp"].contains(&command) {
+        // `mcp` and `serve` speak protocols: what keeps them from beginning is printed as for people.
+        if ["schema", "completions", "mcp", "serve"].contains(&command) {
             continue;
         }
         let mut nowhere = world.command(&args);

@@ -49,6 +49,7 @@ mod plugin;
 mod retention;
 mod safety;
 mod secrets;
+mod serve;
 mod sessions;
 mod settings;
 mod shell;

@@ -64,6 +64,9 @@ fn list(hearback: &Hearback, scope: &Scope, output: &Output) -> Result<u32, CliE
         if let Some(error) = &view.follow_up.error {
             output.say(&format!("{short} {}: {}", table::delivery(view), clean_line(error)));
         }
+        if let Some(note) = view.notes.iter().find(|note| note.contains("waits for a host")) {
+            output.say(&format!("{short}: {note}"));
+        }
         if view.follow_up.state == FollowUpState::DeadLetter {
             output.next(&[super::typed("followups retry", view)]);
         }

@@ -69,6 +69,7 @@ pub(crate) fn document(seen: &SeenSession, owners: &BTreeMap<Session, usize>) ->
         suspended: state.suspended(),
         jobs: owners.get(&seen.session).copied().unwrap_or(0),
         waiting: seen.facts.waiting().count(),
+        waits_for_host: seen.waits_for_host(),
         dead_letters: dead_letters().count(),
         dead_letter_error: dead_letters()
             .find_map(|(_, message)| message.last_result().map(|result| result.error.clone())),
@@ -96,7 +97,10 @@ fn details(session: &SessionDocument) -> String {
     }
     let mut count = |n: usize, what: &str| details.extend((n > 0).then(|| format!("{n} {what}")));
     count(session.jobs, if session.jobs == 1 { "job" } else { "jobs" });
-    count(session.waiting, "waiting");
+    match session.waits_for_host {
+        true => count(session.waiting, "waiting for a host (hearback serve)"),
+        false => count(session.waiting, "waiting"),
+    }
     count(session.dead_letters, if session.dead_letters == 1 { "dead letter" } else { "dead letters" });
     details.extend(session.dead_letter_error.as_deref().map(clean_line));
     if details.is_empty() { "-".to_owned() } else { details.join("; ") }

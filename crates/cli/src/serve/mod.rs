@@ -1,5 +1,5 @@
-//! `hearback serve`: one pipe for a host in any language. It translates lines of JSON-RPC into calls of the library, and
-//! holds no rule of its own.
+//! `hearback serve`: one pipe for a host in any language. It translates lines of JSON-RPC into calls of the library,
+//! and holds no rule of its own.
 
 mod events;
 mod jobs;

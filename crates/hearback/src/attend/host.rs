@@ -27,8 +27,8 @@ pub enum Attend {
 
 /// A program that runs the turns of sessions itself.
 ///
-/// When this is dropped, what is open of its turns is given back and no attempt is spent. If its process dies, its turns
-/// are cut short and its claims are free, because the kernel releases their locks.
+/// When this is dropped, what is open of its turns is given back and no attempt is spent. If its process dies, its
+/// turns are cut short and its claims are free, because the kernel releases their locks.
 pub struct SessionHost(pub(super) Arc<Host>);
 
 /// What the threads of a host share.

@@ -70,8 +70,8 @@ pub(super) enum Claim {
     /// The thread that delivers it.
     Deliverer(Delivered),
     /// The turn has taken it while it ran.
-    FollowUp(SteeredFollowUp),
-    Message(SteeredMessage),
+    FollowUp(Box<SteeredFollowUp>),
+    Message(Box<SteeredMessage>),
     /// It is closed.
     Closed,
 }

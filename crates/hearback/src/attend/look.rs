@@ -100,11 +100,11 @@ impl Loop {
                 self.look_at_all_at = now.saturating_add(LOOK_AT_ALL_EVERY);
             }
             self.jobs.advance(now);
-            while let Some(id) = self.jobs.next() {
+            while let Some(id) = self.jobs.take_next() {
                 self.look_at_job(&id);
             }
             self.sessions.advance(now);
-            while let Some(session) = self.sessions.next() {
+            while let Some(session) = self.sessions.take_next() {
                 if let Err(error) = self.look_at_session(&session) {
                     debug!(%session, %error, "session cannot be looked at, trying again");
                     self.look_later(&session);

@@ -324,10 +324,12 @@ impl SessionHost {
         let Some(open) = guard.as_mut() else { return Err(TokenError::Unknown(turn.to_owned())) };
         let sinks = HostSinks::new(host);
         let messages = host.inbox(&sinks).steer(&running.session, HOST_SINK, |n| open.has_message(n))?;
-        let messages = messages.into_iter().map(|(steered, payload)| (Claim::Message(steered), payload));
+        let messages =
+            messages.into_iter().map(|(steered, payload)| (Claim::Message(Box::new(steered)), payload));
         let jobs = host.hearback.open_jobs_of(&running.session)?;
         let follow_ups = host.deliverer(&sinks).steer(&jobs, HOST_SINK, WITHIN);
-        let follow_ups = follow_ups.into_iter().map(|(steered, payload)| (Claim::FollowUp(steered), payload));
+        let follow_ups =
+            follow_ups.into_iter().map(|(steered, payload)| (Claim::FollowUp(Box::new(steered)), payload));
         let mut items = Vec::new();
         for (claim, payload) in messages.chain(follow_ups) {
             let payload = host.hearback.secrets().masked_payload(&payload);
@@ -363,7 +365,7 @@ impl SessionHost {
                 item.claim = Claim::Deliverer(delivered);
                 closed?;
             }
-            Claim::FollowUp(steered) => host.deliverer(&sinks).conclude(steered, &response)?,
+            Claim::FollowUp(steered) => host.deliverer(&sinks).conclude(*steered, &response)?,
             Claim::Message(steered) => {
                 let closed = host.inbox(&sinks).conclude(&steered, &response);
                 if closed.is_err() {
@@ -514,7 +516,7 @@ impl Host {
             }
         }
         for (steered, response) in follow_ups {
-            failure = self.deliverer(&sinks).conclude(steered, &response).err().or(failure);
+            failure = self.deliverer(&sinks).conclude(*steered, &response).err().or(failure);
         }
         failure.map_or(Ok(()), Err)
     }

@@ -225,6 +225,15 @@ pub(super) fn due_at(
     (after(pause, Claim { n: n + 1, attempts_used: attempts_used + 1, sink, in_place_of: None }), sink)
 }
 
+/// Whether the follow-up of a job is open and the next attempt at it is a host's.
+pub fn waits_for_host(seen: &Observed, here: &Here, now: &Stamp, retry: &Retry) -> bool {
+    let Some(spec) = seen.facts.spec.present() else { return false };
+    let around = Around { last_lease: LockState::Free, open_in: None };
+    let (due, sink) = due_at(seen, here, around, now, retry, spec.sinks.len());
+    let is_hosts = spec.sinks.get(sink as usize).is_some_and(|name| name == HOST_SINK);
+    is_hosts && matches!(due, Due::Now(_) | Due::In(_))
+}
+
 /// The next sink to be told in place of one that could not reach the session. Each of the chain is asked until one has
 /// taken it, and again the next time that the session cannot be reached; what one has taken is not told again.
 fn stand_in(facts: &Facts, lease: &Lease, result: &LeaseResult, chain: usize) -> Option<u32> {

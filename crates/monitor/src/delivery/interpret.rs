@@ -302,6 +302,31 @@ mod tests {
     }
 
     #[test]
+    fn of_several_in_one_turn_each_has_a_reply_of_its_own() {
+        let (busy, failed) = (SinkReply::busy(), SinkReply::Failed { reason: "no luck".into() });
+        let replies = vec![
+            ("a".to_owned(), SinkReply::Delivered),
+            ("b".to_owned(), busy.clone()),
+            ("c".to_owned(), failed.clone()),
+        ];
+        let each = Response::Replied(SinkReply::Each { replies, error: Some("it failed".into()) });
+        assert_eq!(each.error().as_deref(), Some("it failed"), "the turn as a whole");
+        assert_eq!(each.about("a"), Response::Replied(SinkReply::Delivered));
+        assert_eq!(each.about("b"), Response::Replied(busy));
+        assert_eq!(each.about("d"), Response::Failed("it failed".into()));
+        let (first, retry) = (history(1, 0, false), Retry::default());
+        let verdict = interpret(&each.about("c"), &first, &retry);
+        assert_eq!(verdict, Verdict::Retry { error: "no luck".into(), pause: secs(5) });
+        let soon = SinkReply::Busy { reason: String::new(), process: None, retry_after_ms: Some(40) };
+        let verdict = interpret(&Response::Replied(soon), &history(1, 3, false), &retry);
+        assert_eq!(
+            verdict.next(),
+            Some(Duration::from_millis(40)),
+            "the sink knows better than a growing pause"
+        );
+    }
+
+    #[test]
     fn scenario_141_only_a_sink_that_wakes_the_session_delivers_in_place_of_another() {
         let reason = "it is open elsewhere";
         let stand_in =

@@ -29,7 +29,9 @@ mod steer;
 pub use caller::{CallerClaim, Released};
 pub use close::{Closed, close, start_afresh};
 pub use compose::compose;
-pub use due::{Claim, ClaimHold, Due, OVERDUE_AFTER, Retry, due, message_due, message_overdue};
+pub use due::{
+    Claim, ClaimHold, Due, OVERDUE_AFTER, Retry, due, message_due, message_overdue, waits_for_host,
+};
 pub use follow_ups::{Attempt, Deliverer, Turn};
 pub use inbox::Inbox;
 pub use interpret::{History, Response, Verdict, interpret};

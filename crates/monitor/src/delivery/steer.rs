@@ -32,8 +32,8 @@ impl SteeredFollowUp {
 }
 
 impl Deliverer<'_> {
-    /// Claims those of these jobs whose follow-ups are due at this sink, in the order of the ends, for a turn that runs.
-    /// The caller holds the lock of that turn. What was cut short before comes in a turn of its own.
+    /// Claims those of these jobs whose follow-ups are due at this sink, in the order of the ends, for a turn that
+    /// runs. The caller holds the lock of that turn. What was cut short before comes in a turn of its own.
     ///
     /// Best effort: what cannot be claimed comes after the turn.
     pub fn steer(&self, jobs: &[JobId], sink: &str, within: Duration) -> Vec<(SteeredFollowUp, SinkPayload)> {

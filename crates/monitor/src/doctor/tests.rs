@@ -215,6 +215,7 @@ fn what_needs_a_person_is_named_and_a_long_list_is_cut() {
         strays: ["w", "x", "y", "z"].map(PathBuf::from).into(),
         dead_letters: vec![("message 1".into(), "gone".into())],
         undelivered: vec![sample::id(1)],
+        for_hosts: Vec::new(),
         unswept: vec![(sample::id(2), "in a container".into())],
     };
     let checks = judge_content(&[], &Tried::Worked(found));

@@ -29,7 +29,7 @@ impl<K: Ord + Clone> Agenda<K> {
     }
 
     /// An item is looked at now: the next one of those whose time has come, in order.
-    pub fn next(&mut self) -> Option<K> {
+    pub fn take_next(&mut self) -> Option<K> {
         let item = self.now.pop_first()?;
         self.later.remove(&item);
         Some(item)
@@ -72,9 +72,12 @@ mod tests {
         agenda.add_at("a", second * 2);
         assert_eq!(agenda.pause(second), Some(Duration::ZERO));
         agenda.advance(second);
-        assert_eq!((agenda.next(), agenda.next(), agenda.next()), (Some("a"), Some("b"), None));
+        assert_eq!(
+            (agenda.take_next(), agenda.take_next(), agenda.take_next()),
+            (Some("a"), Some("b"), None)
+        );
         assert_eq!(agenda.pause(second), Some(second * 4), "what was looked at has no time any more");
         agenda.advance(second * 5);
-        assert_eq!((agenda.next(), agenda.next(), agenda.is_done()), (Some("c"), None, true));
+        assert_eq!((agenda.take_next(), agenda.take_next(), agenda.is_done()), (Some("c"), None, true));
     }
 }

@@ -68,8 +68,8 @@ impl Drain<'_> {
         self.answer(&HostFact::Done(StopDone { format: FORMAT, at, interrupted, extra: Extra::new() }));
     }
 
-    /// Counts the turns that hosts in other programs run among those of this process, until their locks are free. A host
-    /// begins none after the request is there, and it is there before this looks.
+    /// Counts the turns that hosts in other programs run among those of this process, until their locks are free. A
+    /// host begins none after the request is there, and it is there before this looks.
     fn adopt_turns_of_hosts(&self) {
         let monitor = self.monitor;
         let turns = held_by_hosts(&monitor.ports).unwrap_or_else(|error| {

@@ -102,7 +102,7 @@ impl<'a> JobChanges<'a> {
             let now = self.ports.clock.awake();
             self.agenda.advance(now);
             let mut changed = Vec::new();
-            while let Some(id) = self.agenda.next() {
+            while let Some(id) = self.agenda.take_next() {
                 if is_wanted(&id) {
                     let seen = self.look(&id);
                     changed.push((id, seen));

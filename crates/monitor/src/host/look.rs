@@ -63,7 +63,7 @@ impl Loop {
             self.look_at_job(&id);
         }
         loop {
-            let (job, session) = (self.jobs.next(), self.sessions.next());
+            let (job, session) = (self.jobs.take_next(), self.sessions.take_next());
             if let Some(id) = &job {
                 self.look_at_job(id);
             }

@@ -69,6 +69,71 @@ impl World {
     }
 }
 
+/// Has one sink; the others are those of other processes.
+struct Only(&'static str, FakeSink);
+
+impl Sinks for Only {
+    fn find(&self, name: &str) -> Result<Box<dyn FollowUpSink + '_>, SinkError> {
+        if name == self.0 { self.1.find(name) } else { Err(SinkError::Elsewhere(name.to_owned())) }
+    }
+
+    fn is_elsewhere(&self, name: &str) -> bool {
+        name != self.0
+    }
+
+    fn of_unrouted(&self) -> Option<&str> {
+        (self.0 == "host").then_some(self.0)
+    }
+}
+
+#[test]
+fn what_another_process_has_the_sink_for_is_left_to_it() {
+    let world = world(&["host", "a"]);
+    let (host, other) = (
+        Only("host", FakeSink::answering([SinkReply::Gone { reason: "x".into() }])),
+        Only("a", FakeSink::default()),
+    );
+    let attempt = |sinks: &Only| world.deliverer(sinks, 3).attempt(&world.id, Turn::Try).unwrap();
+    assert_eq!(attempt(&other), Attempt::Nothing);
+    assert!(world.store.facts(&world.id).leases.is_empty(), "no attempt is spent");
+    let seen = || world.store.observe(&world.id).unwrap().unwrap();
+    let waits = || {
+        let now = world.ports.clock.stamp();
+        super::super::waits_for_host(&seen(), &world.ports.here, &now, &Retry::default())
+    };
+    assert!(waits());
+    assert!(matches!(attempt(&host), Attempt::Failed { next: Some(Duration::ZERO), .. }));
+    assert_eq!(attempt(&host), Attempt::Nothing, "the next sink of the chain is the other's");
+    assert!(!waits());
+    assert_eq!(attempt(&other), Attempt::Delivered);
+}
+
+#[test]
+fn what_names_no_sink_goes_to_a_host_and_is_fetched_otherwise() {
+    let world = world(&[]);
+    let attempt = |sinks: &Only| world.deliverer(sinks, 3).attempt(&world.id, Turn::Try).unwrap();
+    assert_eq!(attempt(&Only("a", FakeSink::default())), Attempt::Nothing);
+    assert_eq!(attempt(&Only("host", FakeSink::default())), Attempt::Delivered);
+}
+
+#[test]
+fn what_a_turn_has_taken_is_held_until_it_is_concluded() {
+    let world = world(&["host"]);
+    let host = Only("host", FakeSink::default());
+    let deliverer = world.deliverer(&host, 3);
+    let jobs = std::slice::from_ref(&world.id);
+    let steer = || deliverer.steer(jobs, "host", Duration::from_secs(60));
+    let (taken, payload) = steer().pop().unwrap();
+    assert_eq!((taken.job(), payload.attempt()), (&world.id, 1));
+    assert!(steer().is_empty(), "it is taken once");
+    deliverer.conclude(taken, &super::super::Response::Replied(SinkReply::busy())).unwrap();
+    assert_eq!(world.state(), FollowUpState::Pending);
+    world.clock.advance(Duration::from_secs(60));
+    let (taken, _) = steer().pop().unwrap();
+    deliverer.conclude(taken, &super::super::Response::Replied(SinkReply::Delivered)).unwrap();
+    assert_eq!(world.state(), FollowUpState::Delivered);
+}
+
 #[test]
 fn what_was_acknowledged_is_never_offered_again() {
     let world = world(&["a"]);

@@ -1,6 +1,8 @@
 //! What `--help` shows besides the arguments: commands in groups, examples, and exit codes.
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+#[cfg(feature = "parser-hints")]
+use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory};
 
 use crate::args::Arguments;
@@ -199,7 +201,14 @@ const ELSEWHERE: [(&str, &str); 2] = [
     ("delete", "'hearback prune' removes old settled jobs, and 'hearback kill JOB' ends one that runs"),
 ];
 
+/// Replaces tips of the parser that mislead.
+#[cfg(not(feature = "parser-hints"))]
+pub(crate) fn with_better_tip(error: clap::Error) -> clap::Error {
+    with_one_suggestion(error)
+}
+
 /// Options that people know from other programs, or from other commands, and what they may want here.
+#[cfg(feature = "parser-hints")]
 const OPTIONS_ELSEWHERE: [(&str, &str, &str); 3] = [
     ("kill", "-9", "'--force' kills at once, without terminating first"),
     ("kill", "-K", "'--force' kills at once, without terminating first"),
@@ -207,6 +216,7 @@ const OPTIONS_ELSEWHERE: [(&str, &str, &str); 3] = [
 ];
 
 /// Replaces tips of the parser that mislead.
+#[cfg(feature = "parser-hints")]
 pub(crate) fn with_better_tip(error: clap::Error) -> clap::Error {
     match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(typed)) if error.kind() == ErrorKind::UnknownArgument => {
@@ -218,6 +228,7 @@ pub(crate) fn with_better_tip(error: clap::Error) -> clap::Error {
 }
 
 /// The parser suggests to pass an unknown option as a value behind `--`, where it would be the name of a job.
+#[cfg(feature = "parser-hints")]
 fn with_tip_for_option(mut error: clap::Error, typed: &str) -> clap::Error {
     let mut root = Arguments::command();
     root.build();

@@ -165,6 +165,7 @@ pub(crate) fn command(job: &Job) -> String {
 }
 
 /// The label, if there is one, and the command, where there is one line for both.
+#[cfg(any(feature = "top", feature = "completions"))]
 pub(crate) fn title(job: &Job) -> String {
     label(job).map_or_else(String::new, |label| format!("[{label}] ")) + &command(job)
 }

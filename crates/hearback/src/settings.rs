@@ -53,7 +53,7 @@ pub struct Settings {
     /// The sinks of the settings file (`[sink.NAME]`).
     pub sinks: BTreeMap<String, SinkSettings>,
     /// The `[sink.NAME]` of the file that are invalid, each with its place and what is wrong there.
-    pub(crate) invalid_sinks: BTreeMap<String, String>,
+    pub(crate) invalid_sinks: Vec<(String, String)>,
     /// How often a delivery is tried (`attempts`), with which pauses (`retry_first`, `retry_most`), when it counts as
     /// late (`late_after`) and when it expires (`expire_after`).
     pub retry: Retry,
@@ -167,7 +167,7 @@ impl Default for Settings {
             drain_timeout: DEFAULT_DRAIN_TIMEOUT,
             resume_window: DEFAULT_RESUME_WINDOW,
             sinks: BTreeMap::new(),
-            invalid_sinks: BTreeMap::new(),
+            invalid_sinks: Vec::new(),
             retry: Retry::default(),
             notice: NoticeBytes::default(),
             max_depth: DEFAULT_MAX_DEPTH,
@@ -313,7 +313,7 @@ impl Settings {
                 Err(problem) => {
                     let at = problem.at.unwrap_or(at);
                     warn(&format!("[sink.{name}]"), at, &problem.message);
-                    self.invalid_sinks.insert(name, format!("{}: {}", place(at), problem.message));
+                    self.invalid_sinks.push((name, format!("{}: {}", place(at), problem.message)));
                 }
             }
         }

@@ -31,7 +31,7 @@ pub(crate) struct Registry {
     /// Sinks of the settings.
     pub(crate) configured: BTreeMap<String, SinkSettings>,
     /// Sinks of the settings that cannot be used, each with what is wrong.
-    pub(crate) invalid: BTreeMap<String, String>,
+    pub(crate) invalid: Vec<(String, String)>,
     /// Secrets, which are masked in everything that is sent.
     pub(crate) secrets: Secrets,
     /// The program that becomes a built-in sink; by default this one.
@@ -71,6 +71,10 @@ pub struct SinkOverview {
     pub needs_session: bool,
 }
 
+fn what_is_wrong<'a>(invalid: &'a [(String, String)], name: &str) -> Option<&'a String> {
+    invalid.iter().find(|(defined, _)| defined == name).map(|(_, what)| what)
+}
+
 /// Sinks that a program which embeds hearback supplies in code, by name.
 ///
 /// They exist only in that program and in supervisors that are the same program. An installed `hearback` that delivers
@@ -99,7 +103,7 @@ impl Registry {
 
     /// Says that there is no sink of this name, and why not, if the settings define it.
     pub(crate) fn missing(&self, name: &str) -> NoSink {
-        NoSink { name: name.to_owned(), invalid: self.invalid.get(name).cloned() }
+        NoSink { name: name.to_owned(), invalid: what_is_wrong(&self.invalid, name).cloned() }
     }
 
     /// All sinks, except plugins on the PATH, and whether each can be used here.
@@ -168,8 +172,8 @@ impl Sinks for Registry {
         });
         let configured = now.as_mut().and_then(|now| now.sinks.remove(name));
         let settings = configured.or_else(|| self.settings(name)).ok_or_else(|| {
-            let invalid = now.as_ref().map_or(&self.invalid, |now| &now.invalid_sinks).get(name);
-            match invalid {
+            let invalid = now.as_ref().map_or(&self.invalid, |now| &now.invalid_sinks);
+            match what_is_wrong(invalid, name) {
                 Some(what) => SinkError::Failed(format!("it is invalid: {what}")),
                 None => SinkError::Missing(name.to_owned()),
             }
@@ -254,7 +258,7 @@ mod tests {
             configured: [("mine", configured.clone()), ("file", configured)]
                 .map(|(name, sink)| (name.to_owned(), sink))
                 .into(),
-            invalid: [("broken".to_owned(), "config.toml:1:1: why".to_owned())].into(),
+            invalid: vec![("broken".to_owned(), "config.toml:1:1: why".to_owned())],
             secrets: Secrets::new([("TOK".to_owned(), "hush-4711".to_owned())]),
             program: None,
         };

@@ -10,7 +10,7 @@ import sys
 text = sys.stdin.read()
 if found := re.search(r"^(\S+): run (.+)$", text, re.MULTILINE):
     key, command = found.groups()
-    launch = [os.environ.get("HEARBACK", "hearback"), "launch", "--key", key, "--shell", command]
+    launch = [os.environ.get("HEARBACK", "hearback"), "launch", "--sink", "host", "--key", key, "--shell", command]
     subprocess.run(launch, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
     print(f"launched {command!r}, and will say how it ended")
 else:

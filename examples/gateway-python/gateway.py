@@ -44,10 +44,9 @@ class Gateway:
 
     async def on_message(self, chat, id, text):
         """A message of a user: the gateway has it, and opens a turn for it."""
-        if chat not in self.chats:
-            self.chats[chat] = asyncio.Lock()
+        # Those of one chat in their order.
+        async with self.chats.setdefault(chat, asyncio.Lock()):
             await self.hearback.attend(chat)
-        async with self.chats[chat]:
             while id not in self.answered:
                 try:
                     async with await self.hearback.turn(chat, wait_ms=3_600_000) as turn:
@@ -59,6 +58,8 @@ class Gateway:
     async def on_turn(self, turn):
         """What is due for a chat: hearback has it, and has begun a turn for it."""
         try:
+            if not turn.items:  # A turn for a message was cut short. That message comes again.
+                return await turn.failed("the platform repeats it")
             async with turn:
                 if new := [item for item in turn.items if item.id not in self.answered]:
                     text = await turn.run(*self.agent, input="\n\n".join(item.text for item in new))

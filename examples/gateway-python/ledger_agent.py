@@ -17,6 +17,9 @@ ids = re.findall(r"^(m\d+): ", text, re.MULTILINE) + [
 ]
 ledger = os.open(os.environ["LEDGER"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 os.write(ledger, json.dumps({"handled": ids, "pid": os.getpid()}).encode() + b"\n")
+if held := re.search(r"hold until (\S+)$", text, re.MULTILINE):
+    while not os.path.exists(held.group(1)):
+        time.sleep(0.02)
 time.sleep(random.random() * 0.1)
 sys.stdin = io.StringIO(text)
 runpy.run_path(os.path.join(os.path.dirname(__file__), "agent.py"))

@@ -82,6 +82,7 @@ class GatewayTest(World):
         self.platform, self.gateway = Platform(), None
         self.errors = open(self.folder / "errors", "ab")
         self.addCleanup(self.errors.close)
+        self.addCleanup(self.end_agents)
         self.addCleanup(self.end)
 
     def gateway_command(self):
@@ -103,6 +104,17 @@ class GatewayTest(World):
             self.gateway.wait()
             self.gateway.stdout.close()
             self.platform.socket.close()
+
+    def end_agents(self):
+        """The agent of a gateway that has died is ended by the next turn of its chat. After a test there is none."""
+        for line in map(json.loads, self.ledger.read_text().splitlines() if self.ledger.exists() else []):
+            try:
+                # The pid may be that of another process by now.
+                command = pathlib.Path(f"/proc/{line['pid']}/environ").read_bytes().split(b"\0")
+                if f"LEDGER={self.ledger}".encode() in command:
+                    os.kill(line["pid"], signal.SIGKILL)
+            except (FileNotFoundError, ProcessLookupError, KeyError):
+                continue
 
     def cli(self, *arguments, may_fail=False):
         ran = subprocess.run(
@@ -132,6 +144,10 @@ class GatewayTest(World):
         answered = self.platform.answered()
         self.assertEqual(len(answered), len(set(answered)), "an answer was given twice")
         self.assertEqual(set(answered), {*self.platform.messages, *self.follow_ups()})
+        for chat in {message["chat"] for message in self.platform.messages.values()}:
+            # Messages are numbered in the order in which they were sent.
+            numbers = [int(one[1:]) for one in answered if self.platform.messages.get(one, {}).get("chat") == chat]
+            self.assertEqual(numbers, sorted(numbers), f"{chat} was answered in another order")
         acknowledged, handled, late = set(), {}, []
         for line in map(json.loads, self.ledger.read_text().splitlines()):
             late += [identity for identity in line.get("handled", []) if identity in acknowledged]
@@ -146,7 +162,9 @@ class GatewayTest(World):
         self.begin()
         self.platform.say("lounge", "m1", "hello")
         self.platform.say("kitchen", "m2", "run echo the cake is done; exit 3")
-        eventually("all is answered", lambda: len(self.platform.messages) == 2 and self.all_answered())
+        for number in range(3, 8):
+            self.platform.say("lounge", f"m{number}", "hello")
+        eventually("all is answered", lambda: self.platform.answered() and self.all_answered())
         answers = {identity: answer for answer in self.platform.answers for identity in answer["re"]}
         self.assertEqual(answers["m1"]["text"], "you said: m1: hello\n")
         (told,) = [answer for identity, answer in answers.items() if identity.endswith(".end")]
@@ -168,6 +186,32 @@ class GatewayTest(World):
         eventually("it is told", self.all_answered)
         eventually("all is acknowledged", self.is_settled)
         self.check_books()
+
+    def test_an_agent_that_was_cut_short_hears_of_it_when_its_message_comes_again(self):
+        self.begin()
+        go = self.folder / "go"
+        self.platform.say("kitchen", "m1", f"hold until {go}")
+        eventually("the agent runs", lambda: "handled" in self.ledger.read_text())
+        self.end()
+        self.begin()
+        eventually("it runs again", lambda: self.ledger.read_text().count("handled") == 2)
+        go.touch()
+        eventually("it is answered", self.all_answered)
+        (answer,) = self.platform.answers
+        self.assertIn("may already have taken effect", answer["text"])
+        self.check_books()
+
+    def test_what_is_in_the_journal_is_acknowledged_and_not_handled_again(self):
+        # A gateway that died between the two.
+        job = self.cli("launch", "--session", "kitchen", "--shell", "echo over")["id"]
+        self.cli("wait", "--peek", job)
+        self.journal.write_text(
+            json.dumps({"chat": "kitchen", "re": [f"{job}.end"], "text": "it is over"}) + '\n{"chat": "ki'
+        )
+        self.begin()
+        eventually("it is acknowledged", self.is_settled)
+        self.assertEqual([answer["text"] for answer in self.platform.answers], ["it is over"])
+        self.assertNotIn("handled", self.ledger.read_text())
 
     def test_no_death_loses_or_repeats_anything(self):
         full = bool(os.environ.get("HEARBACK_TEST_FULL"))

@@ -61,7 +61,6 @@ class World(unittest.TestCase):
         kept = {name: value for name, value in os.environ.items() if name not in self.removed}
         self.env = {**kept, "HEARBACK_HOME": str(self.home), "HEARBACK_DURABILITY": "process"}
 
-
     def clean(self):
         """Leaves no job and no file behind."""
         if self.home.exists():

@@ -1,5 +1,5 @@
-//! The packages for other languages, as far as they are compared with the program. `cargo xtask packages` runs all of their
-//! tests.
+//! The packages for other languages, as far as they are compared with the program. `cargo xtask packages` runs all
+//! of their tests.
 
 use std::path::Path;
 use std::process::Command;

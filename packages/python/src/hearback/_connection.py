@@ -187,7 +187,7 @@ class Connection:
             self._process.kill()
             code = await self._process.wait()
         if not self._hello.done():
-            early = f"`hearback serve` ended before its first line, with exit code {code}"
+            early = f"`hearback serve` ended with exit code {code} before its first line; its standard error says why"
             self._hello.set_exception(wrong or HearbackError("disconnected", early))
             # Nobody may be waiting for it any more.
             self._hello.exception()

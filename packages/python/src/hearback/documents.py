@@ -2522,6 +2522,9 @@ class SessionDocument(TypedDict):
     waiting: int
     """How many messages wait."""
 
+    waits_for_host: NotRequired[bool]
+    """Whether they wait for a host that attends the session."""
+
 
 class SessionProblem(TypedDict):
     """A session that could not be read."""

@@ -57,6 +57,8 @@ async function onMessage({ chat, id, text }: Message): Promise<void> {
 
 /** What is due for a chat: hearback has it, and has begun a turn for it. */
 async function onTurn(turn: Turn): Promise<void> {
+  // A turn for a message was cut short. The agent hears of it when that message comes again.
+  if (turn.items.length === 0) throw new Error("the platform repeats the message");
   const fresh = turn.items.filter((item) => !answered.has(item.id));
   if (fresh.length === 0) return;
   const text = turn.withNote(fresh.map((item) => item.text).join("\n\n"));

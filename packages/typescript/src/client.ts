@@ -79,8 +79,11 @@ export class Client implements AsyncDisposable {
     return this.#call("list", params, "safe", signal);
   }
 
-  /** Shows a job, by its id, four characters of either end of it, its label or `@last`. */
-  show(job: string, options: ShowOptions = {}): Promise<ServeResults["show"]> {
+  /**
+   * Shows a job, by its id, four characters of either end of it, its label or `@last`, or by `{ key }`. With
+   * `output_bytes` it has the end of its output as `log`.
+   */
+  show(job: string | undefined, options: ShowOptions = {}): Promise<ServeResults["show"]> {
     const { signal, ...params } = options;
     return this.#call("show", { job, ...params }, "safe", signal);
   }

@@ -12,7 +12,7 @@ use hearback::documents::serve::{
     KillParams, KilledDocument, LaunchParams, ListParams, OutputParams, SendParams, ShowParams, WaitParams,
     WaitedDocument,
 };
-use hearback::documents::{ListDocument, Problem, SentDocument};
+use hearback::documents::{ListDocument, Problem, SentDocument, ShowDocument};
 use hearback::{
     CancelWait, FindError, Hearback, Job, KillRequest, LogRange, OutgoingMessage, Request, Scope, Select,
     Until, WaitLimit,
@@ -126,7 +126,21 @@ fn find(hearback: &Hearback, name: &str, scope: &Scope) -> Result<Job, CliError>
 }
 
 pub(super) fn show(hearback: &Hearback, params: ShowParams) -> Result<Answer, CliError> {
-    Ok(Answer::new(&find(hearback, &params.job, &scope(params.session)?)?.view))
+    let scope = scope(params.session)?;
+    let job = match (&params.job, &params.key) {
+        (Some(name), None) => find(hearback, name, &scope)?,
+        (None, Some(key)) => {
+            let key = Key::parse(key).map_err(|error| usage(&error.to_string()))?;
+            let id = hearback.find_by_key(&key, &scope).map_err(CliError::from)?;
+            find(hearback, id.as_str(), &scope)?
+        }
+        _ => return Err(usage("`show` takes either `job` or `key`")),
+    };
+    let most = u64::try_from(OUTPUT_BYTES_MAX).unwrap_or(u64::MAX);
+    let range = params.output_bytes.map(|bytes| LogRange::last(bytes.min(most)));
+    let log = range.map(|range| hearback.log_document(&job, &range)).transpose();
+    let log = log.map_err(|source| CliError::Log { id: job.view.id.clone(), source })?;
+    Ok(Answer::new(&ShowDocument { job: job.view, log }))
 }
 
 pub(super) fn output(hearback: &Arc<Hearback>, params: OutputParams) -> Result<Answer, CliError> {

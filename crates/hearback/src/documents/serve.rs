@@ -110,8 +110,15 @@ pub struct ListParams {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShowParams {
-    /// The job: its id, four characters of either end of it, its label or `@last`.
-    pub job: String,
+    /// The job: its id, four characters of either end of it, its label or `@last`. Either this or `key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// The key that the job was launched with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Adds the end of its output as `log`, at most so many bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<u64>,
     /// Only a job of this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
@@ -665,7 +672,7 @@ struct ServeParams {
 struct ServeResults {
     launch: super::LaunchDocument,
     list: super::ListDocument,
-    show: JobView,
+    show: super::ShowDocument,
     output: super::LogDocument,
     wait: WaitedDocument,
     kill: KilledDocument,

@@ -3,7 +3,7 @@
 //! | step | what it does | where |
 //! | --- | --- | --- |
 //! | due | decides from the records whether an attempt is to be made now | `due.rs` |
-//! | claim | keeps other processes away | `claim.rs`; several: `company.rs`; in a turn: `steer.rs`; for a caller: `caller.rs` |
+//! | claim | keeps others away | `claim.rs`; several: `company.rs`; in a turn: `steer.rs`; a caller: `caller.rs` |
 //! | compose | puts into words what is sent | `compose.rs` |
 //! | hand over | runs the sink, in a turn of the session where it needs one | `hand_over.rs` |
 //! | interpret | decides what the sink's answer means | `interpret.rs` |

@@ -108,9 +108,9 @@ class AsyncClient:
         """Jobs, newest first."""
         return cast(documents.ListDocument, await self.call("list", **more))
 
-    async def show(self, job: str, **more: Unpack[params.ShowParams]) -> documents.JobView:
-        """One job."""
-        return cast(documents.JobView, await self.call("show", job=job, **more))
+    async def show(self, job: str | None = None, **more: Unpack[params.ShowParams]) -> documents.ShowDocument:
+        """One job, by its name or by `key`; with `output_bytes` it has the end of its output as `log`."""
+        return cast(documents.ShowDocument, await self.call("show", **_given(job=job, **more)))
 
     async def output(self, job: str, **more: Unpack[params.OutputParams]) -> documents.LogDocument:
         """The output of a job, or a part of it."""

@@ -119,8 +119,8 @@ class Client:
         """Jobs, newest first."""
         return self._loop.run(self._client.list(**more))
 
-    def show(self, job: str, **more: Unpack[params.ShowParams]) -> documents.JobView:
-        """One job."""
+    def show(self, job: str | None = None, **more: Unpack[params.ShowParams]) -> documents.ShowDocument:
+        """One job, by its name or by `key`; with `output_bytes` it has the end of its output as `log`."""
         return self._loop.run(self._client.show(job, **more))
 
     def output(self, job: str, **more: Unpack[params.OutputParams]) -> documents.LogDocument:

@@ -40,6 +40,8 @@ class ListParams(TypedDict):
 
 class ShowParams(TypedDict):
     session: NotRequired[str]
+    key: NotRequired[str]
+    output_bytes: NotRequired[int]
 
 
 class OutputParams(TypedDict):

@@ -64,7 +64,8 @@ class PageTest(World):
         self.addCleanup(page.close)
         page.call("Page.enable")
         page.call("Page.navigate", url=self.address)
-        text = "document.body.innerText"
+        # A page that has only begun to load has no body.
+        text = "document.body?.innerText ?? ''"
 
         def shows(*words):
             eventually(f"the page shows {words}", lambda: all(word in page.value(text) for word in words))

@@ -141,8 +141,9 @@ impl Server {
             let error = CliError::no(ErrorKind::Busy, format!("{AT_ONCE} requests are not answered yet"));
             return self.pipe.say(&Response::new(&id, Err(&RpcError::of(error.detail()))), None);
         };
-        let (server, name) = (Arc::clone(self), id.to_string());
+        let (server, name, of) = (Arc::clone(self), id.to_string(), id.clone());
         let request = move || {
+            let id = of;
             let running = Finish(&server.running, id.to_string());
             match server.answer(&method, params, &cancel) {
                 Ok(Answer { value, after, then }) => {
@@ -156,8 +157,10 @@ impl Server {
                 Err(error) => server.pipe.say(&Response::new(&id, Err(&error)), None),
             }
         };
-        if Builder::new().spawn(request).is_err() {
+        if let Err(error) = Builder::new().spawn(request) {
             self.running.end(&name);
+            let error = CliError::no(ErrorKind::Failed, format!("no thread for this request: {error}"));
+            self.pipe.say(&Response::new(&id, Err(&RpcError::of(error.detail()))), None);
         }
     }
 

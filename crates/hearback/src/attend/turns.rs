@@ -441,7 +441,9 @@ impl Host {
         let ports = &self.hearback.ports;
         let deadline = ports.clock.awake().saturating_add(wait);
         let (free, is_free) = channel();
-        let mut waiting = None;
+        let cancelled = free.clone();
+        let _hook = cancel.on_cancel(move || _ = cancelled.send(()));
+        let mut is_waiting = false;
         loop {
             if let Some(lock) = ports.lock_turn(session, Wait::Try)? {
                 return Ok(lock);
@@ -453,15 +455,16 @@ impl Host {
             if cancel.is_cancelled() {
                 return Err(OpenTurnError::Cancelled);
             }
-            if waiting.is_none() {
-                let cancelled = free.clone();
-                waiting = Some(cancel.on_cancel(move || _ = cancelled.send(())));
+            if !is_waiting {
+                is_waiting = true;
                 self.hear(Heard::Await(session.clone(), free.clone()));
                 // It may have become free before the thread that looks knew of this wait.
                 continue;
             }
             match is_free.recv_timeout(left) {
-                Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+                // Each that waits is woken once. One that comes too late has to be known again.
+                Ok(()) => is_waiting = false,
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(OpenTurnError::Cancelled),
             }
         }

@@ -22,7 +22,9 @@ export interface Documents {
   follow_ups: FollowUps;
   /** `followups`. */
   followups: FollowUpsDocumentReply;
-  /** Each line of `followups ack`, `retry` and `discard`. */
+  /** `followups claim`. */
+  followups_claim: ClaimDocumentReply;
+  /** Each line of `followups ack`, `release`, `retry` and `discard`. */
   followups_closed: ClosedDocumentReply;
   /** Each other line of `events`. */
   happening: EventDocument;
@@ -220,6 +222,31 @@ export interface CheckDocument {
   /** What to do about it. */
   tip?: string | null;
 }
+
+/** A document, and why the command failed, if it did. Every command prints its document in this form. */
+export interface ClaimDocumentReply {
+  /** The number of this attempt, from 1. */
+  attempt: number;
+  /** Why the command failed, wholly or in part; absent when it succeeded. */
+  error?: ErrorDetail | null;
+  /** The version of this document. */
+  format: number;
+  /** The id of the delivery, which never changes. */
+  id: string;
+  /** `follow_up`. */
+  kind: ClaimKind;
+  /** What a sink would get. */
+  payload: CloudEvent;
+  /** What acknowledges or releases it. */
+  token: string;
+  /** Until when no other caller gets it (RFC 3339). */
+  until: string;
+}
+
+/** What was claimed. */
+export type ClaimKind =
+  /** The follow-up of a job. */
+  | "follow_up";
 
 /** What `turn.claim` answers. */
 export interface ClaimedDocument {
@@ -442,6 +469,8 @@ export type ErrorKind =
   | "no_answer"
   /** There is nothing to print or to change. */
   | "nothing"
+  /** The token of a claim is over, and another process has the follow-up; or it is no token. */
+  | "claim_lost"
   /** A kill left processes, failed or got no response. */
   | "not_killed"
   /** The job takes no input, or no more of it. */
@@ -509,6 +538,15 @@ export type EventDocument = {
     /** Why. */
     reason?: string | null;
     type: "kill_requested";
+  }
+  /**
+   * It has printed more. There is no fact behind it, so it is told once, and only to a reader that is there and
+   * asks for it.
+   */
+  | {
+    /** The last line that is not blank, cut to 200 characters. */
+    last_line?: string | null;
+    type: "output";
   }
   /** It has ended. */
   | {
@@ -802,6 +840,15 @@ export type HappenedDocument = {
     /** Why. */
     reason?: string | null;
     type: "kill_requested";
+  }
+  /**
+   * It has printed more. There is no fact behind it, so it is told once, and only to a reader that is there and
+   * asks for it.
+   */
+  | {
+    /** The last line that is not blank, cut to 200 characters. */
+    last_line?: string | null;
+    type: "output";
   }
   /** It has ended. */
   | {
@@ -2085,7 +2132,7 @@ export interface ServeResults {
   output: LogDocument;
   release: DoneDocument;
   send: SentDocument;
-  show: JobView;
+  show: ShowDocument;
   "turn.claim": ClaimedDocument;
   "turn.close": DoneDocument;
   "turn.open": TurnOpenedDocument;
@@ -2129,6 +2176,8 @@ export interface SessionDocument {
   turn?: number | null;
   /** How many messages wait. */
   waiting: number;
+  /** Whether they wait for a host that attends the session. */
+  waits_for_host?: boolean;
 }
 
 /** A session that could not be read. */
@@ -2213,6 +2262,74 @@ export type SetupState =
   /** A file that hearback cannot edit safely: the entry has to be made by hand. */
   | "by_hand";
 
+/** What `show --json` prints: the job, and with `--output` the end of its output. */
+export interface ShowDocument {
+  /** The agent whose session launched it, if it was found. */
+  agent?: LaunchingAgent | null;
+  /** The answer of a job that `ask` started, once it has ended. */
+  answer?: Answer | null;
+  /** Whether a monitor that restarts or stops kills it first (`--bound`). */
+  bound?: boolean;
+  /** The unit of a service manager, or the Job Object, in which it was launched and with which it ends. */
+  bound_to?: string | null;
+  /** The command that it runs; absent when its record cannot be read. */
+  command?: Command | null;
+  /** Its working directory. */
+  cwd?: OsText | null;
+  /** When it ended, as the supervisor observed it (RFC 3339). */
+  ended_at?: string | null;
+  /** The follow-up that notifies its owner. */
+  follow_up: FollowUpView;
+  /** The version of this document. */
+  format: number;
+  /** The id of the job. */
+  id: JobId;
+  /** The longest time without output, in milliseconds; absent when there is no limit. */
+  idle_timeout_ms?: number | null;
+  /** Its key, from `--key`. */
+  key?: string | null;
+  /** Its label, from `--label`. */
+  label?: string | null;
+  /** When it was launched (RFC 3339). */
+  launched_at?: string | null;
+  /** The end of its output, as much as `--output` says. */
+  log?: LogDocument | null;
+  /** Whether it was launched through the MCP server. */
+  mcp?: boolean;
+  /** Remarks, such as: a fact cannot be read, a fact has a newer format, the job belongs to another machine. */
+  notes?: string[];
+  /** The pid namespace in which processes of it may still run: they could not be seen when its end was recorded. */
+  out_of_sight?: string | null;
+  /** How it ended. */
+  outcome?: Outcome | null;
+  /** Its output. */
+  output: OutputView;
+  /** Whether its main process is paused, by a signal or a suspend. Its limits still count. */
+  paused?: boolean;
+  /** The pid of its main process, to show to people. Pids are reused, so do not send signals to it. */
+  pid?: number | null;
+  /** The prompt of a job that `ask` started with `--prompt`. It is part of the command, too. */
+  prompt?: string | null;
+  /** How long it ran, in milliseconds, without the time in which the machine slept. */
+  ran_ms?: number | null;
+  /** The session that owns it. */
+  session?: Session | null;
+  /** When its main process was started (RFC 3339). */
+  started_at?: string | null;
+  /** The state of the job. */
+  state: StateWord;
+  /** What it survives. */
+  survives?: string[];
+  /** Pids of processes that outlived it and still run: they could not be killed, or were kept. */
+  survivors?: number[];
+  /** Whether other processes can write to its input (`--stdin`). */
+  takes_input?: boolean;
+  /** The longest time that it may run, in milliseconds; absent when there is no limit. */
+  timeout_ms?: number | null;
+  /** The CPU time and memory that it used. */
+  usage?: Usage | null;
+}
+
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
 export interface ShowDocumentReply {
   /** The agent whose session launched it, if it was found. */
@@ -2285,10 +2402,26 @@ export interface ShowDocumentReply {
 
 /** What `show` takes: a job as people name one, or a key. */
 export interface ShowParams {
-  /** The job: its id, four characters of either end of it, its label or `@last`. */
-  job: string;
+  /** The job: its id, four characters of either end of it, its label or `@last`. Either this or `key`. */
+  job?: string | null;
+  /** The key that the job was launched with. */
+  key?: string | null;
+  /** Adds the end of its output as `log`, at most so many bytes. */
+  output_bytes?: number | null;
   /** Only a job of this session. */
   session?: Session | null;
+}
+
+/** One sink. */
+export interface SinkDocument {
+  /** Its name. */
+  name: string;
+  /** Whether it can only take the follow-up of a job that has a session. */
+  needs_session: boolean;
+  /** Why it cannot be used: its program is missing, say, or its settings are invalid. */
+  problem?: string | null;
+  /** Whether it can be used here, as far as that is known without running it. */
+  usable: boolean;
 }
 
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
@@ -2307,6 +2440,8 @@ export interface SinkTestDocumentReply {
 
 /** A document, and why the command failed, if it did. Every command prints its document in this form. */
 export interface SinksDocumentReply {
+  /** The same sinks, and those that the settings define wrongly, each with whether it can be used here. */
+  details: SinkDocument[];
   /** Why the command failed, wholly or in part; absent when it succeeded. */
   error?: ErrorDetail | null;
   /** The version of this document. */

@@ -23,8 +23,9 @@ pub struct JobChanges<'a> {
     sessions: Option<BTreeSet<Session>>,
     /// Whether the host may have changed, if the caller wants to know.
     host: Option<bool>,
-    /// Jobs that have printed more, among those that are watched for it.
-    outputs: BTreeSet<JobId>,
+    /// Jobs that have printed more, once one is watched for it. A log is closed when its job ends, which is an event
+    /// for all.
+    outputs: Option<BTreeSet<JobId>>,
 }
 
 /// What has changed.
@@ -46,7 +47,7 @@ impl<'a> JobChanges<'a> {
             closing: Closing::default(),
             sessions: None,
             host: None,
-            outputs: BTreeSet::new(),
+            outputs: None,
         }
     }
 
@@ -74,12 +75,13 @@ impl<'a> JobChanges<'a> {
 
     /// Hears when this job prints more, once: a wait returns then.
     pub fn watch_output(&mut self, id: &JobId) {
+        self.outputs.get_or_insert_default();
         self.watch.watch_output(id);
     }
 
     /// The jobs that have printed more since this was called last.
     pub fn take_outputs(&mut self) -> BTreeSet<JobId> {
-        std::mem::take(&mut self.outputs)
+        self.outputs.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Sleeps until jobs have changed that `is_wanted`, but not longer than `within`, and brings them up to date. What
@@ -112,8 +114,8 @@ impl<'a> JobChanges<'a> {
             }
             let left = most.saturating_sub(now.saturating_sub(began));
             let has_sessions = self.sessions.as_ref().is_some_and(|sessions| !sessions.is_empty());
-            let has_news = !changed.is_empty() || has_sessions || !self.outputs.is_empty();
-            let has_news = has_news || self.host == Some(true);
+            let has_outputs = self.outputs.as_ref().is_some_and(|outputs| !outputs.is_empty());
+            let has_news = !changed.is_empty() || has_sessions || has_outputs || self.host == Some(true);
             if has_news || (left.is_zero() && most == within) || is_cancelled() {
                 return Changed::Jobs(changed);
             }
@@ -129,7 +131,9 @@ impl<'a> JobChanges<'a> {
                 self.agenda.add(id);
             }
             changes.jobs.into_iter().for_each(|id| self.agenda.add(id));
-            self.outputs.extend(changes.outputs);
+            if let Some(outputs) = &mut self.outputs {
+                outputs.extend(changes.outputs);
+            }
             if let Some(sessions) = &mut self.sessions {
                 sessions.extend(changes.sessions);
             }
@@ -165,6 +169,7 @@ fn is_leased(ports: &Ports, id: &JobId, n: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearback_core::port::clock::Clock as _;
     use hearback_core::port::disk::Lock;
     use hearback_core::port::record::JobFiles;
     use hearback_core::port::watch::Changes;
@@ -211,6 +216,22 @@ mod tests {
             }
             Changed::Everything => panic!("{changed:?}"),
         }
+    }
+
+    #[test]
+    fn output_is_news_only_to_a_caller_that_watches_it() {
+        let (_, clock, ports) = world();
+        let output = || Changes { outputs: [sample::id(1)].into(), ..Changes::default() };
+        let script = Script(clock.clone(), [output(), output()].into());
+        let (mut changes, long) = (JobChanges::new(&ports, Box::new(script)), Duration::from_secs(5));
+        let before = clock.awake();
+        assert!(has_ended(&changes.wait(long, |_| true)).is_empty());
+        assert_eq!(clock.awake() - before, long, "it waits to the end");
+        let mut changes = JobChanges::new(&ports, Box::new(Script(clock.clone(), [output()].into())));
+        changes.watch_output(&sample::id(1));
+        let before = clock.awake();
+        assert!(has_ended(&changes.wait(long, |_| true)).is_empty());
+        assert_eq!((clock.awake(), changes.take_outputs().len()), (before, 1), "it returns at once");
     }
 
     #[test]

@@ -12,7 +12,10 @@ AnswerSource: TypeAlias = Literal["file", "message", "output", "unknown"]
 BootId: TypeAlias = str
 """Names one run of an operating system. Opaque; compared for equality only."""
 
-CommandLine: TypeAlias = list["OsText"] | dict[str, Any]
+ClaimKind: TypeAlias = Literal["follow_up"]
+"""What was claimed."""
+
+Command: TypeAlias = dict[str, Any]
 """A program with its arguments, or text for a shell."""
 
 Durability: TypeAlias = Literal["power", "process", "unknown"]
@@ -20,9 +23,9 @@ Durability: TypeAlias = Literal["power", "process", "unknown"]
 
 ErrorKind: TypeAlias = Literal[
     "usage", "denied", "no_sink", "unknown_session", "key_taken", "chain_limit", "unknown_job", "ambiguous_job",
-    "not_ended", "no_answer", "nothing", "not_killed", "not_delivered", "check_failed", "declined", "no_monitor",
-    "busy", "deadline", "not_executable", "not_found", "not_started", "partly", "store", "monitor_silent", "failed",
-    "interrupted", "cancelled", "unknown_token"
+    "not_ended", "no_answer", "nothing", "claim_lost", "not_killed", "no_input", "not_delivered", "check_failed",
+    "declined", "no_monitor", "busy", "deadline", "not_executable", "not_found", "not_started", "partly", "store",
+    "monitor_silent", "failed", "interrupted", "cancelled", "unknown_token"
 ]
 """The kinds of errors. `docs/exit-codes.md` describes each."""
 
@@ -264,6 +267,34 @@ class CheckDocument(TypedDict):
 
     tip: NotRequired[str | None]
     """What to do about it."""
+
+
+class ClaimDocumentReply(TypedDict):
+    """A document, and why the command failed, if it did. Every command prints its document in this form."""
+
+    attempt: int
+    """The number of this attempt, from 1."""
+
+    error: NotRequired["ErrorDetail | None"]
+    """Why the command failed, wholly or in part; absent when it succeeded."""
+
+    format: int
+    """The version of this document."""
+
+    id: str
+    """The id of the delivery, which never changes."""
+
+    kind: "ClaimKind"
+    """`follow_up`."""
+
+    payload: "CloudEvent"
+    """What a sink would get."""
+
+    token: str
+    """What acknowledges or releases it."""
+
+    until: str
+    """Until when no other caller gets it (RFC 3339)."""
 
 
 class ClaimedDocument(TypedDict):
@@ -539,6 +570,16 @@ class KillRequestedEventDocument(EventDocumentBase):
     type: Literal["kill_requested"]
 
 
+class OutputEventDocument(EventDocumentBase):
+    """It has printed more. There is no fact behind it, so it is told once, and only to a reader that is there and asks
+    for it."""
+
+    last_line: NotRequired[str | None]
+    """The last line that is not blank, cut to 200 characters."""
+
+    type: Literal["output"]
+
+
 class EndedEventDocument(EventDocumentBase):
     """It has ended."""
 
@@ -657,8 +698,8 @@ class MessageClosedEventDocument(EventDocumentBase):
 
 
 EventDocument: TypeAlias = (
-    LaunchedEventDocument | StartedEventDocument | KillRequestedEventDocument | EndedEventDocument |
-    NotToldEventDocument | DeadLetterEventDocument | RetriedEventDocument | ToldEventDocument | SettledEventDocument |
+    LaunchedEventDocument | StartedEventDocument | KillRequestedEventDocument | OutputEventDocument | EndedEventDocument
+    | NotToldEventDocument | DeadLetterEventDocument | RetriedEventDocument | ToldEventDocument | SettledEventDocument |
     TurnBegunEventDocument | TurnEndedEventDocument | MessageQueuedEventDocument | MessageNotDeliveredEventDocument |
     MessageClosedEventDocument
 )
@@ -782,6 +823,9 @@ class FollowUpView(TypedDict):
     error: NotRequired[str | None]
     """Why the last attempt failed."""
 
+    next_attempt_at: NotRequired[str | None]
+    """When the next attempt is due (RFC 3339); absent if none was made yet, and where none will be made by itself."""
+
     policy: NotRequired["NotifyPolicy | None"]
     """When the owner wants to be notified."""
 
@@ -898,6 +942,16 @@ class KillRequestedHappenedDocument(HappenedDocumentBase):
     """Why."""
 
     type: Literal["kill_requested"]
+
+
+class OutputHappenedDocument(HappenedDocumentBase):
+    """It has printed more. There is no fact behind it, so it is told once, and only to a reader that is there and asks
+    for it."""
+
+    last_line: NotRequired[str | None]
+    """The last line that is not blank, cut to 200 characters."""
+
+    type: Literal["output"]
 
 
 class EndedHappenedDocument(HappenedDocumentBase):
@@ -1018,10 +1072,10 @@ class MessageClosedHappenedDocument(HappenedDocumentBase):
 
 
 HappenedDocument: TypeAlias = (
-    LaunchedHappenedDocument | StartedHappenedDocument | KillRequestedHappenedDocument | EndedHappenedDocument |
-    NotToldHappenedDocument | DeadLetterHappenedDocument | RetriedHappenedDocument | ToldHappenedDocument |
-    SettledHappenedDocument | TurnBegunHappenedDocument | TurnEndedHappenedDocument | MessageQueuedHappenedDocument |
-    MessageNotDeliveredHappenedDocument | MessageClosedHappenedDocument
+    LaunchedHappenedDocument | StartedHappenedDocument | KillRequestedHappenedDocument | OutputHappenedDocument |
+    EndedHappenedDocument | NotToldHappenedDocument | DeadLetterHappenedDocument | RetriedHappenedDocument |
+    ToldHappenedDocument | SettledHappenedDocument | TurnBegunHappenedDocument | TurnEndedHappenedDocument |
+    MessageQueuedHappenedDocument | MessageNotDeliveredHappenedDocument | MessageClosedHappenedDocument
 )
 """Something happened: the notification `event`."""
 
@@ -1149,7 +1203,7 @@ class JobView(TypedDict):
     bound_to: NotRequired[str | None]
     """The unit of a service manager, or the Job Object, in which it was launched and with which it ends."""
 
-    command: NotRequired["CommandLine | None"]
+    command: NotRequired["Command | None"]
     """The command that it runs; absent when its record cannot be read."""
 
     cwd: NotRequired["OsText | None"]
@@ -1200,6 +1254,9 @@ class JobView(TypedDict):
     pid: NotRequired[int | None]
     """The pid of its main process, to show to people. Pids are reused, so do not send signals to it."""
 
+    prompt: NotRequired[str | None]
+    """The prompt of a job that `ask` started with `--prompt`. It is part of the command, too."""
+
     ran_ms: NotRequired[int | None]
     """How long it ran, in milliseconds, without the time in which the machine slept."""
 
@@ -1217,6 +1274,9 @@ class JobView(TypedDict):
 
     survivors: NotRequired[list[int]]
     """Pids of processes that outlived it and still run: they could not be killed, or were kept."""
+
+    takes_input: NotRequired[bool]
+    """Whether other processes can write to its input (`--stdin`)."""
 
     timeout_ms: NotRequired[int | None]
     """The longest time that it may run, in milliseconds; absent when there is no limit."""
@@ -1240,7 +1300,7 @@ class JobViewReply(TypedDict):
     bound_to: NotRequired[str | None]
     """The unit of a service manager, or the Job Object, in which it was launched and with which it ends."""
 
-    command: NotRequired["CommandLine | None"]
+    command: NotRequired["Command | None"]
     """The command that it runs; absent when its record cannot be read."""
 
     cwd: NotRequired["OsText | None"]
@@ -1294,6 +1354,9 @@ class JobViewReply(TypedDict):
     pid: NotRequired[int | None]
     """The pid of its main process, to show to people. Pids are reused, so do not send signals to it."""
 
+    prompt: NotRequired[str | None]
+    """The prompt of a job that `ask` started with `--prompt`. It is part of the command, too."""
+
     ran_ms: NotRequired[int | None]
     """How long it ran, in milliseconds, without the time in which the machine slept."""
 
@@ -1311,6 +1374,9 @@ class JobViewReply(TypedDict):
 
     survivors: NotRequired[list[int]]
     """Pids of processes that outlived it and still run: they could not be killed, or were kept."""
+
+    takes_input: NotRequired[bool]
+    """Whether other processes can write to its input (`--stdin`)."""
 
     timeout_ms: NotRequired[int | None]
     """The longest time that it may run, in milliseconds; absent when there is no limit."""
@@ -1334,8 +1400,14 @@ class KillDocumentReply(TypedDict):
     id: "JobId"
     """The job."""
 
+    job: "JobView"
+    """The job, as it is now."""
+
     leftovers_killed: NotRequired[int]
     """How many processes that had outlived the job were killed now."""
+
+    log: NotRequired["LogDocument | None"]
+    """The end of its output, as much as `--output` says."""
 
     out_of_sight: NotRequired[str | None]
     """The pid namespace in which processes of it may still run: they cannot be seen from here."""
@@ -1394,7 +1466,7 @@ class LaunchDocument(TypedDict):
     bound_to: NotRequired[str | None]
     """The unit of a service manager, or the Job Object, in which it was launched and with which it ends."""
 
-    command: NotRequired["CommandLine | None"]
+    command: NotRequired["Command | None"]
     """The command that it runs; absent when its record cannot be read."""
 
     created: bool
@@ -1451,6 +1523,9 @@ class LaunchDocument(TypedDict):
     pid: NotRequired[int | None]
     """The pid of its main process, to show to people. Pids are reused, so do not send signals to it."""
 
+    prompt: NotRequired[str | None]
+    """The prompt of a job that `ask` started with `--prompt`. It is part of the command, too."""
+
     ran_ms: NotRequired[int | None]
     """How long it ran, in milliseconds, without the time in which the machine slept."""
 
@@ -1468,6 +1543,9 @@ class LaunchDocument(TypedDict):
 
     survivors: NotRequired[list[int]]
     """Pids of processes that outlived it and still run: they could not be killed, or were kept."""
+
+    takes_input: NotRequired[bool]
+    """Whether other processes can write to its input (`--stdin`)."""
 
     timeout_ms: NotRequired[int | None]
     """The longest time that it may run, in milliseconds; absent when there is no limit."""
@@ -1491,7 +1569,7 @@ class LaunchDocumentReply(TypedDict):
     bound_to: NotRequired[str | None]
     """The unit of a service manager, or the Job Object, in which it was launched and with which it ends."""
 
-    command: NotRequired["CommandLine | None"]
+    command: NotRequired["Command | None"]
     """The command that it runs; absent when its record cannot be read."""
 
     created: bool
@@ -1551,6 +1629,9 @@ class LaunchDocumentReply(TypedDict):
     pid: NotRequired[int | None]
     """The pid of its main process, to show to people. Pids are reused, so do not send signals to it."""
 
+    prompt: NotRequired[str | None]
+    """The prompt of a job that `ask` started with `--prompt`. It is part of the command, too."""
+
     ran_ms: NotRequired[int | None]
     """How long it ran, in milliseconds, without the time in which the machine slept."""
 
@@ -1568,6 +1649,9 @@ class LaunchDocumentReply(TypedDict):
 
     survivors: NotRequired[list[int]]
     """Pids of processes that outlived it and still run: they could not be killed, or were kept."""
+
+    takes_input: NotRequired[bool]
+    """Whether other processes can write to its input (`--stdin`)."""
 
     timeout_ms: NotRequired[int | None]
     """The longest time that it may run, in milliseconds; absent when there is no limit."""
@@ -2193,6 +2277,10 @@ class OutputView(TypedDict):
     gaps: NotRequired[list["Gap"]]
     """The dropped parts, in order."""
 
+    last_line: NotRequired[str | None]
+    """The last line that is not blank, cut to 200 characters; only where a preview is asked for, as by `list
+    --preview`."""
+
     path: NotRequired["OsText | None"]
     """The path of the log, until the job is pruned. Where the file system has no second names for files, it changes
     when the job moves to the history."""
@@ -2334,7 +2422,7 @@ class ResultsDocumentReply(TypedDict):
     results: list["JobView"]
     """The jobs that have ended and whose answer is unread; the one that ended first comes first."""
 
-    running: list["JobId"]
+    running: list["JobView"]
     """The jobs that have not ended."""
 
 
@@ -2475,7 +2563,7 @@ ServeResults = TypedDict(
         "output": "LogDocument",
         "release": "DoneDocument",
         "send": "SentDocument",
-        "show": "JobView",
+        "show": "ShowDocument",
         "turn.claim": "ClaimedDocument",
         "turn.close": "DoneDocument",
         "turn.open": "TurnOpenedDocument",
@@ -2603,14 +2691,239 @@ class SetupFileDocument(TypedDict):
     """What it should hold."""
 
 
+class ShowDocument(TypedDict):
+    """What `show --json` prints: the job, and with `--output` the end of its output."""
+
+    agent: NotRequired["LaunchingAgent | None"]
+    """The agent whose session launched it, if it was found."""
+
+    answer: NotRequired["Answer | None"]
+    """The answer of a job that `ask` started, once it has ended."""
+
+    bound: NotRequired[bool]
+    """Whether a monitor that restarts or stops kills it first (`--bound`)."""
+
+    bound_to: NotRequired[str | None]
+    """The unit of a service manager, or the Job Object, in which it was launched and with which it ends."""
+
+    command: NotRequired["Command | None"]
+    """The command that it runs; absent when its record cannot be read."""
+
+    cwd: NotRequired["OsText | None"]
+    """Its working directory."""
+
+    ended_at: NotRequired[str | None]
+    """When it ended, as the supervisor observed it (RFC 3339)."""
+
+    follow_up: "FollowUpView"
+    """The follow-up that notifies its owner."""
+
+    format: int
+    """The version of this document."""
+
+    id: "JobId"
+    """The id of the job."""
+
+    idle_timeout_ms: NotRequired[int | None]
+    """The longest time without output, in milliseconds; absent when there is no limit."""
+
+    key: NotRequired[str | None]
+    """Its key, from `--key`."""
+
+    label: NotRequired[str | None]
+    """Its label, from `--label`."""
+
+    launched_at: NotRequired[str | None]
+    """When it was launched (RFC 3339)."""
+
+    log: NotRequired["LogDocument | None"]
+    """The end of its output, as much as `--output` says."""
+
+    mcp: NotRequired[bool]
+    """Whether it was launched through the MCP server."""
+
+    notes: NotRequired[list[str]]
+    """Remarks, such as: a fact cannot be read, a fact has a newer format, the job belongs to another machine."""
+
+    out_of_sight: NotRequired[str | None]
+    """The pid namespace in which processes of it may still run: they could not be seen when its end was recorded."""
+
+    outcome: NotRequired["Outcome | None"]
+    """How it ended."""
+
+    output: "OutputView"
+    """Its output."""
+
+    paused: NotRequired[bool]
+    """Whether its main process is paused, by a signal or a suspend. Its limits still count."""
+
+    pid: NotRequired[int | None]
+    """The pid of its main process, to show to people. Pids are reused, so do not send signals to it."""
+
+    prompt: NotRequired[str | None]
+    """The prompt of a job that `ask` started with `--prompt`. It is part of the command, too."""
+
+    ran_ms: NotRequired[int | None]
+    """How long it ran, in milliseconds, without the time in which the machine slept."""
+
+    session: NotRequired["Session | None"]
+    """The session that owns it."""
+
+    started_at: NotRequired[str | None]
+    """When its main process was started (RFC 3339)."""
+
+    state: "StateWord"
+    """The state of the job."""
+
+    survives: NotRequired[list[str]]
+    """What it survives."""
+
+    survivors: NotRequired[list[int]]
+    """Pids of processes that outlived it and still run: they could not be killed, or were kept."""
+
+    takes_input: NotRequired[bool]
+    """Whether other processes can write to its input (`--stdin`)."""
+
+    timeout_ms: NotRequired[int | None]
+    """The longest time that it may run, in milliseconds; absent when there is no limit."""
+
+    usage: NotRequired["Usage | None"]
+    """The CPU time and memory that it used."""
+
+
+class ShowDocumentReply(TypedDict):
+    """A document, and why the command failed, if it did. Every command prints its document in this form."""
+
+    agent: NotRequired["LaunchingAgent | None"]
+    """The agent whose session launched it, if it was found."""
+
+    answer: NotRequired["Answer | None"]
+    """The answer of a job that `ask` started, once it has ended."""
+
+    bound: NotRequired[bool]
+    """Whether a monitor that restarts or stops kills it first (`--bound`)."""
+
+    bound_to: NotRequired[str | None]
+    """The unit of a service manager, or the Job Object, in which it was launched and with which it ends."""
+
+    command: NotRequired["Command | None"]
+    """The command that it runs; absent when its record cannot be read."""
+
+    cwd: NotRequired["OsText | None"]
+    """Its working directory."""
+
+    ended_at: NotRequired[str | None]
+    """When it ended, as the supervisor observed it (RFC 3339)."""
+
+    error: NotRequired["ErrorDetail | None"]
+    """Why the command failed, wholly or in part; absent when it succeeded."""
+
+    follow_up: "FollowUpView"
+    """The follow-up that notifies its owner."""
+
+    format: int
+    """The version of this document."""
+
+    id: "JobId"
+    """The id of the job."""
+
+    idle_timeout_ms: NotRequired[int | None]
+    """The longest time without output, in milliseconds; absent when there is no limit."""
+
+    key: NotRequired[str | None]
+    """Its key, from `--key`."""
+
+    label: NotRequired[str | None]
+    """Its label, from `--label`."""
+
+    launched_at: NotRequired[str | None]
+    """When it was launched (RFC 3339)."""
+
+    log: NotRequired["LogDocument | None"]
+    """The end of its output, as much as `--output` says."""
+
+    mcp: NotRequired[bool]
+    """Whether it was launched through the MCP server."""
+
+    notes: NotRequired[list[str]]
+    """Remarks, such as: a fact cannot be read, a fact has a newer format, the job belongs to another machine."""
+
+    out_of_sight: NotRequired[str | None]
+    """The pid namespace in which processes of it may still run: they could not be seen when its end was recorded."""
+
+    outcome: NotRequired["Outcome | None"]
+    """How it ended."""
+
+    output: "OutputView"
+    """Its output."""
+
+    paused: NotRequired[bool]
+    """Whether its main process is paused, by a signal or a suspend. Its limits still count."""
+
+    pid: NotRequired[int | None]
+    """The pid of its main process, to show to people. Pids are reused, so do not send signals to it."""
+
+    prompt: NotRequired[str | None]
+    """The prompt of a job that `ask` started with `--prompt`. It is part of the command, too."""
+
+    ran_ms: NotRequired[int | None]
+    """How long it ran, in milliseconds, without the time in which the machine slept."""
+
+    session: NotRequired["Session | None"]
+    """The session that owns it."""
+
+    started_at: NotRequired[str | None]
+    """When its main process was started (RFC 3339)."""
+
+    state: "StateWord"
+    """The state of the job."""
+
+    survives: NotRequired[list[str]]
+    """What it survives."""
+
+    survivors: NotRequired[list[int]]
+    """Pids of processes that outlived it and still run: they could not be killed, or were kept."""
+
+    takes_input: NotRequired[bool]
+    """Whether other processes can write to its input (`--stdin`)."""
+
+    timeout_ms: NotRequired[int | None]
+    """The longest time that it may run, in milliseconds; absent when there is no limit."""
+
+    usage: NotRequired["Usage | None"]
+    """The CPU time and memory that it used."""
+
+
 class ShowParams(TypedDict):
     """What `show` takes: a job as people name one, or a key."""
 
-    job: str
-    """The job: its id, four characters of either end of it, its label or `@last`."""
+    job: NotRequired[str | None]
+    """The job: its id, four characters of either end of it, its label or `@last`. Either this or `key`."""
+
+    key: NotRequired[str | None]
+    """The key that the job was launched with."""
+
+    output_bytes: NotRequired[int | None]
+    """Adds the end of its output as `log`, at most so many bytes."""
 
     session: NotRequired["Session | None"]
     """Only a job of this session."""
+
+
+class SinkDocument(TypedDict):
+    """One sink."""
+
+    name: str
+    """Its name."""
+
+    needs_session: bool
+    """Whether it can only take the follow-up of a job that has a session."""
+
+    problem: NotRequired[str | None]
+    """Why it cannot be used: its program is missing, say, or its settings are invalid."""
+
+    usable: bool
+    """Whether it can be used here, as far as that is known without running it."""
 
 
 class SinkTestDocumentReply(TypedDict):
@@ -2634,6 +2947,9 @@ class SinkTestDocumentReply(TypedDict):
 
 class SinksDocumentReply(TypedDict):
     """A document, and why the command failed, if it did. Every command prints its document in this form."""
+
+    details: list["SinkDocument"]
+    """The same sinks, and those that the settings define wrongly, each with whether it can be used here."""
 
     error: NotRequired["ErrorDetail | None"]
     """Why the command failed, wholly or in part; absent when it succeeded."""
@@ -2715,7 +3031,7 @@ class TimelineJob(TypedDict):
     bound_to: NotRequired[str | None]
     """The unit of a service manager, or the Job Object, in which it was launched and with which it ends."""
 
-    command: NotRequired["CommandLine | None"]
+    command: NotRequired["Command | None"]
     """The command that it runs; absent when its record cannot be read."""
 
     cwd: NotRequired["OsText | None"]
@@ -2766,6 +3082,9 @@ class TimelineJob(TypedDict):
     pid: NotRequired[int | None]
     """The pid of its main process, to show to people. Pids are reused, so do not send signals to it."""
 
+    prompt: NotRequired[str | None]
+    """The prompt of a job that `ask` started with `--prompt`. It is part of the command, too."""
+
     ran_ms: NotRequired[int | None]
     """How long it ran, in milliseconds, without the time in which the machine slept."""
 
@@ -2783,6 +3102,9 @@ class TimelineJob(TypedDict):
 
     survivors: NotRequired[list[int]]
     """Pids of processes that outlived it and still run: they could not be killed, or were kept."""
+
+    takes_input: NotRequired[bool]
+    """Whether other processes can write to its input (`--stdin`)."""
 
     timeout_ms: NotRequired[int | None]
     """The longest time that it may run, in milliseconds; absent when there is no limit."""
@@ -3046,6 +3368,25 @@ class WaitedDocument(TypedDict):
     """Whether the time of the wait passed before it was complete. The jobs continue."""
 
 
+class WrittenDocumentReply(TypedDict):
+    """A document, and why the command failed, if it did. Every command prints its document in this form."""
+
+    bytes: int
+    """How many bytes the job can read now, or has read."""
+
+    ended: bool
+    """Whether its input was ended behind them."""
+
+    error: NotRequired["ErrorDetail | None"]
+    """Why the command failed, wholly or in part; absent when it succeeded."""
+
+    format: int
+    """The version of this document."""
+
+    id: "JobId"
+    """The job."""
+
+
 __all__ = [
     "AckParams",
     "AgentDocument",
@@ -3059,10 +3400,12 @@ __all__ = [
     "CancelParams",
     "ChangedMessageDocumentReply",
     "CheckDocument",
+    "ClaimDocumentReply",
+    "ClaimKind",
     "ClaimedDocument",
     "ClosedDocumentReply",
     "CloudEvent",
-    "CommandLine",
+    "Command",
     "CompletionsDocumentReply",
     "ConformanceDocument",
     "Delivery",
@@ -3163,7 +3506,10 @@ __all__ = [
     "SetupDocumentReply",
     "SetupFileDocument",
     "SetupState",
+    "ShowDocument",
+    "ShowDocumentReply",
     "ShowParams",
+    "SinkDocument",
     "SinkTestDocumentReply",
     "SinksDocumentReply",
     "StartError",
@@ -3188,4 +3534,5 @@ __all__ = [
     "VersionDocumentReply",
     "WaitParams",
     "WaitedDocument",
+    "WrittenDocumentReply",
 ]

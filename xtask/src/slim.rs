@@ -11,7 +11,15 @@ use crate::workspace::Workspace;
 const MOST: u64 = 3_000_000;
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    let what = ["--profile", "slim", "--no-default-features", "--package", "hearback-cli"];
+    let what = [
+        "--profile",
+        "slim",
+        "--no-default-features",
+        "--features",
+        "info-only",
+        "--package",
+        "hearback-cli",
+    ];
     workspace.cargo(&[&["build", "--config", ".cargo/slim.toml"], &what[..]].concat())?;
     let folder = workspace.target_directory()?.join("slim");
     let program = folder.join(format!("hearback{}", std::env::consts::EXE_SUFFIX));

@@ -134,8 +134,10 @@ pub(crate) enum Command {
     #[cfg(feature = "serve")]
     Serve,
     /// Update the records after a crash. Every other command does this for the jobs it reads.
+    #[cfg(feature = "upkeep")]
     Reconcile(DryRunArgs),
     /// Remove old settled jobs.
+    #[cfg(feature = "upkeep")]
     #[command(alias = "clean")]
     Prune(PruneArgs),
     /// Show each setting and its source: the environment, the file or the default.
@@ -450,7 +452,9 @@ pub(crate) struct JobsArgs {
     pub(crate) jobs: Vec<String>,
 
     /// The job that was launched with this key; a key belongs to the session that launched it.
-    #[arg(short, long, value_name = "K", value_parser = parse_key, conflicts_with_all = ["jobs", "all", "label"])]
+    #[cfg_attr(feature = "one-call", arg(short, long, value_name = "K", value_parser = parse_key))]
+    #[cfg_attr(feature = "one-call", arg(conflicts_with_all = ["jobs", "all", "label"]))]
+    #[cfg_attr(not(feature = "one-call"), arg(skip))]
     pub(crate) key: Option<Key>,
 
     /// All jobs that are running.
@@ -483,7 +487,8 @@ pub(crate) struct KillArgs {
     pub(crate) force: bool,
 
     /// With --json: add the end of the output, at most this much, such as `16KB`.
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "json")]
+    #[cfg_attr(feature = "one-call", arg(long, value_name = "SIZE", value_parser = parse_size, requires = "json"))]
+    #[cfg_attr(not(feature = "one-call"), arg(skip))]
     pub(crate) output: Option<u64>,
 }
 
@@ -623,11 +628,13 @@ pub(crate) struct ListArgs {
     pub(crate) quiet: bool,
 
     /// With --json: add the last line of each job's output.
-    #[arg(long, requires = "json")]
+    #[cfg_attr(feature = "one-call", arg(long, requires = "json"))]
+    #[cfg_attr(not(feature = "one-call"), arg(skip))]
     pub(crate) preview: bool,
 
     /// Show the list until Ctrl-C, and draw it again every second.
-    #[arg(short = 'W', long, conflicts_with_all = ["json", "quiet"])]
+    #[cfg_attr(feature = "live", arg(short = 'W', long, conflicts_with_all = ["json", "quiet"]))]
+    #[cfg_attr(not(feature = "live"), arg(skip))]
     pub(crate) watch: bool,
 }
 
@@ -697,11 +704,14 @@ pub(crate) struct ShowArgs {
     pub(crate) jobs: Vec<String>,
 
     /// The job that was launched with this key; a key belongs to the session that launched it.
-    #[arg(short, long, value_name = "K", value_parser = parse_key, conflicts_with_all = ["jobs"])]
+    #[cfg_attr(feature = "one-call", arg(short, long, value_name = "K", value_parser = parse_key))]
+    #[cfg_attr(feature = "one-call", arg(conflicts_with = "jobs"))]
+    #[cfg_attr(not(feature = "one-call"), arg(skip))]
     pub(crate) key: Option<Key>,
 
     /// Show this much of the end of the output, such as `16KB` [default: 20 lines; with --json none].
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[cfg_attr(feature = "one-call", arg(long, value_name = "SIZE", value_parser = parse_size))]
+    #[cfg_attr(not(feature = "one-call"), arg(skip))]
     pub(crate) output: Option<u64>,
 
     #[command(flatten)]
@@ -715,7 +725,9 @@ pub(crate) struct LogsArgs {
     pub(crate) jobs: Vec<String>,
 
     /// The job that was launched with this key; a key belongs to the session that launched it.
-    #[arg(short, long, value_name = "K", value_parser = parse_key, conflicts_with_all = ["jobs"])]
+    #[cfg_attr(feature = "one-call", arg(short, long, value_name = "K", value_parser = parse_key))]
+    #[cfg_attr(feature = "one-call", arg(conflicts_with = "jobs"))]
+    #[cfg_attr(not(feature = "one-call"), arg(skip))]
     pub(crate) key: Option<Key>,
 
     /// Continue to print new output until the job has ended. Ctrl-C leaves the job running.
@@ -1201,6 +1213,7 @@ pub(crate) struct McpArgs {
     pub(crate) sinks: Vec<String>,
 }
 
+#[cfg(feature = "upkeep")]
 #[derive(Debug, Args)]
 pub(crate) struct DryRunArgs {
     /// Show what would be done, and do nothing.
@@ -1208,6 +1221,7 @@ pub(crate) struct DryRunArgs {
     pub(crate) dry_run: bool,
 }
 
+#[cfg(feature = "upkeep")]
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// Show what would be removed, and remove nothing.

@@ -156,7 +156,9 @@ fn dispatch(command: Command, log: &Log<'_>, output: &Output) -> Result<u32, Cli
         Command::Mcp(args) => commands::mcp::run(hearback, args),
         #[cfg(feature = "serve")]
         Command::Serve => crate::serve::run(hearback),
+        #[cfg(feature = "upkeep")]
         Command::Reconcile(args) => commands::reconcile::run(&hearback, &args, output),
+        #[cfg(feature = "upkeep")]
         Command::Prune(args) => commands::prune::run(&hearback, &args, output),
         #[cfg(feature = "man")]
         Command::Man { .. } => unreachable!("handled before a store was opened"),

@@ -48,7 +48,7 @@ impl Status {
     /// Begins to show the jobs.
     pub(crate) fn of(ids: &[JobId], show: Show, output: &Output) -> Self {
         let none = Self { line: None };
-        if !output.is_guided() || ids.is_empty() {
+        if !cfg!(feature = "live") || !output.is_guided() || ids.is_empty() {
             return none;
         }
         // Before the wait begins, so that no Ctrl-C is missed.

@@ -34,7 +34,8 @@ pub(crate) fn run(hearback: &Hearback, args: &KillArgs, output: &Output) -> Resu
         match killed {
             Ok(killed) => {
                 // The others are killed even if this cannot be printed.
-                let log = args.output.map(|most| hearback.log_document(&killed.job, &LogRange::last(most)));
+                let wanted = args.output.filter(|_| super::ONE_CALL);
+                let log = wanted.map(|most| hearback.log_document(&killed.job, &LogRange::last(most)));
                 // One that cannot be read is left out: what was asked for is done.
                 let log = log.and_then(Result::ok);
                 unprinted = tell(&killed, log, &found.subject(id), output).err().or(unprinted.take());

@@ -18,12 +18,12 @@ const NEWEST: usize = 20;
 const WATCHED_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(hearback: &Hearback, args: &ListArgs, output: &Output) -> Result<u32, CliError> {
-    if args.watch {
+    if cfg!(feature = "live") && args.watch {
         return watch(hearback, args, output);
     }
     let select = select(hearback, &args.select)?;
     let mut listing = hearback.jobs(&select)?;
-    if args.preview {
+    if super::ONE_CALL && args.preview {
         hearback.add_previews(&mut listing);
     }
     let failed = super::unread(&listing.problems, output);

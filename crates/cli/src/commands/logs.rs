@@ -15,7 +15,7 @@ use crate::status::{Show, Status};
 
 pub(crate) fn run(hearback: &Hearback, args: &LogsArgs, output: &Output) -> Result<u32, CliError> {
     let scope = super::scope(&args.scope)?;
-    if let Some(key) = &args.key {
+    if let Some(key) = args.key.as_ref().filter(|_| super::ONE_CALL) {
         let id = hearback.find_by_key(key, &scope).map_err(|error| CliError::from(error).of(key.as_str()))?;
         return print(hearback, &id, args, output);
     }

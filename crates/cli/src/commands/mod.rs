@@ -29,7 +29,9 @@ pub(crate) mod monitor;
 pub(crate) mod monitor_control;
 #[cfg(feature = "plugin-check")]
 pub(crate) mod plugin;
+#[cfg(feature = "upkeep")]
 pub(crate) mod prune;
+#[cfg(feature = "upkeep")]
 pub(crate) mod reconcile;
 #[cfg(feature = "agents")]
 pub(crate) mod results;
@@ -167,6 +169,9 @@ impl Found {
     }
 }
 
+/// Whether this build has `--key`, `--output` and `--preview`. Where it does not, the compiler leaves out what they do.
+const ONE_CALL: bool = cfg!(feature = "one-call");
+
 /// The job that a key names.
 fn keyed(hearback: &Hearback, key: &Key, scope: &Scope) -> Result<Found, CliError> {
     let id = hearback.find_by_key(key, scope).map_err(|error| CliError::from(error).of(key.as_str()))?;
@@ -182,7 +187,7 @@ fn named(
     scope: &Scope,
     output: &Output,
 ) -> Result<(Found, Option<CliError>), CliError> {
-    match (jobs, key) {
+    match (jobs, key.filter(|_| ONE_CALL)) {
         (_, Some(key)) => Ok((keyed(hearback, key, scope)?, None)),
         ([], None) => Ok((Found { ids: vec![hearback.find_only(scope)?], ..Found::default() }, None)),
         (jobs, None) => Ok(find_each(jobs, output, |text| hearback.find(text, scope))),
@@ -228,7 +233,7 @@ fn selected(
         let ids = listing.jobs.into_iter().map(|job| job.view.id).collect();
         return Ok((Found { ids, ..Found::default() }, failed));
     }
-    if let Some(key) = &args.key {
+    if let Some(key) = args.key.as_ref().filter(|_| ONE_CALL) {
         return Ok((keyed(hearback, key, scope)?, None));
     }
     if args.jobs.is_empty() {

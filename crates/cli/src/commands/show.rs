@@ -38,12 +38,13 @@ pub(crate) fn run(hearback: &Hearback, args: &ShowArgs, output: &Output) -> Resu
 fn show(hearback: &Hearback, id: &JobId, args: &ShowArgs, output: &Output) -> Result<(), CliError> {
     let job = hearback.job(id)?.ok_or_else(|| FindError::NotFound(id.to_string()))?;
     let log_error = |source| CliError::Log { id: id.clone(), source };
+    let wanted = args.output.filter(|_| super::ONE_CALL);
     if output.is_json() {
-        let log = args.output.map(|most| hearback.log_document(&job, &LogRange::last(most)));
+        let log = wanted.map(|most| hearback.log_document(&job, &LogRange::last(most)));
         let document = ShowDocument { log: log.transpose().map_err(log_error)?, job: job.view };
         return if args.jobs.len() > 1 { output.object(&document) } else { output.document(&document) };
     }
-    let (most, lines) = args.output.map_or((TAIL_BYTES, TAIL_LINES), |most| (most, usize::MAX));
+    let (most, lines) = wanted.map_or((TAIL_BYTES, TAIL_LINES), |most| (most, usize::MAX));
     let tail = hearback.excerpt(&job, 0, most).map_err(log_error)?;
     // A short log is all in the head.
     let shown = if tail.tail.is_empty() { &tail.head } else { &tail.tail };
@@ -96,7 +97,9 @@ fn card(hearback: &Hearback, job: &Job, log: &LogTail<'_>, width: Option<usize>)
         let used = usage::total(hearback, job).map_or_else(String::new, |used| format!(", {used}"));
         row("ran", format!("{}{used}", table::duration(ran)));
     }
-    if let Some(pictures) = usage::pictures(hearback, job) {
+    if cfg!(feature = "live")
+        && let Some(pictures) = usage::pictures(hearback, job)
+    {
         row("used", pictures);
     }
     if !view.state.has_ended() {

@@ -92,7 +92,11 @@ class GatewayTest(World):
     def begin(self):
         agent = [sys.executable, str(HERE / "ledger_agent.py")]
         self.gateway = subprocess.Popen(
-            [*self.gateway_command(), str(self.journal), *agent], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors
+            [*self.gateway_command(), str(self.journal), *agent],
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
         )
         port = self.gateway.stdout.readline()
         self.assertTrue(port.strip(), (self.folder / "errors").read_text())

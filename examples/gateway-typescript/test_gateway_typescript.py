@@ -1,4 +1,4 @@
-"""The campaign of the Python gateway, against the TypeScript one. `cargo xtask packages` runs it, after it has compiled it."""
+"""The campaign of the Python gateway, against the TypeScript one. `cargo xtask packages` compiles that first."""
 
 import os
 import pathlib

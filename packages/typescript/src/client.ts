@@ -83,7 +83,7 @@ export class Client implements AsyncDisposable {
    * Shows a job, by its id, four characters of either end of it, its label or `@last`, or by `{ key }`. With
    * `output_bytes` it has the end of its output as `log`.
    */
-  show(job: string | undefined, options: ShowOptions = {}): Promise<ServeResults["show"]> {
+  show(job: string | null, options: ShowOptions = {}): Promise<ServeResults["show"]> {
     const { signal, ...params } = options;
     return this.#call("show", { job, ...params }, "safe", signal);
   }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hearback_core::port::record::StoreError;
+use hearback_core::port::sink::HOST_SINK;
 use hearback_core::{CommandLine, JobId, NotifyPolicy, OsText};
 use hearback_monitor::launch::{self, LaunchError as LaunchFailure, Launched, Launcher, Request};
 use tracing::debug;
@@ -154,8 +155,12 @@ impl Hearback {
         // A caller may count a longer chain than its environment shows, never a shorter one.
         request.depth = request.depth.max(crate::session::current_depth());
         // The route is fixed now. Later changes of the settings do not affect it.
-        if request.sinks.is_empty() && request.session.is_some() {
-            request.sinks.extend(self.settings().default_sink.clone());
+        if request.sinks.is_empty()
+            && let Some(session) = &request.session
+        {
+            // What an agent launches in a turn of a host comes back to that host.
+            let hosts = self.is_hosted(session).then(|| HOST_SINK.to_owned());
+            request.sinks.extend(hosts.or_else(|| self.settings().default_sink.clone()));
         }
         if request.timeout_is_open && request.limits.timeout_ms.is_none() {
             // Not every agent names its session to an MCP server.

@@ -501,6 +501,16 @@ impl Hearback {
         Ok(SessionListing { sessions: seen, owners, problems })
     }
 
+    /// Whether a host runs a turn of a session now.
+    pub(crate) fn is_hosted(&self, session: &Session) -> bool {
+        let Ok(facts) = self.store.session(session) else { return false };
+        let Some((_, last)) = facts.turns.last() else { return false };
+        let is_hosts = last.begin.present().is_some_and(|begin| begin.sink.as_deref() == Some(HOST_SINK));
+        is_hosts
+            && last.end.is_absent()
+            && self.ports.turn_lock(session).is_ok_and(|it| it == LockState::Held)
+    }
+
     /// One session as it is recorded.
     ///
     /// # Errors

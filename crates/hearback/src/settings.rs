@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
+use hearback_core::port::sink::HOST_SINK;
 use hearback_core::{Busy, Durability, NoticeBytes};
 use hearback_monitor::delivery::Retry;
 use hearback_monitor::prune::Retention;
@@ -309,6 +310,10 @@ impl Settings {
             let secret = table.as_ref().ok().and_then(|table| table.get("secret_env")).cloned();
             self.secrets.extend(secret.and_then(|secret| secret.read().ok()));
             match table.and_then(SinkSettings::parse) {
+                Ok(_) if name == HOST_SINK => {
+                    let why = "`host` is the program that attends a session, so this sink needs another name";
+                    warn(&format!("[sink.{name}]"), at, why);
+                }
                 Ok(settings) => drop(self.sinks.insert(name, settings)),
                 Err(problem) => {
                     let at = problem.at.unwrap_or(at);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use hearback_tests::{Chance, KillOnDrop, ServeClient, World, bin, eventually, is_full};
+use hearback_tests::{Chance, KillOnDrop, ServeClient, World, args, bin, eventually, is_full};
 use serde_json::{Value, json};
 
 use crate::command_line::{conforms_to, schema};
@@ -68,6 +68,27 @@ fn fits(world: &World, lines: &[Value]) {
     for method in ["turn", "due", "event"] {
         assert!(seen.contains(method), "the conversation has no `{method}`");
     }
+}
+
+#[test]
+fn scenario_144_what_an_agent_launches_in_a_turn_of_a_host_comes_back_to_the_host() {
+    let world = World::new();
+    let mut host = host(&world);
+    host.call("attend", json!({ "session": "s" }));
+    let launch = || world.run(args!["launch", "-s", "s", "--", bin("exit-with"), "0"]);
+    let before = launch();
+    before.says("no sink wakes this session").ok();
+    let turn = host.hears("turn");
+    // The agent that runs in this turn knows nothing of the host.
+    let ran = launch();
+    ran.says("this session is woken through `host`: end your turn").ok();
+    let job = ran.stdout.trim();
+    world.show(job).has("/follow_up/sinks", json!(["host"]));
+    close(&mut host, &turn, "done");
+    assert_eq!(ids(&host.hears("turn")), [format!("{job}.end")]);
+    // A sink that is named, and a session that is in no turn, are as ever.
+    let other = world.run(args!["launch", "-q", "-s", "other", "--", bin("exit-with"), "0"]).ok();
+    world.show(&other).lacks("/follow_up/sinks");
 }
 
 #[test]

@@ -161,14 +161,21 @@ impl Terminal {
     fn enter(&self, line: &str) -> Result<()> {
         for part in line.split('\n') {
             self.tmux(&["send-keys", "-l", part])?;
+            // The prompt before it is no answer to it, so its end has to be on the screen first.
+            let typed = part.trim_end();
+            let end = &typed[typed.len().saturating_sub(5)..];
+            until(|| Ok(self.last_line()?.ends_with(end))).context("the shell does not take keys")?;
             self.tmux(&["send-keys", "Enter"])?;
         }
         self.prompt()
     }
 
     fn prompt(&self) -> Result<()> {
-        until(|| Ok(self.tmux(&["capture-pane", "-p"])?.trim_end().lines().last() == Some("$")))
-            .context("the shell does not take the next line")
+        until(|| Ok(self.last_line()? == "$")).context("the shell does not take the next line")
+    }
+
+    fn last_line(&self) -> Result<String> {
+        Ok(self.tmux(&["capture-pane", "-p"])?.trim_end().lines().last().unwrap_or_default().to_owned())
     }
 
     fn tmux(&self, words: &[&str]) -> Result<String> {

@@ -868,7 +868,7 @@ pub(crate) struct ReleaseArgs {
     #[arg(value_name = "TOKEN")]
     pub(crate) token: String,
 
-    /// The caller cannot take it now: no attempt is spent, and it is offered again after a pause [default].
+    /// The caller cannot take it now: no attempt is spent, and it is offered again after a pause. This is the default.
     #[arg(long, conflicts_with = "failed")]
     pub(crate) busy: bool,
 

@@ -84,7 +84,7 @@ fn tell(place: &Path) -> Result<(), Box<dyn Error>> {
         .cwd(hearback::directory(place)?)
         .sink("letters");
     let error = hearback.launch(&request.clone().sink("nowhere")).unwrap_err();
-    assert!(matches!(error, LaunchError::NoSink(name) if name == "nowhere"));
+    assert!(matches!(error, LaunchError::NoSink(sink) if sink.name == "nowhere"));
 
     // The sink in code is told by the supervisor, which is this program, executed again.
     let first = hearback.launch(&request)?.id().clone();

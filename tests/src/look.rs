@@ -51,6 +51,13 @@ pub fn lines(path: impl AsRef<Path>) -> Vec<String> {
 ///
 /// If the line cannot be written: a witness that says nothing would prove the wrong thing.
 pub fn witness(path: impl AsRef<Path>, line: impl Display) {
+    // Wine looks for the end first and writes second, so that two processes can write over each other.
+    let _turn = cfg!(windows).then(|| {
+        let path = path.as_ref().with_added_extension("lock");
+        let lock = fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+        lock.lock().unwrap();
+        lock
+    });
     let mut file = fs::OpenOptions::new().append(true).create(true).open(path.as_ref()).unwrap();
     // One write, so that lines of different processes never mix.
     file.write_all(format!("{line}\n").as_bytes()).unwrap();

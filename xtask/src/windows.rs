@@ -158,6 +158,8 @@ struct Wine<'a> {
     shown: String,
     /// Where the sources are, as Wine names it.
     sources: String,
+    /// What runs a test program.
+    runner: String,
 }
 
 impl<'a> Wine<'a> {
@@ -166,7 +168,10 @@ impl<'a> Wine<'a> {
         let shown =
             prefix.to_str().context("the target directory has a name that is not Unicode")?.to_owned();
         let sources = spelled(workspace.root());
-        Ok(Self { workspace, prefix, shown, sources })
+        // Words are told apart by spaces.
+        let script = workspace.root().join("xtask/wine/run.sh").display().to_string();
+        let runner = if script.contains(' ') { "wine".to_owned() } else { format!("sh {script}") };
+        Ok(Self { workspace, prefix, shown, sources, runner })
     }
 
     /// Starts the server and whatever Wine runs beside every program, in a prefix that is made if there is none.
@@ -233,7 +238,7 @@ impl<'a> Wine<'a> {
             ("WINEDEBUG", "-all"),
             // Neither a browser engine nor a second runtime is wanted, nor asked for.
             ("WINEDLLOVERRIDES", "mscoree,mshtml="),
-            ("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", "wine"),
+            ("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", &self.runner),
             // Wine reads a whole program each time it starts one, and most of it would be for a debugger.
             ("CARGO_PROFILE_DEV_DEBUG", "none"),
             ("CARGO_PROFILE_DEV_STRIP", "symbols"),

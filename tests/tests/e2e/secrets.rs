@@ -13,6 +13,11 @@ fn text(path: &Path) -> String {
     path.to_str().expect("paths of the tests are text").to_owned()
 }
 
+/// The log of a job, whose folder moves to the history when it is settled.
+fn log_of(world: &World, id: &str) -> String {
+    eventually("its log is there", || fs::read_to_string(world.job_dir(id).join("output.log")).ok())
+}
+
 /// The files of a store that hold these bytes, by their names alone.
 #[track_caller]
 fn holding(world: &World, bytes: &str) -> Vec<PathBuf> {
@@ -29,7 +34,7 @@ fn scenario_133_a_token_in_a_command_reaches_the_job_and_is_stored_only_in_its_l
     let words = ["launch", "--label", &format!("with {TOKEN}"), "--", &exit_with, "3", "--print", TOKEN];
     let id = outbox.run_as("s", &words).ok();
     outbox.receipt(&id);
-    assert_eq!(fs::read_to_string(world.job_dir(&id).join("output.log")).unwrap().trim_end(), TOKEN);
+    assert_eq!(log_of(world, &id).trim_end(), TOKEN);
     assert_eq!(holding(world, TOKEN), [PathBuf::from("output.log")]);
     let sent = outbox.sent(&id, 1).to_string();
     assert!(!sent.contains(TOKEN) && sent.contains(MASK), "{sent}");
@@ -72,7 +77,7 @@ fn scenario_133_text_for_a_shell_with_a_token_is_not_kept_after_the_end() {
         (holding(world, TOKEN) == [PathBuf::from("output.log")]).then_some(())
     });
     assert_eq!(world.show(&id)["command"]["shell"], format!("echo {MASK}"));
-    let log = fs::read_to_string(world.job_dir(&id).join("output.log")).unwrap();
+    let log = log_of(world, &id);
     assert_eq!(log.trim_end(), TOKEN, "it ran as it was typed");
 }
 
@@ -129,7 +134,7 @@ fn scenario_133_a_variable_that_a_launch_sets_reaches_the_job_though_it_is_a_sec
     command.env("API_TOKEN", "another-one").env("OTHER_TOKEN", "inherited");
     let id = run(command).ok();
     outbox.receipt(&id);
-    let log = fs::read_to_string(outbox.world.job_dir(&id).join("output.log")).unwrap();
+    let log = log_of(&outbox.world, &id);
     let lines: Vec<_> = log.lines().collect();
     assert_eq!(lines[..2], [format!("API_TOKEN={VALUE}").as_str(), "OTHER_TOKEN unset"]);
     // The supervisor delivers, and knows the value as well as the launcher.
